@@ -2,12 +2,9 @@
 // (first order) where density or pressure jumps among the four: the share of the cubic is the one that the correction
 // of the inviscid terms keeps there.
 
-// The increments of the three ghosts over the node on the face, increment[ghost][variable].
-HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv,
-                           real increment[ghost_layers][gas_variables]) {
-    // of nodes 1, 2, 3 less node 0
-    constexpr int weight[ghost_layers][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};
-    real state[4][gas_variables], pressure[4];
+// The share, and the states of the four nodes.
+HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, real state[4][gas_variables]) {
+    real pressure[4];
     for (int l = 0; l < 4; ++l) {
         for (int v = 0; v < gas_variables; ++v) state[l][v] = q[v * sv + p + (long long)l * sn];
         pressure[l] = primitive(state[l]).p;
@@ -17,7 +14,16 @@ HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv
         sensor = larger(sensor, jump_sensor(pressure[l], pressure[l + 1], pressure[l + 2]));
         sensor = larger(sensor, jump_sensor(state[l][0], state[l + 1][0], state[l + 2][0]));
     }
-    const real share = correction_scale(sensor);
+    return correction_scale(sensor);
+}
+
+// The increments of the three ghosts over the node on the face, increment[ghost][variable].
+HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv,
+                           real increment[ghost_layers][gas_variables]) {
+    // of nodes 1, 2, 3 less node 0
+    constexpr int weight[ghost_layers][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};
+    real state[4][gas_variables];
+    const real share = smooth_share(q, p, sn, sv, state);
     for (int l = 0; l < ghost_layers; ++l)
         for (int v = 0; v < gas_variables; ++v) {
             real sum = real(0);

@@ -97,6 +97,10 @@ class Scheme(Table):
     )
 
 
+# More than any integrator takes, those that are not explicit included.
+Courant = Annotated[float, Field(gt=0, le=1e6)]
+
+
 class Time(Table):
     """Time integration: by what scheme, how long, and with what step."""
 
@@ -106,10 +110,10 @@ class Time(Table):
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
     steps: Points | None = Field(None, description="steps to stop after; of end and steps the first reached counts")
     dt: Positive | None = Field(None, description="constant time step, in L / c_ref")
-    cfl: Positive | None = Field(
+    cfl: Courant | None = Field(
         None, description="inviscid CFL number that sets the step; 0.5 where neither dt nor cfl is given"
     )
-    viscous_cfl: Positive = Field(0.5, description="the viscous limit on the step, used with cfl")
+    viscous_cfl: Courant = Field(0.5, description="the viscous limit on the step, used with cfl")
     local: bool = Field(False, description="each point takes its own largest step: steady problems only; needs cfl")
     wall_limit: Positive | None = Field(
         None,

@@ -98,6 +98,20 @@ def _completed(arguments: list[str]) -> list[str]:
     return found
 
 
+def _whose(option: str) -> str:
+    """What is said of an option that other verbs have, few of them."""
+    import typer.main
+
+    from hiresx.cli.app import app
+
+    found, left = [], [("hiresx", typer.main.get_command(app))]
+    while left:
+        path, command = left.pop()
+        found += [path] if any(option in parameter.opts for parameter in command.params) else []
+        left += [(f"{path} {name}", inner) for name, inner in getattr(command, "commands", {}).items()]
+    return f"{' and '.join(sorted(found))} takes it; " if 0 < len(found) < 3 else ""
+
+
 def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     """(message, mend) of an unknown verb, an unknown option or a missing argument."""
     import re
@@ -117,5 +131,6 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     near = getattr(error, "possibilities", None)
     option = getattr(error, "option_name", None)
     if option:
-        return f'no option "{option}"', f"did you mean {' or '.join(near)}?" if near else f"see {path} --help"
+        others = "" if near else _whose(option)
+        return f'no option "{option}"', f"did you mean {' or '.join(near)}?" if near else f"{others}see {path} --help"
     return message, f"see {path} --help"

@@ -115,7 +115,7 @@ def check(
         ]
         columns = ["of", "nodes i, j, k", "goes on in", "largest gap", "ghosts beyond nodes"]
         terminal.table("Patched faces: lengths in cells of the donor", columns, rows)
-    if told := check_walls.rows(mirrors):
+    if told := check_walls.rows(mirrors, viscous=case.gas.reynolds is not None):
         columns = ["of", "type", "degrees off the normal", "what holds there"]
         terminal.table("Slip walls, symmetry and axis: where lines are not normal to them", columns, told)
     check_setup.show(setup)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Degrees off the normal, and cells by which mirrored places were moved, from which on a wall is told.
 TELLING, FAR = 1.0, 0.5
+# Degrees up to which viscous flow bears temperatures that jump by a factor of 100 (docs/numerics.md).
+STEEP = 52.0
 
 
 def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Shell]) -> list[dict[str, Any]]:
@@ -38,8 +40,8 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Shel
     return found
 
 
-def rows(found: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """Those that are worth telling: face, type, angle, and what holds there."""
+def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[str, str, str, str]]:
+    """Those that are worth telling: face, type, angle, and what holds there, in `viscous` flow or in other."""
     told = []
     for wall in found:
         if wall["angle"] < TELLING and not wall["edge"] and wall["moved"] < FAR:
@@ -54,5 +56,7 @@ def rows(found: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
                 what += (
                     f", but where lines lean out of the grid: places moved by {wall['moved']:.1f} cells, first order"
                 )
+        if viscous and wall["mirrors_places"] and wall["angle"] > STEEP:
+            what += ", but temperatures that jump by a factor of 100 may end the run"
         told.append((f"{wall['block']} {wall['face']}", wall["type"], f"{wall['angle']:.1f}", what))
     return told

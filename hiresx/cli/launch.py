@@ -118,7 +118,7 @@ def understood(arguments: list[str]) -> _Words:
     from hiresx.cli.app import app
 
     group: Any = get_command(app)
-    values = group.commands["run"].make_context("run", list(arguments)).params
+    values = group.commands["run"].make_context("hiresx run", list(arguments)).params
     if values["name"] is None and values["restart"] is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml", "hiresx launch -n 4 NAME [options of hiresx run]; see hiresx run --help"

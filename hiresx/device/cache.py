@@ -57,11 +57,15 @@ class _Folders:
         with self._lock:
             self._ended, left = True, [*self._open]
         for private in left:
+            # Under another name, so that threads and compilers still at work make no more files in it.
+            gone = private.with_name(f"{private.name}-ended")
+            with suppress(OSError):
+                private.rename(gone)
             for _ in range(_TRIES):
-                shutil.rmtree(private, ignore_errors=True)
-                if not private.exists():
+                shutil.rmtree(gone, ignore_errors=True)
+                if not gone.exists():
                     break
-                time.sleep(0.01)  # another thread wrote into it meanwhile
+                time.sleep(0.01)  # a file that was being made when it was renamed
 
 
 _TRIES = 20

@@ -30,6 +30,9 @@ MEND = "pip install 'hiresx[cuda13]' (hiresx[cuda12] for a driver older than 580
 # -Xptxas=-v: the resources of every kernel go to the log.
 OPTIONS = ("-std=c++17", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-fmad=true", "-Xptxas=-v")
 
+# Where there is a driver, NVRTC keeps what it compiled, and what it finds there has no log. Not all of them know it.
+NO_CACHE = "--no-cache"
+
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 _RESOURCES = re.compile(
@@ -88,8 +91,14 @@ def compile(text: str, architecture: str) -> Compiled:
     nvrtc = bindings()
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
     try:
+        options = (*OPTIONS, f"-arch={architecture}")
         try:
-            nvrtc.compileProgram(program, (*OPTIONS, f"-arch={architecture}"))
+            try:
+                nvrtc.compileProgram(program, (*options, NO_CACHE))
+            except nvrtc.NVRTCError:
+                if NO_CACHE not in nvrtc.getProgramLog(program):
+                    raise
+                nvrtc.compileProgram(program, options)
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program).strip("\0\n ") or str(error)
             known = ", ".join(f"sm_{number}" for number in nvrtc.getSupportedArchs())

@@ -173,16 +173,16 @@ class Reflect(FaceCondition):
 
 class MirroredPlaces(Reflect):
     """Where grid lines are not normal to the wall, or it is curved: ghosts of the state come from the mirror images of
-    their own places (`hiresx.exchange.patched_ghosts`), and of the viscous fluxes by polynomials."""
+    their own places (`hiresx.exchange.patched_ghosts`), and of the viscous fluxes by parabolas but for jumps."""
 
     kernel = None
-    flux_degree = 2
 
     def ghost(self) -> None:
         pass
 
     def viscous_flux(self, fluxes: Any) -> None:
-        FaceCondition.viscous_flux(self, fluxes)
+        d = self._direction
+        self._launch("viscous_mirrored", self._box, **self._face, m=self.state.areas[d], q=self.state.q, flux=fluxes[d])
 
 
 class PatchedCondition(FaceCondition):

@@ -1,16 +1,17 @@
 """Waves of boundary conditions that are faster than the time step resolves."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.functions import prescribed
+from hiresx.case.functions import prescribed, prescribed_scalar
 from hiresx.case.waves import Waves
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
-from hiresx.rhs.frozen import asked
+from hiresx.rhs.frozen import asked, faces
 
 # Steps that resolve a period. With 8 a Runge-Kutta method of third order takes 1.3 % of a wave at each, 10 % in a
 # period; with 16 it takes 0.7 % in a period. Of the waves that have fewer than 2 the steps see others.
@@ -20,11 +21,11 @@ STEPS, LEAST = 8.0, 2.0
 def notes(
     case: Case, decomposition: Decomposition, dt: float, profiles: Mapping[str, Callable[..., Any]] | None = None
 ) -> Iterator[str]:
-    """A remark for each condition whose function, of case.py or of `profiles` by name, gives waves of which fewer than
-    `STEPS` steps `dt` make a period."""
-    for number, name, function, (x, y, z) in asked(case, decomposition, profiles, steady=False):
+    """A remark for each condition whose functions, of case.py or of `profiles` by name, give waves of which fewer than
+    `STEPS` steps `dt` make a period: of the gas or of passive scalars."""
+    for number, name, values in _given(case, decomposition, profiles):
         try:
-            fastest = _fastest(prescribed(case, function, x, y, z, 0.0))
+            fastest = _fastest(values())
         except HiresxError:
             continue  # is told when the run begins
         if fastest * dt * STEPS > 1:
@@ -35,6 +36,24 @@ def notes(
                 f"steps of {dt:.3g} make a period; {STEPS:g} resolve it{seen}: take shorter steps (time.dt, time.cfl), "
                 "or leave it out"
             )
+
+
+def _given(
+    case: Case, decomposition: Decomposition, profiles: Mapping[str, Callable[..., Any]] | None
+) -> Iterator[tuple[int, str, Callable[[], Any]]]:
+    """Number of the condition, name of the function and what gives its values at the start."""
+    for number, name, function, places in asked(case, decomposition, profiles, steady=False):
+        yield number, name, partial(prescribed, case, function, *places, 0.0)
+    for number, condition, places in faces(case, decomposition, steady=False):
+        for scalar, name in getattr(condition, "scalars", {}).items():
+            if isinstance(name, str):
+                function = (profiles or {}).get(name) or case.function(name)
+                yield number, name, partial(_of_scalar, case, scalar, function, places)
+
+
+def _of_scalar(case: Case, scalar: str, function: Callable[..., Any], places: list[np.ndarray]) -> list[Any]:
+    x, y, z = places
+    return [prescribed_scalar(case, scalar, function, x, y, z, 0.0)]
 
 
 def _fastest(values: Any) -> float:

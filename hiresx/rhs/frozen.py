@@ -43,15 +43,22 @@ def asked(
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
     """Number, name and function of every condition that has a `steady` one, or one that is not, and some of its nodes
     (x, y, z), once for each patch."""
+    for number, condition, places in faces(case, decomposition, steady):
+        name = getattr(condition, "function", None)
+        if name is not None:
+            yield number, name, (profiles or {}).get(name) or case.function(name), places
+
+
+def faces(case: Case, decomposition: Decomposition, steady: bool) -> Iterator[tuple[int, Any, list[np.ndarray]]]:
+    """Number and table of every condition whose functions are `steady`, or are not, and some of its nodes (x, y, z),
+    once for each patch."""
     for patch in decomposition.patches:
         number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
-        name = getattr(patch.condition, "function", None)
-        if number is None or name is None or getattr(patch.condition, "steady", not steady) != steady:
+        if number is None or getattr(patch.condition, "steady", not steady) != steady:
             continue
         block = decomposition.blocks[patch.block]
         chosen = np.ix_(*(_few(hi - lo) for lo, hi in reversed(patch.range)))
-        places = [np.asarray(c[slices(patch.range)])[chosen] for c in (block.x, block.y, block.z)]
-        yield number, name, (profiles or {}).get(name) or case.function(name), places
+        yield number, patch.condition, [np.asarray(c[slices(patch.range)])[chosen] for c in (block.x, block.y, block.z)]
 
 
 def _few(count: int) -> np.ndarray:

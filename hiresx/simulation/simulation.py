@@ -155,6 +155,7 @@ class Simulation(RecutRun):
         self._rebalancing = Rebalancing(rebalance, float(self.comm.max(took)))
         self._weights = None if weights is None else [float(w) for w in weights]
         # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
+        self._said: set[str] = set()
         self._wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None = None
         self._midst = False
         self.epochs: list[dict[str, Any]] = []
@@ -356,7 +357,11 @@ class Simulation(RecutRun):
     def _pass_notes(self, bar: Progress) -> None:
         for attachment in self.attachments:
             while attachment.notes:
-                bar.note(attachment.notes.pop(0))
+                # Attachments are made anew where the grid is cut anew, and find again what they have said.
+                line = attachment.notes.pop(0)
+                if line not in self._said:
+                    self._said.add(line)
+                    bar.note(line)
 
     def _due(self) -> bool:
         return self.step_count % self.case.monitor.every == 0

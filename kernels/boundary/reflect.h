@@ -93,3 +93,29 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
     q[4 * sv + to[i]] = p * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * rho * squares;
     for (int v = gas_variables; v < conserved_variables; ++v) q[v * sv + to[i]] = value[0][v] * (rho / value[0][0]);
 }
+
+#ifdef HX_VISCOUS
+// Ghosts of the normal viscous flux of such walls: parabolas through the inner nodes, drawn back where the flow jumps to
+// the mirrored flux of the same grid line. Heat that the parabolas take from a node beside a jump it may not have.
+KERNEL(viscous_mirrored, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
+       const_state_field<gas_variables> q, work_field<gas_gradients> flux) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
+    const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
+    real state[4][gas_variables], parabola[gas_gradients][3];
+    const real share = smooth_share(q, p, sn, sv, state);
+    for (int v = 0; v < gas_gradients; ++v) {
+        const work_real *f = flux + v * sv + p;
+        extrapolated(f[0], f[sn], f[2 * sn], real(0), 2, parabola[v]);
+    }
+    for (int l = 1; l <= ghost_layers; ++l) {
+        const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
+        const real normal =
+            real(2) * (n[0] * flux[from] + n[1] * flux[sv + from] + n[2] * flux[2 * sv + from]) / area2;
+        for (int v = 0; v < gas_gradients; ++v) {
+            const real mirrored = (v < 3 ? normal * n[v] : real(0)) - flux[v * sv + from];
+            flux[v * sv + to] = mirrored + share * (parabola[v][l - 1] - mirrored);
+        }
+    }
+}
+#endif

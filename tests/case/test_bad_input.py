@@ -120,6 +120,8 @@ def test_case_file(place, text, parts):
             ["block 'box': x is ", "beyond 1e+50, at node (i, j, k) = (1, 0, 0)"],
         ),
         (["--steps", "0"], ["'--steps'", "1", "hiresx run --help"]),
+        (["--set", "time.cfl=1e300"], ["time.cfl", "1e+300", "1000000"]),
+        (["--gpu-map", "0,0"], ['no option "--gpu-map"', "hiresx topo plan takes it; see hiresx run --help"]),
         (["--backend", "gpu"], ['no backend "gpu"', "auto, cpu, cuda, emulated"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value[0], str) and value[0].startswith("--") else "",

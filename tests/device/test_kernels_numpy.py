@@ -33,6 +33,7 @@ from numpy_kernels import eigenvectors
 
 NI, NJ, NK = SIZE
 RE = 0.01  # 1 / Re_c
+WALLS = ("half_point.h", "metrics.h", "viscous.h", "continuation.h", "interpolated.h", "boundary/reflect.h")
 
 
 # ---- metrics
@@ -163,6 +164,28 @@ def test_viscous_flux_behind_a_plane_of_symmetry(backend, d, upper):
         ghost, inner = (flux[(slice(None), *layers[s * l])] for s in (-1, 1))
         wanted = 2 * np.sum(n * inner[:3], axis=0) * n - inner[:3]
         np.testing.assert_allclose(ghost, np.concatenate([wanted, -inner[3:]]), rtol=1e-12, atol=1e-12)
+
+
+@FACES
+@pytest.mark.parametrize("jump", [0.0, 30.0], ids=["smooth", "jump"])
+def test_viscous_flux_behind_a_wall_that_mirrors_places(backend, d, upper, jump):
+    """The parabola through three nodes, at a jump of density and pressure the mirrored flux."""
+    (m, _), (extent, place, layers) = geometry(), face(d, upper)
+    flux, area = random(13).normal(size=(4, *SHAPE)), np.ascontiguousarray(m[3 * d : 3 * d + 3])
+    q = np.ones((5, *SHAPE)) * np.reshape((1.0, 0.2, -0.1, 0.3, 2.5), (5, 1, 1, 1))
+    q[(slice(None), *layers[2])] *= 1 + jump
+    program(backend, WALLS, viscosity="sutherland", positivity="fallback").launch(
+        "viscous_mirrored", extent, **place, m=area, q=q, flux=flux
+    )  # fmt: skip
+    inner = [flux[(slice(None), *layers[l])] for l in range(4)]
+    n = area[(slice(None), *layers[0])]
+    n = n / np.linalg.norm(n, axis=0)
+    share = 1 / (1 + (5 * jump / (2 + jump)) ** 4)  # the second difference at the jump over the sum of its parts
+    for l in (1, 2, 3):
+        parabola = (l + 1) * (l + 2) / 2 * inner[0] - l * (l + 2) * inner[1] + l * (l + 1) / 2 * inner[2]
+        mirrored = np.concatenate([2 * np.sum(n * inner[l][:3], axis=0) * n, 0 * n[:1]]) - inner[l]
+        wanted = share * parabola + (1 - share) * mirrored
+        np.testing.assert_allclose(flux[(slice(None), *layers[-l])], wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_a_state_kept_as_differences_has_a_reference_of_its_own_for_each_variable():

@@ -52,6 +52,27 @@ def test_resources_are_read():
     assert 8 <= found["halve"].registers <= 40
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+def test_what_the_driver_keeps_is_not_taken(monkeypatch, known):
+    """It has no log, from which resources are read. An NVRTC without that option compiles as it can."""
+    real, asked = nvrtc.bindings(), []
+
+    class Bindings:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        @staticmethod
+        def compileProgram(program, options):
+            asked.append(nvrtc.NO_CACHE in options)
+            # of an option that it does not know, its log says the name
+            strange = () if known else tuple(o.replace("--no-cache", "--strange--no-cache") for o in options)
+            real.compileProgram(program, strange or options)
+
+    monkeypatch.setattr(nvrtc, "bindings", Bindings)
+    assert {entry.kernel for entry in nvrtc.resources(nvrtc.compile(KERNEL, "sm_90").log)} == {"halve", "table"}
+    assert asked == ([True] if known else [True, False])
+
+
 def test_subnormal_numbers_are_kept():
     ptx = nvrtc.compile(KERNEL, "compute_90").image.decode()
     assert "mul.f32" in ptx and "mul.ftz" not in ptx

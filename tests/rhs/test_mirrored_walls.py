@@ -141,6 +141,21 @@ def test_viscous_slip_walls_let_no_heat_through(skew):
     assert max(fine) < 3e-5
 
 
+@pytest.mark.parametrize("skew", [1.0, 1.2])
+def test_a_blast_beside_leaning_viscous_slip_walls(skew):
+    """A hundredfold pressure and temperature a few cells from the wall: parabolas of the viscous flux across the jump
+    took the heat of the wall's node away, up to a negative pressure."""
+
+    def blast(x, y, z):
+        inside = 0.5 - 0.5 * np.tanh((np.hypot((x % 1) - 0.5, y - 0.15) - 0.1) / 0.02)
+        return 1 + 0 * x, 0 * x, 0 * x, 0 * x, P * (1 + 99 * inside)
+
+    walls = {"faces": ["jmin", "jmax"], "type": "slip-wall"}
+    scheme = {"flux": "hllc", "weights": "js"}
+    spec = case([sides("imin", "imax"), walls], {"end": 0.008, "cfl": 0.4}, gas={"reynolds": 100.0}, scheme=scheme)
+    assert finished(spec, strip(33, skew), blast).state("p").min() > 0.1  # 0.71 around it
+
+
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_plans_agree(where):
     """With the CPU and with each other, in three dimensions and viscous."""
@@ -295,9 +310,9 @@ def test_a_scalar_at_oblique_walls():
 # ---- what is said of them
 
 
-def told(grid):
+def told(grid, viscous=False):
     whole = decompose(case([{"faces": "all", "type": "slip-wall"}], {"steps": 1}), grid)
-    return check_walls.rows(check_walls.report(whole, extended_coordinates(whole)))
+    return check_walls.rows(check_walls.report(whole, extended_coordinates(whole)), viscous)
 
 
 def test_check_tells_the_angle_of_lines():
@@ -305,6 +320,9 @@ def test_check_tells_the_angle_of_lines():
     oblique = {face: (angle, what) for face, _, angle, what in told(strip(9, 0.5))}
     assert oblique["strip jmin"][0] == "26.6" and "no order is lost" in oblique["strip jmin"][1]
     assert {what for *_, what in told(ring(12, 0.4))} == {"ghosts mirror places: third order"}
+    for skew, viscous, steep in [(1.2, True, False), (1.5, True, True), (1.5, False, False)]:
+        for face, _, angle, what in told(strip(9, skew), viscous):
+            assert ("temperatures" in what) == steep, (face, angle, what)
 
 
 def test_an_edge_on_a_wall_is_told():

@@ -71,21 +71,33 @@ from hiresx import Waves
 def enters(x, y, z, t, *, wobble, speed, other):
     # the second has no amplitude anywhere
     return 1.0, Waves(speed, [other, 1e6], sin=[wobble, 0.0]), 0.0, 0.0, 0.7
+
+def still(x, y, z, t, *, speed):
+    return 1.0, speed, 0.0, 0.0, 0.7
+
+def dyed(x, y, z, t, *, wobble, other):
+    return Waves(0.5, [other, 1e6], sin=[wobble, 0.0])
 """
 
 
+@pytest.mark.parametrize("of", ["the gas", "a scalar"])
 @pytest.mark.parametrize(
     ("steps", "said"), [(1.5, "it enters as a slower one"), (4.0, "8 resolve it: take"), (9.0, "")]
 )
-def test_waves_faster_than_the_step_resolves(case, steps, said):
+def test_waves_faster_than_the_step_resolves(case, steps, said, of):
     (case / "case.py").write_text(FAST)
+    name, entering = "enters", {"steady": False}
+    scalars = {}
+    if of == "a scalar":
+        name, entering = "dyed", {"steady": False, "function": "still", "scalars": {"dye": "dyed"}}
+        scalars = {"scalar": [{"name": "dye", "schmidt": 1.0}]}
     dt = 1e-3
     parameters = {"wobble": 0.02, "speed": 2.0, "other": 1 / (steps * dt)}
-    boundary = [CASE["boundary"][0], CASE["boundary"][1] | {"steady": False}, CASE["boundary"][2]]
-    changed = {"parameters": parameters, "boundary": boundary, "time": {"steps": 3, "dt": dt}}
+    boundary = [CASE["boundary"][0], CASE["boundary"][1] | entering, CASE["boundary"][2]]
+    changed = {"parameters": parameters, "boundary": boundary, "time": {"steps": 3, "dt": dt}} | scalars
     (case / "case.toml").write_text(dumps(CASE | changed))
     wanted = (
-        f'boundary.1: "enters" gives a wave of f L / c_ref = {1 / (steps * dt):.4g}, of which {steps:.2g} time steps'
+        f'boundary.1: "{name}" gives a wave of f L / c_ref = {1 / (steps * dt):.4g}, of which {steps:.2g} time steps'
     )
     status, out, _ = command("check", case, "--json")
     lines = [line for line in json.loads(out)["setup"]["warnings"] if "gives a wave" in line]

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,9 @@ from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
+from hiresx.output.show.progress import Progress
 from hiresx.output.watch import history
+from hiresx.output.watch.monitors import surface as surface_monitor
 from hiresx.simulation import rebalance, redistribution
 from hiresx.simulation.rebalance import Rebalancing
 from hiresx.simulation.redistribution import redistributed
@@ -148,8 +151,13 @@ def whole(tmp_path_factory):
     return out
 
 
-def test_nothing_is_lost_or_twice_where_the_grid_is_cut_anew(tmp_path, whole):
+def test_nothing_is_lost_or_twice_where_the_grid_is_cut_anew(tmp_path, whole, monkeypatch):
+    open_at, made = ("it is open at xmin",), surface_monitor.surface
+    monkeypatch.setattr(surface_monitor, "surface", lambda *given: replace(made(*given), gaps=open_at))
+    told = []
+    monkeypatch.setattr(Progress, "note", lambda self, line: told.append(line))
     found = run(tmp_path / "cut", {5: columns(12, 20), 10: columns(15)})
+    assert sum("is not closed: it is open at xmin" in line for line in told) == 1
     assert len(found.blocks) == 2
     same(tmp_path / "cut", whole)
     epochs = json.loads((tmp_path / "cut/run.json").read_text())["epochs"]
