@@ -1,7 +1,9 @@
 """Grids as other programs deliver them: every container, planes of 3-D codes, left-handed blocks; and what is made of
 them by the keys of [grid]."""
 
+import json
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -401,7 +403,7 @@ def test_a_case_starts_from_a_grid(tmp_path, capsys, monkeypatch):
     assert execute(["new", "--from", "g.dat", "mine"]) == 2
 
 
-def test_a_case_from_blocks_that_meet(tmp_path, monkeypatch):
+def test_a_case_from_blocks_that_meet(tmp_path, monkeypatch, capsys):
     """Faces that lie on each other stand in it by name, and not as if they were nothing."""
     monkeypatch.chdir(tmp_path)
     y, x = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 10), indexing="ij")
@@ -414,6 +416,10 @@ def test_a_case_from_blocks_that_meet(tmp_path, monkeypatch):
     ]
     assert execute(["new", "--from", "g.x", "mine"]) == 0
     assert (tmp_path / "mine" / "case.toml").read_text().count("# MEETS block-") == 2
+    capsys.readouterr()
+    assert execute(["new", "--from", "g.x", "other", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["directory"], told["files"]) == ("other", [str(Path("other", "case.toml"))]) and told["notes"]
     assert execute(["run", "mine", "--steps", "2", "--out", "run"]) == 0
 
 

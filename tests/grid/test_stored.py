@@ -190,3 +190,29 @@ def test_frequencies_that_a_grid_carries_are_those_of_all_its_slabs(tmp_path, mo
         assert left == held
     assert held["cutoff"] == pytest.approx(1 / (10 * 1.5)) and held["at"][2] == 4.0
     assert held["largest"] == pytest.approx(1 / (10 * 0.2)) and held["largest_at"][2] == 2.1
+
+
+class Counted:
+    """A source of numbers 0, 1, 2, ... that counts how often it is read."""
+
+    shape, reads = (4, 3, 5), 0
+
+    def read(self, window):
+        self.reads += 1
+        return np.arange(60.0).reshape(self.shape)[tuple(slice(*ends) for ends in window)]
+
+
+@pytest.mark.parametrize("looked_through", [False, True])
+def test_the_largest_of_a_part(looked_through):
+    """Its own; that of the whole where that is known, so that nothing is read again."""
+    source = Counted()
+    stored = Stored.of(source)
+    if looked_through:
+        assert stored.largest == 59
+    before = source.reads
+    part = stored.part((slice(0, 2), slice(0, 3), slice(1, 4)))
+    assert part.shape == (2, 3, 3) and part.part((slice(0, 1), slice(0, 1), slice(0, 1))).shape == (1, 1, 1)
+    assert source.reads == before
+    assert part.largest == (59 if looked_through else 28)
+    assert (source.reads > before) != looked_through
+    assert part.part((slice(0, 1), slice(0, 1), slice(0, 2))).largest == (59 if looked_through else 28)

@@ -198,6 +198,13 @@ def test_a_growth_that_the_half_widths_do_not_carry_is_not_known(ends, n, width,
     assert (found["rate"] is not None) == known
 
 
+def test_a_station_at_the_end_of_the_core_is_behind_it():
+    x = np.linspace(6, 20, 30)
+    found = grown((6, 20), 30, lambda x: 0.1 * (x + 3), float(x[3]))
+    assert found["from"] == x[3] and found["to"] == 20 and found["rate"] == pytest.approx(0.1)
+    assert found["half_widths"] == pytest.approx([0.1 * (x[3] + 3), 2.3])
+
+
 def test_the_growth_lies_within_its_uncertainty():
     """Of half-widths whose errors are alike at neighbours: in nine of ten at least."""
     random, within = np.random.default_rng(1), []

@@ -5,9 +5,12 @@ import pytest
 
 from hiresx import Simulation
 from hiresx.case import Case
-from hiresx.decomposition import domain
+from hiresx.decomposition import decompose, domain
 from hiresx.decomposition.parts import Part
 from hiresx.device import backend
+from hiresx.grid import build
+from hiresx.grid.cutting import cut_along_i
+from hiresx.rhs import outflow
 from hiresx.solver import Solver
 
 GAMMA = 1.4
@@ -311,3 +314,18 @@ def test_a_mixing_layer_leaves_and_gas_may_come_back():
         return 1.0, 0.2 + 0.3 * np.tanh(2 * y), kick, 0.0, P
 
     assert largest(Simulation(spec, "cpu", initial=layer), 0.0, 60.0, disturbance) < 0.25 * P
+
+
+def test_a_face_that_goes_on_from_block_to_block_is_one():
+    """Of three blocks side by side both long faces have outflows, and the last one's end: three faces."""
+    spec = case([40, 9, 1], [0, 0, 0], [10, 2, 0], 1.0, {"imin": far(0.4), "imax,jmin,jmax": OUTFLOW})
+    block = build(spec.grid).blocks[0]
+    whole = decompose(spec, cut_along_i(block, (0, 12, 25), ("a", "b", "c")))
+    places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
+    found: dict[int, set] = {}
+    for face, place in zip(outflow._joined(whole, places), places, strict=True):
+        found.setdefault(face, set()).add((whole.patches[place].block, whole.patches[place].face))
+    long = [{(b, face) for b in range(3)} for face in ("jmin", "jmax")]
+    assert sorted(map(sorted, found.values())) == sorted(map(sorted, [{(2, "imax")}, *long]))
+    for first, faces in found.items():
+        assert (whole.patches[places[first]].block, whole.patches[places[first]].face) in faces

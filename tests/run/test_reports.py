@@ -9,6 +9,7 @@ from patched_grids import beside, case
 from typer.main import get_command
 
 from hiresx import cli, verify
+from hiresx.bench import exchange
 from hiresx.cli import bench, diff, doctor, post, scaling, terminal
 from hiresx.cli.app import app
 from hiresx.errors import HiresxError
@@ -206,3 +207,25 @@ def test_options():
             yield from told(verb, f"{path} {name}")
 
     reported.check("options", "\n".join(" ".join(line.split()) for line in told(get_command(app), "hiresx")))
+
+
+def test_bench_of_exchanges(capsys, monkeypatch):
+    """A transport that fails is named once, and not tried with more nodes."""
+    row = {"bytes": 1234567, "us": 12.345, "us_in_a_row": 6.78, "gb_per_s": 3.456, "ways": ["window", "signals"]}
+
+    def measured(comm, device, points, transport, repeats):
+        if transport == "mpi":
+            raise HiresxError("no such library", "load it")
+        last = points == 32
+        told = {"transport": transport, "points": points, "right": last, "us_recorded": 1.25 if last else None}
+        return row | told
+
+    monkeypatch.setattr(exchange, "copies", lambda *_: iter([{"copy": "to host", "gb_per_s": 9.876}]))
+    monkeypatch.setattr(exchange, "measure", measured)
+    device = SimpleNamespace(name="cpu")
+    for names in (["cpu", "cpu"], ["cpu", "cuda"]):  # copies are compared among like ranks alone
+        comm = SimpleNamespace(allgather=lambda _, names=names: names)
+        rows = exchange.run(comm, device, ["auto", "mpi", "host"], [16, 32], 3, exchange._say)
+        assert [one.get("points", "-") for one in rows[-5:]] == [16, 32, "-", 16, 32]
+        assert len(rows) == 5 + (names == ["cpu", "cpu"])
+    reported.check("bench-exchange", capsys.readouterr().out)

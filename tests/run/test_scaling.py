@@ -10,7 +10,7 @@ from ranks import ENVIRONMENT, launcher
 
 from hiresx.case import load
 from hiresx.errors import HiresxError
-from hiresx.scaling import experiment, store
+from hiresx.scaling import experiment, measure, store
 from hiresx.scaling.predict import Rates, curve, predict
 from hiresx.scaling.scaling_table import rows
 from hiresx.scaling.weak import grown
@@ -137,3 +137,18 @@ def test_wrong_words(words, told, capsys):
 
     assert execute(["scaling", "sod", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_measurement_writes_what_it_found(tmp_path, capsys):
+    out = tmp_path / "found.json"
+    assert measure.main(["sod", str(out), "--steps", "2", "--repeats", "3", "--backend", "cpu"]) == 0
+    found = json.loads(out.read_text())
+    (one,) = found.pop("by_rank")
+    taken = [found.pop(name) for name in ("step_s", "step_without_overlap_s")]
+    assert found == {"ranks": 1, "hosts": 1, "points": 200, "viscous": False, "precision": "fp64", "steps": 2}
+    assert all(len(times) == 3 and min(times) > 0 for times in taken)
+    assert one["stages"] and min(one["stages"].values()) >= 0 and sum(one["stages"].values()) > 0
+    assert {name: one[name] for name in ("points", "neighbours", "transports", "sent_bytes", "rank")} == {
+        "points": 200, "neighbours": 0, "transports": [], "sent_bytes": 0, "rank": 0,
+    }  # fmt: skip
+    assert measure.main(["sodd", str(out)]) == 2 and 'no bundled case "sodd"' in capsys.readouterr().err

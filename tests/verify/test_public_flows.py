@@ -1,11 +1,13 @@
 """Flows on public grids that are compared: what they are compared with, and one on a grid made here."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from hiresx.case import Case
 from hiresx.grid import Block, Grid
-from hiresx.verify.public_flows import ANGLE, _mach_of, _panel_lift, compared
+from hiresx.verify.public_flows import ANGLE, MACH, P, _airfoil, _mach_of, _panel_lift, compared
 
 
 def profile(thickness: float, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -44,3 +46,19 @@ def test_a_ramp_is_compared_with_its_oblique_shock():
     ((what, pressure, wanted),) = found["rows"]
     assert "10.00 degrees" in what and wanted == pytest.approx(1.7066, rel=1e-3)
     assert pressure == pytest.approx(wanted, rel=0.01) and found["change"] < 1e-3
+
+
+def test_forces_on_a_profile():
+    """A pressure that grows with y pushes down by its gradient times the area, as a fluid lifts what floats in it; one
+    that grows with x pushes upstream."""
+    x, y = profile(0.12, 200)
+    area = abs(np.sum(0.5 * (x[1:] + x[:-1]) * np.diff(y)))
+    q, c, s = 0.5 * MACH**2, np.cos(ANGLE), np.sin(ANGLE)
+    for gradient, force in (((0.0, 0.1), (0.0, -0.1)), ((0.2, 0.0), (-0.2, 0.0))):
+        fields = [np.concatenate([[1.5], f, [1.5]])[None, None] for f in (x, y)]  # the wake on both sides
+        p = P + gradient[0] * fields[0] + gradient[1] * fields[1]
+        block = SimpleNamespace(x=fields[0], y=fields[1], state=lambda name, p=p: p)
+        (_, lift, wanted), (_, drag, nothing) = _airfoil(SimpleNamespace(blocks=[block]))
+        fx, fy = (part * area / q for part in force)
+        assert lift == pytest.approx(fy * c - fx * s, rel=1e-3) and drag == pytest.approx(fx * c + fy * s, rel=1e-3)
+        assert wanted == pytest.approx(_panel_lift(x, y) / np.sqrt(1 - MACH**2)) and nothing == 0.0
