@@ -52,7 +52,7 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, s
         const long long behind = p - (long long)l * sn;
         v[l] = real(0.5) * (v[l] - q[2 * sv + behind] / q[behind]);
     }
-    const real smooth = direction * m[sv + p] * derivative<real>([&](int l) { return l > 0 ? v[l] : -v[-l]; });
+    const real smooth = direction * m[sv + p] * derivative_of_odd<real>([&](int l) { return v[l]; });
     const real share = correction_scale(sensor);
     const real rate = rough + share * (smooth - rough);
     r[p] -= rate * state[0];

@@ -12,6 +12,12 @@ template <class T, class At> HD T derivative(const At &at) {
     return one * (at(1) - at(-1)) + two * (at(2) - at(-2)) + three * (at(3) - at(-3));
 }
 
+// The same of values that are odd about node 0.
+template <class T, class At> HD T derivative_of_odd(const At &at) {
+    constexpr real one = difference_weights[0], two = difference_weights[1], three = difference_weights[2];
+    return real(2) * (one * at(1) + two * at(2) + three * at(3));
+}
+
 // That of the metrics, of which the differences of half_point.h are made: the 6th-order one, or the 8th-order one where
 // the corrections of the fluxes reach four nodes.
 constexpr real wide_weights[4] = {real(4.0 / 5), real(-1.0 / 5), real(4.0 / 105), real(-1.0 / 280)};
