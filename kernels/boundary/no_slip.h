@@ -108,6 +108,17 @@ HD void flow_before_wall(const_state_pointer q, long long p, int sn, stride sv, 
     }
 }
 
+// The least, or most, of the first nodes of a line and those beyond node 3, of which the farther ghosts are made.
+HD real least_with(real found, const real *value) {
+    for (int l = 4; l <= ghost_layers; ++l) found = smaller(found, value[l]);
+    return found;
+}
+
+HD real most_with(real found, const real *value) {
+    for (int l = 4; l <= ghost_layers; ++l) found = larger(found, value[l]);
+    return found;
+}
+
 // Ghosts of the inviscid terms: the pressure is even and the normal velocity odd about the wall's, which reflects sound
 // whole. Of temperature and tangential velocity the mirror image would break the slope and the curvature, and the flux
 // splittings of Steger-Warming and van Leer and Lax-Friedrichs diffuse shear and entropy wherever the two states at a half
@@ -132,9 +143,9 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
     along /= n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
     for (int c = 0; c < 3; ++c) bend[c] -= along * n[c];
 
-    const real low = real(0.5) * smaller(smaller(t[0], t[1]), smaller(t[2], t[3]));
-    const real high = real(2) * larger(larger(t[0], t[1]), larger(t[2], t[3]));
-    const real fast = real(2) * larger(size[1], larger(size[2], size[3])) + real(0.5) * square_root(t[0]);
+    const real low = real(0.5) * least_with(smaller(smaller(t[0], t[1]), smaller(t[2], t[3])), t);
+    const real high = real(2) * most_with(larger(larger(t[0], t[1]), larger(t[2], t[3])), t);
+    const real fast = real(2) * most_with(larger(size[1], larger(size[2], size[3])), size) + real(0.5) * square_root(t[0]);
     const real curvature = square_root(bend[0] * bend[0] + bend[1] * bend[1] + bend[2] * bend[2]);
     real warm = real(1), swift = real(1);
     for (int l = 1; l <= ghost_layers; ++l) {
@@ -184,12 +195,12 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     real flow[ghost_layers + 1][3], size[ghost_layers + 1], pressure[ghost_layers + 1], t[ghost_layers + 1], bend[3];
     flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
     const real slope = real(4) * pressure[1] - real(3) * pressure[0] - pressure[2];
-    const real least = smaller(smaller(pressure[0], pressure[1]), smaller(pressure[2], pressure[3]));
-    const real most = larger(larger(pressure[0], pressure[1]), larger(pressure[2], pressure[3]));
+    const real least = least_with(smaller(smaller(pressure[0], pressure[1]), smaller(pressure[2], pressure[3])), pressure);
+    const real most = most_with(larger(larger(pressure[0], pressure[1]), larger(pressure[2], pressure[3])), pressure);
     for (int c = 0; c < 3; ++c)
         bend[c] = real(2) * flow[0][c] - real(5) * flow[1][c] + real(4) * flow[2][c] - flow[3][c];
     const real curvature = square_root(bend[0] * bend[0] + bend[1] * bend[1] + bend[2] * bend[2]);
-    const real fast = real(2) * larger(size[1], larger(size[2], size[3]))
+    const real fast = real(2) * most_with(larger(size[1], larger(size[2], size[3])), size)
                       + real(0.5) * square_root(temperature_at(q, p, sv));
     real share = smooth_share(q, p, sn, sv);
     for (int l = 1; l <= ghost_layers; ++l) {

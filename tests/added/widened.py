@@ -138,8 +138,8 @@ end, again = state(through), state(rest)
 found = {"halo": through.solver.states[0].halo, "same": bool(np.array_equal(end, again)), "bytes": held}
 if root:
     np.save(f"{folder}/flow.npy", end)
-    found |= {"planned": estimate(through.case)["memory_bytes"], "refused": refused([8, 12, 1])}
 if alone:
+    found |= {"planned": estimate(through.case)["memory_bytes"], "refused": refused([8, 12, 1])}
     choices = Configuration(interpolation="seventh", weights="linear", positivity="none")
     bench = SimpleNamespace(backend=device)
     errors = [interpolation_errors(bench, choices, n) for n in (16, 32)]

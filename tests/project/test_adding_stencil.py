@@ -36,8 +36,8 @@ def test_an_interpolation_of_seventh_order_widens_the_halo(tmp_path):
         one = json.loads(done.stdout.splitlines()[-1])
         ends[device, ranks] = np.load(folder / "flow.npy")
         assert one["halo"] == [4, 4, 4] and one["same"]
-        assert "8 nodes along i" in one["refused"] and "9 or more are needed" in one["refused"]
         if ranks == 1:
+            assert "8 nodes along i" in one["refused"] and "9 or more are needed" in one["refused"]
             assert 0 <= one["bytes"] - one["planned"] <= 8  # the one step of all points
             assert one["interpolation"] == pytest.approx(7, abs=0.1) and one["rates"] == pytest.approx(7, abs=0.3)
             assert max(one["off"].values()) < 1e-12 and len(one["off"]) == 8
