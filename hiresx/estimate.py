@@ -20,6 +20,7 @@ from hiresx.device.averaging import MEANS, names
 from hiresx.device.fields import Layout
 from hiresx.device.rates import known_rate
 from hiresx.equations import DIRECTIONS, equations
+from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import STORAGE
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
@@ -198,7 +199,8 @@ def estimate_ranks(
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
     """Device memory of fields, reductions, sponges and averages on these blocks. `plan` (hiresx.rhs.plans): that of the
     case, or the backend's, if absent."""
-    padded = sum(math.prod(padded_shape(block)) for block in blocks)
+    halo = stencil(case.scheme.interpolation).halo
+    padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).work) * _item(case)
     return (
         padded * _bytes_per_point(case, backend, plan)
@@ -209,7 +211,8 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
     """Device memory that it takes to set up and run: `memory_bytes`, and the coordinates of which metrics are made."""
-    largest = max((math.prod(padded_shape(block)) for block in blocks), default=0)
+    halo = stencil(case.scheme.interpolation).halo
+    largest = max((math.prod(padded_shape(block, halo)) for block in blocks), default=0)
     return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
 
 
@@ -249,7 +252,8 @@ def _item(case: Case) -> int:
 def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
     """Reals of reductions and sponge layers."""
     real, _, kept, _ = STORAGE[case.scheme.precision].sizes
-    in_reals = [work * kept * math.prod(padded_shape(block)) // real for block in blocks]
+    halo = stencil(case.scheme.interpolation).halo
+    in_reals = [work * kept * math.prod(padded_shape(block, halo)) // real for block in blocks]
     reductions = sum(scratch_reals(block.size, room) for block, room in zip(blocks, in_reals, strict=True))
     return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in blocks)
 

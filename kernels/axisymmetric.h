@@ -40,8 +40,8 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, s
        const_work_field<3> m, const_work_field<1> jacobian, const_field<1> inverse, const_state_field<conserved_variables> q,
        rate_field<conserved_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real v[4], pressure[4], state[gas_variables];
-    for (int l = 3; l >= 0; --l) {
+    real v[difference_reach + 1], pressure[difference_reach + 1], state[gas_variables];
+    for (int l = difference_reach; l >= 0; --l) {
         for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
         const Primitive<real> s = primitive(state);
         v[l] = s.v, pressure[l] = s.p;
@@ -50,12 +50,11 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, s
                                larger(jump_sensor(pressure[0], pressure[1], pressure[2]),
                                       jump_sensor(pressure[1], pressure[2], pressure[3])));
     const real rough = -inverse[p] * v[1] / jacobian[p];
-    for (int l = 1; l <= 3; ++l) {  // of v, what is odd along the line: all of it where that is normal to the axis
+    for (int l = 1; l <= difference_reach; ++l) {  // of v, what is odd along the line: all of it where that is normal to the axis
         const long long behind = p - (long long)l * sn;
         v[l] = real(0.5) * (v[l] - q[2 * sv + behind] / q[behind]);
     }
-    const real smooth = direction * m[sv + p]
-                        * (real(3.0 / 2) * v[1] - real(3.0 / 10) * v[2] + real(1.0 / 30) * v[3]);
+    const real smooth = direction * m[sv + p] * derivative_of_odd<real>([&](int l) { return v[l]; });
     const real share = correction_scale(sensor);
     const real rate = rough + share * (smooth - rough);
     r[p] -= rate * state[0];

@@ -17,17 +17,20 @@ HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, real
     return correction_scale(sensor);
 }
 
-// The increments of the three ghosts over the node on the face, increment[ghost][variable].
+// What the cubic through the nodes 0 to 3 makes, l nodes beyond node 0, of node a less node 0, a = 1, 2, 3.
+HD constexpr int cubic_weight(int l, int a) {
+    return a == 1 ? -l * (l + 2) * (l + 3) / 2 : a == 2 ? l * (l + 1) * (l + 3) / 2 : -l * (l + 1) * (l + 2) / 6;
+}
+
+// The increments of the ghosts over the node on the face, increment[ghost][variable].
 HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv,
                            real increment[ghost_layers][gas_variables]) {
-    // of nodes 1, 2, 3 less node 0
-    constexpr int weight[ghost_layers][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};
     real state[4][gas_variables];
     const real share = smooth_share(q, p, sn, sv, state);
     for (int l = 0; l < ghost_layers; ++l)
         for (int v = 0; v < gas_variables; ++v) {
             real sum = real(0);
-            for (int a = 0; a < 3; ++a) sum += real(weight[l][a]) * (state[a + 1][v] - state[0][v]);
+            for (int a = 1; a <= 3; ++a) sum += real(cubic_weight(l + 1, a)) * (state[a][v] - state[0][v]);
             increment[l][v] = share * sum;
         }
 }

@@ -11,13 +11,10 @@ constexpr int FUSED_M = conserved_variables;
 constexpr int FUSED_F = FUSED_M + 3;
 constexpr int FUSED_NODE = FUSED_F + gas_variables;
 
-// Of the half point between nodes h and h + 1: nodes h + 1 - FUSED_REACH..h + FUSED_REACH are kept. The corrections of
-// metrics and fluxes read h - 2..h + 3 of them, and the jump sensors stand at h - 1..h + 2.
+// Of the half point between nodes h and h + 1: nodes h + 1 - FUSED_REACH..h + FUSED_REACH are kept. Those of them that
+// the corrections of metrics and fluxes read, and where the jump sensors stand: half_point.h.
 constexpr int FUSED_REACH = ghost_layers;
 constexpr int FUSED_WINDOW = 2 * ghost_layers;
-constexpr int CORRECTION_REACH = 3;
-constexpr int CORRECTION_SENSORS = 4;
-static_assert(FUSED_REACH >= CORRECTION_REACH, "a half point needs three nodes to each side");
 // Reals that a thread of sweep_across keeps on the chip: the nodes of its window and the one that comes.
 constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE;
 
@@ -174,7 +171,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         for (int v = 0; v < gas_variables; ++v) HX_KEPT(s, FUSED_F + v) = flux[v];
         for (int v = gas_variables; v < conserved_variables; ++v) HX_KEPT(s, FUSED_Q + v) /= at(s, FUSED_Q);
     };
-    real sensor[CORRECTION_SENSORS], pressure[3], before[conserved_variables], flux[conserved_variables];
+    real sensor[correction_sensors], pressure[3], before[conserved_variables], flux[conserved_variables];
     real left[gas_variables], next[gas_variables], right[gas_variables];
     for (int s = 1 - FUSED_REACH; s <= FUSED_REACH; ++s) {
 #define HX_KEEP(v) HX_KEPT(s, v)
@@ -182,10 +179,10 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #undef HX_KEEP
     }
     FETCHED;
-    for (int s = 1 - CORRECTION_REACH; s < CORRECTION_REACH; ++s) {  // h = begin - 1
+    for (int s = 1 - correction_reach; s < correction_reach; ++s) {  // h = begin - 1
         pressure[0] = pressure[1], pressure[1] = pressure[2];
         compute_node(s, pressure[2]);
-        if (s >= 0) sensor[s + 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
+        if (s >= 3 - correction_reach) sensor[s - 2 + correction_reach] = jump_sensor(pressure[0], pressure[1], pressure[2]);
     }
 #ifdef HX_INTERPOLATES_NODES
     fused_states(at, left, right);
@@ -203,16 +200,16 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #ifdef HX_FP32
         if (viscous && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
 #endif
-        for (int s = 0; s < CORRECTION_SENSORS - 1; ++s) sensor[s] = sensor[s + 1];
+        for (int s = 0; s < correction_sensors - 1; ++s) sensor[s] = sensor[s + 1];
         pressure[0] = pressure[1], pressure[1] = pressure[2];
-        compute_node(CORRECTION_REACH, pressure[2]);
-        sensor[CORRECTION_SENSORS - 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
+        compute_node(correction_reach, pressure[2]);
+        sensor[correction_sensors - 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
 #ifdef HX_INTERPOLATES_NODES
         fused_states([&](int s, int v) { return at(s + 1, v); }, next, right);
 #else
         fused_states(at, left, right);
 #endif
-        const real jump = larger(larger(sensor[0], sensor[1]), larger(sensor[2], sensor[3]));
+        const real jump = largest_sensor<real>([&](int n) { return sensor[n]; });
         fused_flux(at, left, right, [&](int s, int v) { return at(s, FUSED_F + v); }, jump, flux);
         fused_scalar_flux(at, [&](int s) { return at(s, FUSED_F); }, jump, flux);
         if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, diffusive_flux, first, walls);
@@ -232,7 +229,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<gradient_variables> viscous_flux,
            rate_field<conserved_variables> r, int first, int walls, int viscous) {
     // q and m of the elements around 32 half points, and of the next 32, on their way, behind the last ones of these
-    constexpr int held = FUSED_WINDOW - 1, corrected = 2 * CORRECTION_REACH - 1;
+    constexpr int held = FUSED_WINDOW - 1, corrected = 2 * correction_reach - 1;
     SHARED real nodes[2][FUSED_F][32 + held];
 #ifdef HX_WORK_FP32
     SHARED work_real coming[FUSED_F][32];
@@ -243,14 +240,14 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     const int end = elements - begin < chunk ? elements : begin + chunk;
     const long long plane = o + (long long)k * sk;
     (void)j;
-    // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - CORRECTION_REACH + s, sensor: of the one
+    // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - correction_reach + s, sensor: of the one
     // behind that; minus[0], fluxes[0]: what lane 31 left
     const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
     // what depends on element base + s alone
     const auto compute_node = [&](int now, int s) {
         real flux[gas_variables];
-        fused_node([&](int, int v) { return at(now, s, v); }, flux, pressure[s + CORRECTION_REACH]);
-        for (int v = 0; v < gas_variables; ++v) f[v][s + CORRECTION_REACH] = flux[v];
+        fused_node([&](int, int v) { return at(now, s, v); }, flux, pressure[s + correction_reach]);
+        for (int v = 0; v < gas_variables; ++v) f[v][s + correction_reach] = flux[v];
         for (int v = gas_variables; v < conserved_variables; ++v) at(now, s, FUSED_Q + v) /= at(now, s, FUSED_Q);
     };
     LANES {
@@ -263,7 +260,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
         FETCHED;
     }
     LANES {
-        if (lane > 0 && lane < corrected) compute_node(0, lane - CORRECTION_REACH);
+        if (lane > 0 && lane < corrected) compute_node(0, lane - correction_reach);
     }
     int node = (begin - 1 + sj) % sj;  // of lane 0
     for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
@@ -282,7 +279,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
 #else
                 if (e >= begin) fused_states([&](int s, int v) { return at(now, lane + s - 1, v); }, left, right);
 #endif
-                compute_node(now, lane + CORRECTION_REACH - 1);
+                compute_node(now, lane + correction_reach - 1);
                 for (int v = 0; v < gas_variables; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v];
             }
         }
@@ -299,9 +296,9 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
 #else
                 for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
 #endif
-                const real jump = larger(larger(sensor[lane], sensor[lane + 1]), larger(sensor[lane + 2], sensor[lane + 3]));
+                const real jump = largest_sensor<real>([&](int n) { return sensor[lane + n]; });
                 const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
-                const auto f_along = [&](int s, int v) { return f[v][lane + CORRECTION_REACH - 1 + s]; };
+                const auto f_along = [&](int s, int v) { return f[v][lane + correction_reach - 1 + s]; };
                 fused_flux(along, left, right, f_along, jump, flux);
                 fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
                 for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];

@@ -1,25 +1,49 @@
-// Half-point values that the metrics and the fluxes share. With the six-point interpolation of the node metrics,
-// eq. (19) applied to a quantity linear in the metrics is identically the 6th-order central derivative.
+// Half-point values that the metrics and the fluxes share, of `correction_reach` nodes to each side, which the header of
+// the interpolation declares. With the node metrics interpolated to the highest order, eq. (19) applied to a quantity
+// linear in the metrics is identically the central derivative `metric_derivative`, of 6th order from three nodes to each
+// side and of 8th from four.
 #include "jump_sensor.h"
+#include "central_difference.h"
+
+static_assert(correction_reach == 3 || correction_reach == 4, "the corrections of fluxes are written for these");
+
+// At half point 1/2, a, b, c, d: weights of the nodes to both sides, the nearest first.
+template <int a, int b, int c, int d, class T, class At> HD T symmetric_sum(const At &at) {
+    T sum = real(a) * (at(0) + at(1)) + real(b) * (at(-1) + at(2)) + real(c) * (at(-2) + at(3));
+    if constexpr (d != 0) sum = sum + real(d) * (at(-3) + at(4));
+    return sum;
+}
 
 template <class T, class At> HD T interpolate_metric(const At &at) {
-    return (real(150) * (at(0) + at(1)) - real(25) * (at(-1) + at(2)) + real(3) * (at(-2) + at(3))) * real(1.0 / 256);
+    if constexpr (correction_reach == 3) return symmetric_sum<150, -25, 3, 0, T>(at) * real(1.0 / 256);
+    else return symmetric_sum<1225, -245, 49, -5, T>(at) * real(1.0 / 2048);
 }
 
-// What eq. (19) makes of them: the interpolated metrics and their correction, whose differences are the 6th-order central
+// What eq. (19) makes of them: the interpolated metrics and their correction, whose differences are the central
 // derivative. Over the faces of a node they add up to nothing.
 template <class T, class At> HD T corrected_metric(const At &at) {
-    return (real(37) * (at(0) + at(1)) - real(8) * (at(-1) + at(2)) + (at(-2) + at(3))) * real(1.0 / 60);
+    if constexpr (correction_reach == 3) return symmetric_sum<37, -8, 1, 0, T>(at) * real(1.0 / 60);
+    else return symmetric_sum<533, -139, 29, -3, T>(at) * real(1.0 / 840);
 }
 
-// The linear correction of eqs (11) and (18) at i+1/2, -f_xx/24 + 7 f_xxxx/5760, as one six-point sum.
+// The linear correction of eqs (11) and (18) at i+1/2, -f_xx/24 + 7 f_xxxx/5760 as one six-point sum, with the next term
+// -31 f_xxxxxx/967680 as one of eight points: the difference of the two sums above.
 template <class T, class At> HD T flux_correction(const At &at) {
-    T sum = real(118) * (at(0) + at(1)) - real(137) * (at(-1) + at(2)) + real(19) * (at(-2) + at(3));
-    return sum * real(1.0 / 3840);
+    if constexpr (correction_reach == 3) return symmetric_sum<118, -137, 19, 0, T>(at) * real(1.0 / 3840);
+    else return symmetric_sum<7823, -9859, 2279, -243, T>(at) * real(1.0 / 215040);
+}
+
+// Jump sensors stand at the nodes of the correction but for the outermost: the largest of at(n), n < correction_sensors.
+constexpr int correction_sensors = 2 * correction_reach - 2;
+
+template <class T, class At> HD T largest_sensor(const At &at) {
+    const T inner = larger(larger(T(at(0)), T(at(1))), larger(T(at(2)), T(at(3))));
+    if constexpr (correction_sensors == 4) return inner;
+    else return larger(inner, larger(T(at(4)), T(at(5))));
 }
 
 // Flux at i+1/2: two-state numerical flux of the interpolated states plus the scaled correction.
-// f(offset, v): physical flux at i + offset; sensor: largest jump sensor over i-1..i+2.
+// f(offset, v): physical flux at i + offset; sensor: the largest jump sensor.
 template <class T, class At> HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor,
                                                      T *flux) {
     numerical_flux(minus, plus, m, flux);

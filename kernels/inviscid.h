@@ -25,7 +25,7 @@ VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, s
     }
 }
 
-// nodes -3..n+2: physical flux (5) and pressure, eq. (4)
+// nodes -correction_reach..n-1+correction_reach: physical flux (5) and pressure, eq. (4)
 VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
               const_work_field<3> m, work_field<gas_variables> f, work_field<1> pressure) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -42,14 +42,15 @@ VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride 
 // state(s, v), area(s, d), f(s, v) the physical flux, pressure(s).
 template <class T, class Q, class M, class F, class P>
 HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const F &f, const P &pressure, T *flux) {
-    T area[3], values[6];
+    constexpr int first = 1 - correction_reach, count = 2 * correction_reach;
+    T area[3], values[count];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
 #ifdef HX_LIMITER
     const auto rough = read_marks(left, right);
 #endif
-    for (int s = 0; s < 6; ++s) values[s] = pressure(s - 2);
+    for (int s = 0; s < count; ++s) values[s] = pressure(first + s);
     T sensor = T(real(0));
-    for (int s = 0; s < 4; ++s) sensor = larger(sensor, jump_sensor(values[s], values[s + 1], values[s + 2]));
+    for (int s = 0; s < correction_sensors; ++s) sensor = larger(sensor, jump_sensor(values[s], values[s + 1], values[s + 2]));
     half_point_flux(left, right, area, f, sensor, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {

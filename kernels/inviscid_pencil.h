@@ -66,7 +66,7 @@ HD void nodes(const Line &line) {  // physical flux and pressure of every node; 
         for (int v = 0; v < gas_variables; ++v) store(line.f + v * line.size + e, f[v]);
         store(line.plus + e, s.p);
     }
-    for (size_t e = line.node(-2), end = line.node(line.n + 2); e < end; e += W) {
+    for (size_t e = line.node(1 - correction_reach), end = line.node(line.n - 1 + correction_reach); e < end; e += W) {
         const real *p = line.plus + e;
         store(line.sensor + e, jump_sensor(load<pack>(p - line.B), load<pack>(p), load<pack>(p + line.B)));
     }
@@ -129,9 +129,8 @@ HD void fluxes(const Line &line) {
 #ifdef HX_LIMITER
         const auto rough = read_marks(minus, plus);
 #endif
-        const real *s = line.sensor + e;
-        pack before = larger(load<pack>(s - B), load<pack>(s)), after = larger(load<pack>(s + B), load<pack>(s + 2 * B));
-        pack sensor = larger(before, after);
+        const real *s = line.sensor + e - (correction_reach - 2) * B;
+        pack sensor = largest_sensor<pack>([&](int n) { return load<pack>(s + n * B); });
         half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
                         sensor, flux);
 #ifdef HX_LIMITER

@@ -69,14 +69,15 @@ VECTOR_KERNEL(interpolate_half, int i, int j, int k, int o, int sj, int sk, int 
 VECTOR_KERNEL(interpolate_line, int i, int j, int k, int o, int sj, int sk, int sd, int n, long long sv,
               const_field<gas_variables> q, const_field<3> m, field<gas_variables> minus, field<gas_variables> plus) {
     long long p = o + i + (long long)j * sj + (long long)k * sk - sd;
-    Window<T, 5> near[gas_variables];
+    constexpr int reach = interpolation_reach - 1;  // of a node
+    Window<T, 2 * reach + 1> near[gas_variables];
     for (int v = 0; v < gas_variables; ++v)
-        for (int s = 0; s < 4; ++s) near[v].it[s + 1] = load<T>(q + v * sv + p + (long long)(s - 2) * sd);
+        for (int s = 0; s < 2 * reach; ++s) near[v].it[s + 1] = load<T>(q + v * sv + p + (long long)(s - reach) * sd);
     for (int h = -1; h <= n; ++h, p += sd) {
         T area[3], left[gas_variables], right[gas_variables];
-        for (int v = 0; v < gas_variables; ++v) near[v].push(load<T>(q + v * sv + p + 2ll * sd));
+        for (int v = 0; v < gas_variables; ++v) near[v].push(load<T>(q + v * sv + p + (long long)reach * sd));
         for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
-        interpolate([&](int s, int v) { return near[v].it[s + 2]; }, area, left, right);
+        interpolate([&](int s, int v) { return near[v].it[s + reach]; }, area, left, right);
         for (int v = 0; v < gas_variables; ++v)
             store(minus + v * sv + p, left[v]), store(plus + v * sv + p - sd, right[v]);
     }
@@ -128,22 +129,23 @@ VECTOR_KERNEL(flux_line, int i, int j, int k, int o, int sj, int sk, int sd, int
               const_field<gas_variables> minus, const_field<gas_variables> plus, field<gas_variables> r) {
     long long p = o + i + (long long)j * sj + (long long)k * sk - sd;
     auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
-    Window<T, 6> areas[3], fluxes[gas_variables], pressures;
-    for (int s = -2; s < 3; ++s) {
-        for (int d = 0; d < 3; ++d) areas[d].it[s + 3] = along(m + d * sv, s);
-        for (int v = 0; v < gas_variables; ++v) fluxes[v].it[s + 3] = along(f + v * sv, s);
-        pressures.it[s + 3] = along(pressure, s);
+    constexpr int reach = correction_reach;
+    Window<T, 2 * reach> areas[3], fluxes[gas_variables], pressures;
+    for (int s = 1 - reach; s < reach; ++s) {
+        for (int d = 0; d < 3; ++d) areas[d].it[s + reach] = along(m + d * sv, s);
+        for (int v = 0; v < gas_variables; ++v) fluxes[v].it[s + reach] = along(f + v * sv, s);
+        pressures.it[s + reach] = along(pressure, s);
     }
     T before[gas_variables];
     for (int h = -1; h < n; ++h, p += sd) {
         T left[gas_variables], right[gas_variables], flux[gas_variables];
-        for (int d = 0; d < 3; ++d) areas[d].push(along(m + d * sv, 3));
-        for (int v = 0; v < gas_variables; ++v) fluxes[v].push(along(f + v * sv, 3));
-        pressures.push(along(pressure, 3));
+        for (int d = 0; d < 3; ++d) areas[d].push(along(m + d * sv, reach));
+        for (int v = 0; v < gas_variables; ++v) fluxes[v].push(along(f + v * sv, reach));
+        pressures.push(along(pressure, reach));
         for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
         flux_between(left, right, [&](int s, int v) { return along(q + v * sv, s); },
-                     [&](int s, int d) { return areas[d].it[s + 2]; }, [&](int s, int v) { return fluxes[v].it[s + 2]; },
-                     [&](int s) { return pressures.it[s + 2]; }, flux);
+                     [&](int s, int d) { return areas[d].it[s + reach - 1]; }, [&](int s, int v) { return fluxes[v].it[s + reach - 1]; },
+                     [&](int s) { return pressures.it[s + reach - 1]; }, flux);
         if (h >= 0)
             for (int v = 0; v < gas_variables; ++v) add<false>(r + v * sv + p, before[v] - flux[v]);
         for (int v = 0; v < gas_variables; ++v) before[v] = flux[v];
@@ -258,17 +260,18 @@ VECTOR_KERNEL(viscous_flux_line, int i, int j, int k, int o, int sj, int sk, int
               const_field<gradient_variables> w, const_field<9> m, const_field<1> jacobian, real inverse_reynolds,
               field<3 * gradient_variables> flux) {
     long long p = o + i + (long long)j * sj + (long long)k * sk;
-    Window<T, 7> near[gradient_variables];
+    constexpr int reach = difference_reach;
+    Window<T, 2 * reach + 1> near[gradient_variables];
     for (int v = 0; v < gradient_variables; ++v)
-        for (int s = 0; s < 6; ++s) near[v].it[s + 1] = load<T>(w + v * sv + p + (long long)(s - 3) * dk);
+        for (int s = 0; s < 2 * reach; ++s) near[v].it[s + 1] = load<T>(w + v * sv + p + (long long)(s - reach) * dk);
     for (int l = 0; l < n; ++l, p += dk) {
         T gradient[gradient_variables][3];
         for (int v = 0; v < gradient_variables; ++v) {
             const real *a = w + v * sv + p;
-            near[v].push(load<T>(a + 3ll * dk));
+            near[v].push(load<T>(a + (long long)reach * dk));
             const T xi = derivative<T>([&](int s) { return load<T>(a + s * di); });
             const T eta = derivative<T>([&](int s) { return load<T>(a + (long long)s * dj); });
-            const T zeta = derivative<T>([&](int s) { return near[v].it[s + 3]; });
+            const T zeta = derivative<T>([&](int s) { return near[v].it[s + reach]; });
             for (int c = 0; c < 3; ++c)
                 gradient[v][c] = load<T>(m + c * sv + p) * xi + load<T>(m + (3 + c) * sv + p) * eta
                                  + load<T>(m + (6 + c) * sv + p) * zeta;
@@ -312,13 +315,14 @@ VECTOR_KERNEL(viscous_difference_scatter, int i, int j, int k, int o, int sj, in
 VECTOR_KERNEL(viscous_difference_line, int i, int j, int k, int o, int sj, int sk, int sd, int n, long long sv,
               const_field<gradient_variables> flux, field<conserved_variables> r) {
     long long p = o + i + (long long)j * sj + (long long)k * sk;
-    Window<T, 7> near[gradient_variables];
+    constexpr int reach = difference_reach;
+    Window<T, 2 * reach + 1> near[gradient_variables];
     for (int c = 0; c < gradient_variables; ++c)
-        for (int s = 0; s < 6; ++s) near[c].it[s + 1] = load<T>(flux + c * sv + p + (long long)(s - 3) * sd);
+        for (int s = 0; s < 2 * reach; ++s) near[c].it[s + 1] = load<T>(flux + c * sv + p + (long long)(s - reach) * sd);
     for (int l = 0; l < n; ++l, p += sd)
         for (int c = 0; c < gradient_variables; ++c) {
-            near[c].push(load<T>(flux + c * sv + p + 3ll * sd));
-            add<false>(r + (c + 1) * sv + p, derivative<T>([&](int s) { return near[c].it[s + 3]; }));
+            near[c].push(load<T>(flux + c * sv + p + (long long)reach * sd));
+            add<false>(r + (c + 1) * sv + p, derivative<T>([&](int s) { return near[c].it[s + reach]; }));
         }
 }
 

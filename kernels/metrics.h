@@ -1,17 +1,17 @@
 // Metrics and Jacobian, eqs (7) and (8), in the symmetric conservative form
 //   grad(xi)/J: xi_x = ((y_eta z - y z_eta)_zeta - (y_zeta z - y z_zeta)_eta)/2, and cyclic,
-// every derivative by the 6th-order central operator. One operator D for metrics and fluxes, and D_xi D_eta = D_eta
-// D_xi, keep a uniform flow. Coordinates come with the ghost layers in every direction (periodic, neighbour's or
-// reflected); a direction with one node is extruded by unit steps.
+// every derivative by one central operator. One operator D for metrics and fluxes, and D_xi D_eta = D_eta D_xi, keep a
+// uniform flow. Coordinates come with the ghost layers in every direction (periodic, neighbour's or reflected); a
+// direction with one node is extruded by unit steps.
 
 #include "central_difference.h"
 
 // (a_p b - a b_p)_r along strides sp, sr
 HD double twist(const double *a, const double *b, long long sp, long long sr) {
-    return derivative<double>([&](int r) {
+    return metric_derivative<double>([&](int r) {
         const double *ar = a + r * sr, *br = b + r * sr;
-        double ap = derivative<double>([&](int p) { return ar[p * sp]; });
-        double bp = derivative<double>([&](int p) { return br[p * sp]; });
+        double ap = metric_derivative<double>([&](int p) { return ar[p * sp]; });
+        double bp = metric_derivative<double>([&](int p) { return br[p * sp]; });
         return ap * br[0] - ar[0] * bp;
     });
 }
@@ -52,7 +52,7 @@ KERNEL(jacobian, int i, int j, int k, int c, int cj, int ck, const double *x, co
     const long long stride[3] = {1, cj, ck};
     double g[3][3];
     for (int a = 0; a < 3; ++a)
-        for (int d = 0; d < 3; ++d) g[a][d] = derivative<double>([&](int s) { return xyz[a][s * stride[d]]; });
+        for (int d = 0; d < 3; ++d) g[a][d] = metric_derivative<double>([&](int s) { return xyz[a][s * stride[d]]; });
     double volume = g[0][0] * (g[1][1] * g[2][2] - g[1][2] * g[2][1])
                     + g[0][1] * (g[1][2] * g[2][0] - g[1][0] * g[2][2])
                     + g[0][2] * (g[1][0] * g[2][1] - g[1][1] * g[2][0]);

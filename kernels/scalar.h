@@ -12,15 +12,18 @@ template <class T> HD T scalar_sensor(T before, T at, T after) {
     return real(0.25) * absolute(before - real(2) * at + after);
 }
 
-// s(offset), f(offset): scalar and mass flux at node i + offset, -2..3; mass: F; sensor: that of the gas.
+// s(offset), f(offset): scalar and mass flux at the nodes i + offset of the correction; mass: F; sensor: that of the gas.
 template <class T, class At, class Mass> HD T scalar_flux_at(const At &s, const Mass &f, T mass, T sensor) {
-    T value[6], d[4], ends;
-    for (int a = 0; a < 6; ++a) value[a] = s(a - 2);
+    constexpr int own = correction_reach - 1, count = 2 * correction_reach;  // node i is value[own]
+    T value[count], d[4], ends;
+    for (int a = 0; a < count; ++a) value[a] = s(a - own);
     const auto forward = mass > T(real(0));
-    for (int a = 0; a < 4; ++a) d[a] = select(forward, value[a + 1] - value[a], value[4 - a] - value[5 - a]);
-    const T half = select(forward, value[2], value[3]) + interpolate_one(d[0], d[1], d[2], d[3], ends);
-    for (int a = 1; a <= 4; ++a) sensor = larger(sensor, scalar_sensor(value[a - 1], value[a], value[a + 1]));
-    const T correction = flux_correction<T>([&](int offset) { return f(offset) * (value[offset + 2] - half); });
+    for (int a = 0; a < 4; ++a)
+        d[a] = select(forward, value[own + a - 1] - value[own + a - 2], value[own + 2 - a] - value[own + 3 - a]);
+    const T half = select(forward, value[own], value[own + 1]) + interpolate_one(d[0], d[1], d[2], d[3], ends);
+    for (int a = 1; a <= correction_sensors; ++a)
+        sensor = larger(sensor, scalar_sensor(value[a - 1], value[a], value[a + 1]));
+    const T correction = flux_correction<T>([&](int offset) { return f(offset) * (value[offset + own] - half); });
     return mass * half + correction_scale(sensor) * correction;
 }
 
@@ -34,7 +37,7 @@ VECTOR_KERNEL(scalar_flux, int i, int j, int k, int o, int sj, int sk, int sd, s
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     auto along = [&](const work_real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T sensor = T(real(0));
-    for (int s = -1; s < 3; ++s)
+    for (int s = 2 - correction_reach; s < correction_reach; ++s)
         sensor = larger(sensor, jump_sensor(along(pressure, s - 1), along(pressure, s), along(pressure, s + 1)));
     for (int n = 0; n < scalar_variables; ++n) {
         const auto scalar = q + (gas_variables + n) * sv;

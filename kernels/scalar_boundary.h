@@ -34,7 +34,6 @@ KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const re
 // enters is what is given, or else repeats the node. direction: see boundary/extrapolate.h
 KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, int given,
        const real *target, const_work_field<3> m, const_state_field<gas_variables> q, state_field<1> scalar) {
-    constexpr int weight[3][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real s[4], flow = real(0), sensor = real(0);
     for (int l = 0; l < 4; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
@@ -42,10 +41,10 @@ KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     for (int l = 1; l < 3; ++l) sensor = larger(sensor, scalar_sensor(s[l - 1], s[l], s[l + 1]));
     const real share = flow > real(0) ? real(0) : correction_scale(sensor);
     const real base = flow > real(0) && given ? target[(long long)j * n1 + i] : s[0];
-    for (int l = 0; l < ghost_layers; ++l) {
+    for (int l = 1; l <= ghost_layers; ++l) {
         real sum = real(0);
-        for (int a = 0; a < 3; ++a) sum += real(weight[l][a]) * (s[a + 1] - s[0]);
-        const long long to = p - (long long)(l + 1) * sn;
+        for (int a = 1; a <= 3; ++a) sum += real(cubic_weight(l, a)) * (s[a] - s[0]);
+        const long long to = p - (long long)l * sn;
         scalar[to] = q[to] * (base + share * sum);
     }
 }

@@ -9,9 +9,8 @@ HD void scalar(const Line &line, From q, const work_real *viscous_flux, rate_rea
     for (size_t e = 0, end = size_t(line.n + 2 * H) * B; e < end; e += W)
         store(s + e, load<pack>(s + e) / load<pack>(line.q + e));
     for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
-        const real *jump = line.sensor + e;
-        const pack sensor = larger(larger(load<pack>(jump - B), load<pack>(jump)),
-                                   larger(load<pack>(jump + B), load<pack>(jump + 2 * B)));
+        const real *jump = line.sensor + e - (correction_reach - 2) * B;
+        const pack sensor = largest_sensor<pack>([&](int n) { return load<pack>(jump + n * B); });
         store(flux + e, scalar_flux_at<pack>([&](int o) { return load<pack>(s + e + o * B); },
                                              [&](int o) { return load<pack>(line.f + e + o * B); },
                                              load<pack>(line.minus + e), sensor));

@@ -22,13 +22,12 @@ VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, st
     for (int v = 0; v < gradient_variables; ++v) store(w + v * sv + p, own[v]);
 }
 
-// The ghosts -1, -2, -3 of a polynomial of degree 1, 2 or 3 through the inner nodes a, b, c, d (Newton's form)
+// The ghosts -1, -2, ... of a polynomial of degree 1, 2 or 3 through the inner nodes a, b, c, d (Newton's form)
 HD void extrapolated(real a, real b, real c, real d, int degree, real *ghosts) {
     const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
                third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0);
-    ghosts[0] = a - first + second - third;
-    ghosts[1] = a - real(2) * first + real(3) * second - real(4) * third;
-    ghosts[2] = a - real(3) * first + real(6) * second - real(10) * third;
+    for (int l = 1; l <= difference_reach; ++l)
+        ghosts[l - 1] = a - real(l) * first + real(l * (l + 1) / 2) * second - real(l * (l + 1) * (l + 2) / 6) * third;
 }
 
 // Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
@@ -38,9 +37,9 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int v = 0; v < variables; ++v) {
         work_real *f = w + v * sv + p;
-        real ghosts[3];
+        real ghosts[difference_reach];
         extrapolated(f[0], f[sn], f[2 * sn], f[3 * sn], degree, ghosts);
-        for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l];
+        for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l];
     }
 }
 

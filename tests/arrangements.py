@@ -11,15 +11,16 @@ from hiresx.case.boundaries import FarField
 from hiresx.case.grid_file import GridFile
 from hiresx.case.grids import Wavy
 from hiresx.case.model import State
+from hiresx.case.schema import Scheme
 from hiresx.decomposition import decompose, extended_coordinates
+from hiresx.equations.stencil import CENTRAL_DIFFERENCE
 from hiresx.grid import Block, Grid, build, write_plot3d
-from hiresx.grid.quality import CENTRAL
 
 FAR = FarField(faces="all", state=State(rho=1.0, p=0.7))
 
 
 def decomposed(grid, *conditions):
-    return decompose(SimpleNamespace(boundary=conditions), grid)
+    return decompose(SimpleNamespace(boundary=conditions, scheme=Scheme()), grid)
 
 
 def shaken(n, periodic=(), seed=3) -> Grid:
@@ -44,7 +45,7 @@ def shaken(n, periodic=(), seed=3) -> Grid:
 def derivative(a, d):
     axis = 2 - d
     n = a.shape[axis] - 6
-    return sum(c * np.take(a, range(m, m + n), axis) for m, c in enumerate(CENTRAL))
+    return sum(c * np.take(a, range(m, m + n), axis) for m, c in enumerate(CENTRAL_DIFFERENCE))
 
 
 def inner(a, *directions):

@@ -31,6 +31,7 @@ from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend
 from hiresx.device.side_by_side import Noting
 from hiresx.device.state import BlockState
+from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.exchange.choice import NAMES
 from hiresx.exchange.halo import HaloExchange
@@ -40,7 +41,7 @@ from hiresx.grid.blocks import face_range, whole_box
 SIZES = (16, 32, 64, 128, 256)
 # Nodes along k of a block: enough for a stencil; the halo is what costs.
 THICKNESS = 8
-LAYERS = 3
+LAYERS = Stencil().halo
 # Exchanges in a row.
 IN_A_ROW = 20
 # Bytes of a plain copy, beyond any cache.

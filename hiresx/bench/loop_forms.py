@@ -15,7 +15,8 @@ from hiresx.bench import rhs
 from hiresx.bench.bytes_moved import reals
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Backend, Call, Program
-from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
+from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
+from hiresx.equations.stencil import stencil
 from hiresx.rhs.chunks import line_chunk, row_chunk
 from hiresx.solver import choices
 
@@ -105,10 +106,10 @@ class Fields:
     def __init__(self, device: Backend, n: int, configuration: Configuration, cut: bool = True):
         self.backend, self.configuration, self.n, self.cut = device, configuration, n, cut
         self.program: Program = device.compile(configuration)
-        real = configuration.real
-        side = n + 2 * GHOSTS
+        real, self.halo = configuration.real, stencil(configuration.interpolation).halo
+        side = n + 2 * self.halo
         self.shape, self.strides, self.variable_stride = (side,) * 3, (1, side, side * side), side**3
-        self.origin = GHOSTS * sum(self.strides)
+        self.origin = self.halo * sum(self.strides)
         self.q = self._smooth((1.0, 0.3, 0.2, -0.1, 2.5), real)
         self.m = self._smooth(np.eye(3).ravel(), real)
         self.jacobian = self._smooth((1.0,), real)
@@ -149,7 +150,7 @@ class Fields:
 
     def _along(self, kernel: str, d: int, low: int, high: int, /, **arguments: Any) -> Call:
         """Of nodes, or half points, low..n-1+high of direction d."""
-        begin, extent = [GHOSTS] * 3, [self.n] * 3
+        begin, extent = [self.halo] * 3, [self.n] * 3
         begin[d] += low
         extent[d] += high - low
         return self._call(kernel, _triple(begin), _triple(extent), sd=self.strides[d], **arguments)
@@ -167,7 +168,7 @@ class Fields:
         """Of half points -1, 1, ... and of 0, 2, ... of direction d."""
         calls = []
         for first, count in ((-1, (self.n + 2) // 2), (0, (self.n + 1) // 2)):
-            begin, extent = [GHOSTS] * 3, [self.n] * 3
+            begin, extent = [self.halo] * 3, [self.n] * 3
             begin[d] += first
             extent[d] = count
             calls.append(
@@ -176,7 +177,7 @@ class Fields:
         return calls
 
     def _inner(self, kernel: str, **arguments: Any) -> Call:
-        return self._call(kernel, (GHOSTS,) * 3, (self.n,) * 3, **arguments)
+        return self._call(kernel, (self.halo,) * 3, (self.n,) * 3, **arguments)
 
     def _derivatives(self, d: int | None = None) -> dict[str, int]:
         """Strides of the derivatives in direction d, or in all."""
@@ -205,8 +206,8 @@ class Fields:
         self.backend.copy(self.minus, self.states)
 
     def _physical_flux(self, d: int) -> Call:
-        begin, extent = [GHOSTS] * 3, [self.n] * 3
-        begin[d], extent[d] = 0, self.n + 2 * GHOSTS
+        begin, extent = [self.halo] * 3, [self.n] * 3
+        begin[d], extent[d] = 0, self.n + 2 * self.halo
         m = self.m[3 * d : 3 * d + 3]
         return self._call(
             "physical_flux", _triple(begin), _triple(extent), q=self.q, m=m, f=self.f, pressure=self.pressure

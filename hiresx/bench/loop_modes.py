@@ -26,7 +26,7 @@ from hiresx.bench.results import header
 from hiresx.device import backend as find_backend
 from hiresx.device import nvrtc
 from hiresx.device.interface import Backend
-from hiresx.equations import DIRECTIONS, GHOSTS
+from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
 
 KIND = "loop-modes"
@@ -77,9 +77,10 @@ def _outcome(fields: Fields, form: Form, before: Any) -> list[np.ndarray[Any, An
             device.copy(array, device.zeros(array.shape, str(array.dtype)))
     for call in form.calls:
         fields.program.run(call)
-    cuts: list[Any] = [slice(GHOSTS, -GHOSTS)] * DIRECTIONS
+    halo = fields.halo
+    cuts: list[Any] = [slice(halo, -halo)] * DIRECTIONS
     if form.loop == INTERPOLATION and form.direction is not None:
-        cuts[DIRECTIONS - 1 - form.direction] = slice(GHOSTS - 1, -GHOSTS)
+        cuts[DIRECTIONS - 1 - form.direction] = slice(halo - 1, -halo)
     return [device.to_host(array)[(..., *cuts)] for array in form.results]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hiresx.case import Case, load
 from hiresx.device.configuration import Configuration
+from hiresx.equations.stencil import stencil
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
 from hiresx.time.recorded import STEPS
@@ -17,7 +18,7 @@ from hiresx.time.recorded import STEPS
 # Rounds of the calibration loop (kernels/calibration.h), about 5 ms on a core at 4 GHz.
 CALIBRATION_ROUNDS = 5_000_000
 
-LEAST_NODES = 7  # of a direction: the 6th-order stencil
+LEAST_NODES = stencil(Configuration().interpolation).least_nodes  # of a direction
 
 
 def flow(points: int, viscous: bool, precision: str) -> Case:

@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, costs
-from hiresx.grid.blocks import MINIMUM_NODES, Range
+from hiresx.grid.blocks import Range
 
 # So many of the moves that look best are priced, and of the emptiest ranks tried beside the neighbours.
 PRICED = 6
@@ -30,10 +30,10 @@ class Move(NamedTuple):
 
 
 class Balance:
-    """Boxes of given `rank`, for ranks of given `speed` (mean 1)."""
+    """Boxes of given `rank`, for ranks of given `speed` (mean 1). Parts have `least` nodes in every direction."""
 
-    def __init__(self, neighbourhood: Neighbourhood, boxes: Boxes, rank: np.ndarray, speed: np.ndarray):
-        self._neighbourhood, self._speed = neighbourhood, speed
+    def __init__(self, neighbourhood: Neighbourhood, boxes: Boxes, rank: np.ndarray, speed: np.ndarray, least: int):
+        self._neighbourhood, self._speed, self._least = neighbourhood, speed, least
         self._whole = boxes.whole.tolist()
         self._box: list[Range] = [triple((lo, hi) for lo, hi in box) for box in boxes.ranges.tolist()]
         self._rank = rank.tolist()
@@ -77,13 +77,13 @@ class Balance:
                     yield from self._slices(n, to, wanted, held)
 
     def _slices(self, n: int, to: int, wanted: float, held: np.ndarray) -> Iterator[tuple[float, Move]]:
-        box, rank = self._box[n], self._rank[n]
+        box, rank, least = self._box[n], self._rank[n], self._least
         for d, (lo, hi) in enumerate(box):
             area = _points(box) // (hi - lo)
             for low in (True, False):
                 grown = self._beyond(n, d, low, to)
                 for layers in (int(wanted // area), int(wanted // area) + 1):
-                    if hi - lo - layers < MINIMUM_NODES or layers < (1 if grown is not None else MINIMUM_NODES):
+                    if hi - lo - layers < least or layers < (1 if grown is not None else least):
                         continue
                     at = lo + layers if low else hi - layers
                     ends = ((at, hi), (lo, at)) if low else ((lo, at), (at, hi))

@@ -37,7 +37,9 @@ class Bisection:
                 elif len(group) == 1:
                     rank |= self._section(group[0], first, last)
                 else:
-                    found = RankGroup(group, self._size, self._links, self._speed[first:last]).best()
+                    found = RankGroup(
+                        group, self._size, self._links, self._speed[first:last], self._sections.least
+                    ).best()
                     if found is None:
                         return None
                     at, half = found

@@ -11,10 +11,11 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.grid.blocks import Block
+from hiresx.grid.patched import HIGHEST
 from hiresx.grid.stored_coordinates import part_of, slabs
 
-# Nodes of a block beside its face that ghosts are made of: the face's and four behind.
-INSIDE = 5
+# Nodes of a block beside its face by which polynomials go on.
+INSIDE = HIGHEST + 1
 
 
 class Shell:
@@ -24,11 +25,12 @@ class Shell:
     `layers`: per axis the coordinates with only the layers beside its two faces left."""
 
     def __init__(self, block: Block, halo: int):
-        self._sized(block, halo, INSIDE)
+        deep = max(INSIDE, halo + 1)  # the farthest ghost may mirror the last
+        self._sized(block, halo, deep)
         self.layers: list[np.ndarray] = []
         for axis, n in enumerate(block.size[::-1]):
             self.layers.append(np.full((3, *self._compressed(axis)), np.nan))
-            for first, last in ((0, min(INSIDE, n)), (max(n - INSIDE, 0), n)):
+            for first, last in ((0, min(deep, n)), (max(n - deep, 0), n)):
                 box = tuple(slice(first, last) if a == axis else slice(None) for a in range(3))
                 inside = [slice(halo, halo + m) for m in block.size[::-1]]
                 begin = int(self._place(axis, np.array(halo + first)))
@@ -37,7 +39,7 @@ class Shell:
                     self.layers[axis][c][tuple(inside)] = coordinate[box]
 
     @classmethod
-    def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int = INSIDE) -> "Shell":
+    def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "Shell":
         """A shell that is filled already."""
         made = cls.__new__(cls)
         made._sized(block, halo, inside)

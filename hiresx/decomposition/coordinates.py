@@ -1,7 +1,7 @@
 """Coordinates beyond the faces of the blocks, where metrics are needed.
 
 The metrics in symmetric-conservative form keep a uniform flow to round-off wherever metrics and flux derivatives are
-the same central differences of one single-valued array of coordinates, three layers deep, edges and corners included.
+the same central differences of one single-valued array of coordinates, as deep as the halo, edges and corners included.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,6 @@ import numpy as np
 from hiresx.decomposition.block_shell import Shell
 from hiresx.decomposition.oblique import inward_rows, mirrored_places, mirrors
 from hiresx.decomposition.patches import Decomposition, Patch
-from hiresx.equations import GHOSTS
 from hiresx.grid.blocks import FACES, Block, Range, direction
 from hiresx.grid.connections import Connection
 from hiresx.grid.motions import Motion
@@ -24,11 +23,9 @@ from hiresx.parallel import each, planes
 AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 
-def extended_coordinates(
-    decomposition: Decomposition, halo: int = GHOSTS
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | Shell]:
-    """Coordinates x, y, z of every block with `halo` ghost layers in all three directions, singleton ones included:
-    float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
+def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | Shell]:
+    """Coordinates x, y, z of every block with as many ghost layers as the decomposition's halo has in all three
+    directions, singleton ones included: float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
     Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind the axis of
     axisymmetric flow at the mirror image (x, -y, z) of the node before it if lines meet it at right angles,
@@ -43,7 +40,7 @@ def extended_coordinates(
     C-grid's cut), one without doubled nodes counts, for it was a cut through one block; then the first of i, j, k.
     A block that is left in its file has a `Shell` instead.
     """
-    blocks = decomposition.blocks
+    blocks, halo = decomposition.blocks, decomposition.stencil.halo
     # Singleton directions have no ghosts until the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
     nodes: list[np.ndarray | Shell] = []
@@ -61,11 +58,13 @@ def extended_coordinates(
     mirrored = mirrored_places(decomposition)
     for n, patch in enumerate(decomposition.patches):
         if patch.condition.type == PATCHED:
-            lines[patch.block].append((patch.face, patch.range, _degree(blocks[patch.block], patch.face, patch.range)))
+            lines[patch.block].append(
+                (patch.face, patch.range, _degree(blocks[patch.block], patch.face, patch.range, halo))
+            )
         elif n in mirrored and mirrored[n].smooth:
             lines[patch.block].append((patch.face, patch.range, HIGHEST))
         elif patch.condition.kernel == "no_slip":
-            degree = min(_degree(blocks[patch.block], patch.face, patch.range), 3)
+            degree = min(_degree(blocks[patch.block], patch.face, patch.range, halo), 3)
             if degree > 1:
                 lines[patch.block].append((patch.face, patch.range, degree))
         elif patch.condition.type == "axis" and n not in mirrored:
@@ -114,9 +113,9 @@ def _surrounded(block: Block, depth: np.ndarray) -> np.ndarray:
     return extended
 
 
-def _degree(block: Block, face: str, range_: Range) -> int:
+def _degree(block: Block, face: str, range_: Range, halo: int) -> int:
     """The degree by which the grid lines of a part of a face go on."""
-    return degree_of(inward_rows(block, face, range_, 5))
+    return degree_of(inward_rows(block, face, range_, HIGHEST + 1), halo)
 
 
 def _fill(
@@ -164,7 +163,7 @@ def _fill(
         rows = [np.take(index, [0], axis=d + 1).copy() for _ in range(degree + 1)]
         for step, row in enumerate(rows):
             row[d] = edge + inwards * step
-        ghosts = continued(np.stack([_at(own, row, depth[b]) for row in rows]), degree)
+        ghosts = continued(np.stack([_at(own, row, depth[b]) for row in rows]), degree, int(depth[b][d]))
         ghosts = np.concatenate(list(ghosts[::-1] if place[d] < 0 else ghosts), axis=d + 1)
         behind = _within(nearest, range_, d)
         value[:, behind] = ghosts[:, behind]

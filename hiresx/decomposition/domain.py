@@ -13,18 +13,17 @@ from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
 from hiresx.decomposition.split import split
-from hiresx.equations import GHOSTS
+from hiresx.equations.stencil import stencil
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.stored_coordinates import give_back
 
-HALO = GHOSTS
 Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
     """`grid`, its `whole` blocks with what surrounds them, `cut`: the same for the parts of all ranks, and `extended`:
-    coordinates of the whole blocks with 3 ghost layers (see `extended_coordinates`); of blocks that are left in their
+    coordinates of the whole blocks with ghost layers (see `extended_coordinates`); of blocks that are left in their
     file only what is beside their faces, and `own`: what this rank has read of those."""
 
     comm: Communicator
@@ -35,18 +34,24 @@ class Domain:
     own: dict[Part, Coordinates] = field(default_factory=dict)
 
     @property
+    def halo(self) -> int:
+        """Ghost layers that every block holds."""
+        return self.whole.stencil.halo
+
+    @property
     def mine(self) -> list[int]:
         """Indexes in `cut` of the parts of this rank."""
         return [n for n, part in enumerate(self.cut.parts) if part.rank == self.comm.rank]
 
     def coordinates(self, part: Part) -> Coordinates:
-        """x, y, z of a part with 3 ghost layers on all sides, (nk + 6, nj + 6, ni + 6): those of its whole block."""
+        """x, y, z of a part with `halo` ghost layers on all sides, (nk + 2 halo, nj + 2 halo, ni + 2 halo): those of
+        its whole block."""
         if part in self.own:
             return self.own[part]
         extended = self.extended[part.whole]
         if isinstance(extended, Shell):
-            return filled(self.whole.blocks[part.whole], extended, HALO, _box(part))
-        return triple(np.ascontiguousarray(c[_box(part)]) for c in extended)
+            return filled(self.whole.blocks[part.whole], extended, self.halo, _box(part, self.halo))
+        return triple(np.ascontiguousarray(c[_box(part, self.halo)]) for c in extended)
 
 
 def domain(
@@ -67,7 +72,7 @@ def domain(
             grid = grid if decomposed.blocks is grid.blocks else replace(grid, blocks=decomposed.blocks)
             # the nodes beside the faces are needed no more
             extended = [
-                made.emptied(block, HALO) if isinstance(made, Shell) else made
+                made.emptied(block, decomposed.stencil.halo) if isinstance(made, Shell) else made
                 for block, made in zip(decomposed.blocks, extended_coordinates(decomposed), strict=True)
             ]
             first = grid, extended
@@ -75,7 +80,7 @@ def domain(
                 block.forget()
             if any(block.stored for block in decomposed.blocks):
                 give_back()
-    seen, extended = _one_copy(comm, first)
+    seen, extended = _one_copy(comm, first, stencil(case.scheme.interpolation).halo)
     grid = first = None  # give back the memory of what is shared now
     with comm.together():
         if comm.local.size > 1 or decomposed is None:
@@ -108,13 +113,16 @@ def _cut(
         own = _read(comm, whole, cut, extended)
         if own:
             # What is computed on are views of what was read, the nodes without their ghosts.
-            blocks = (_inner(b, own[p]) if p in own else b for b, p in zip(cut.blocks, cut.parts, strict=True))
+            blocks = (
+                _inner(b, own[p], whole.stencil.halo) if p in own else b
+                for b, p in zip(cut.blocks, cut.parts, strict=True)
+            )
             cut = replace(cut, blocks=tuple(blocks))
     return Domain(comm, grid, whole, cut, extended, own)
 
 
 def _one_copy(
-    comm: Communicator, first: tuple[Grid, list[Coordinates | Shell]] | None
+    comm: Communicator, first: tuple[Grid, list[Coordinates | Shell]] | None, halo: int
 ) -> tuple[Grid, list[Coordinates | Shell]]:
     """The grid and the coordinates with ghosts that the first rank of this host gives, on memory that all its ranks
     see, or in its file."""
@@ -134,9 +142,9 @@ def _one_copy(
         coordinates = triple(views[3 * b : 3 * b + 3])
         if left is not None:
             blocks.append(left)
-            extended.append(Shell.over(left, HALO, coordinates, inside=0))
+            extended.append(Shell.over(left, halo, coordinates, inside=0))
             continue
-        inside = tuple(slice(HALO, HALO + n) for n in reversed(size))
+        inside = tuple(slice(halo, halo + n) for n in reversed(size))
         blocks.append(Block(name, *triple(c[inside] for c in coordinates), regions))
         extended.append(coordinates)
     return Grid(tuple(blocks), *rest), extended
@@ -152,18 +160,18 @@ def _read(
     """The coordinates with ghosts of this rank's parts of blocks that are left in their file."""
     for block in (*whole.blocks, *cut.blocks):
         block.forget()
-    found = {}
+    found, halo = {}, whole.stencil.halo
     for part in cut.parts:
         shell = extended[part.whole]
         if part.rank == comm.rank and isinstance(shell, Shell):
-            found[part] = filled(whole.blocks[part.whole], shell, HALO, _box(part))
+            found[part] = filled(whole.blocks[part.whole], shell, halo, _box(part, halo))
     return found
 
 
-def _box(part: Part) -> tuple[slice, slice, slice]:
-    return triple(slice(s.start, s.stop + 2 * HALO) for s in part.slices)
+def _box(part: Part, halo: int) -> tuple[slice, slice, slice]:
+    return triple(slice(s.start, s.stop + 2 * halo) for s in part.slices)
 
 
-def _inner(block: Block, extended: Coordinates) -> Block:
-    inside = tuple(slice(HALO, HALO + n) for n in reversed(block.size))
+def _inner(block: Block, extended: Coordinates, halo: int) -> Block:
+    inside = tuple(slice(halo, halo + n) for n in reversed(block.size))
     return Block(block.name, *triple(c[inside] for c in extended), block.regions)

@@ -5,7 +5,6 @@ from math import prod
 import numpy as np
 
 from hiresx.decomposition.patches import Decomposition
-from hiresx.equations import GHOSTS
 
 
 def halo_bytes(cut: Decomposition, node_bytes: int) -> np.ndarray:
@@ -16,7 +15,8 @@ def halo_bytes(cut: Decomposition, node_bytes: int) -> np.ndarray:
     """
     rank = [part.rank for part in cut.parts]
     matrix = np.zeros((max(rank) + 1, max(rank) + 1), dtype=np.int64)
+    per_node = cut.stencil.halo * node_bytes
     for c in cut.connections:
-        matrix[rank[c.donor], rank[c.block]] += GHOSTS * node_bytes * prod(hi - lo for lo, hi in c.range)
+        matrix[rank[c.donor], rank[c.block]] += per_node * prod(hi - lo for lo, hi in c.range)
     np.fill_diagonal(matrix, 0)
     return matrix

@@ -8,7 +8,6 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.decomposition.patches import Decomposition
-from hiresx.equations import GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction
 
@@ -42,19 +41,19 @@ class HaloList:
     rotation: tuple[tuple[float, float, float], ...] | None = None
 
 
-def padding(block: Block, halo: int = GHOSTS) -> tuple[int, int, int]:
+def padding(block: Block, halo: int) -> tuple[int, int, int]:
     """Ghost layers (hi, hj, hk) of a block's padded arrays: none in singleton directions."""
     return triple(halo if n > 1 else 0 for n in block.size)
 
 
-def padded_shape(block: Block, halo: int = GHOSTS) -> tuple[int, int, int]:
+def padded_shape(block: Block, halo: int) -> tuple[int, int, int]:
     """(nk + 2 hk, nj + 2 hj, ni + 2 hi), the last of more than one node rounded up to whole `ROW`s, of which nobody
     looks at what is too much."""
     nk, nj, ni = triple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
     return nk, nj, ni if ni == 1 else -(-ni // ROW) * ROW
 
 
-def halo_lists(decomposition: Decomposition, halo: int = GHOSTS, mine: Collection[int] | None = None) -> list[HaloList]:
+def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None) -> list[HaloList]:
     """One list per connection, ordered by (donor, block, connection): the ghost nodes behind the connected nodes, faces
     only. With `mine`, only the lists that fill ghosts of, or take nodes from, the blocks with these indexes; a list is
     the same whoever builds it.
@@ -62,6 +61,7 @@ def halo_lists(decomposition: Decomposition, halo: int = GHOSTS, mine: Collectio
     All stencils run along one grid direction, so no edge or corner ghost of a flow variable is ever read.
     Raises HiresxError for a block whose padded arrays have more nodes than an int32 counts.
     """
+    halo = decomposition.stencil.halo
     for block in decomposition.blocks:
         if prod(padded_shape(block, halo)) > LARGEST:
             raise HiresxError(
@@ -93,7 +93,7 @@ def halo_lists(decomposition: Decomposition, halo: int = GHOSTS, mine: Collectio
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))
 
 
-def flat_index(index: np.ndarray, block: Block, halo: int = GHOSTS) -> np.ndarray:
+def flat_index(index: np.ndarray, block: Block, halo: int) -> np.ndarray:
     """Flat indexes into the padded array of index triples (3, n)."""
     (hi, hj, hk), (_, nj, ni) = padding(block, halo), padded_shape(block, halo)
     return (((index[2] + hk) * nj + index[1] + hj) * ni + index[0] + hi).astype(np.int32)

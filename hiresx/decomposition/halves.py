@@ -8,7 +8,6 @@ from math import prod
 from typing import NamedTuple
 
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, PART, STEEP, capacity
-from hiresx.grid.blocks import MINIMUM_NODES
 
 # Boxes from which halves are grown, and the largest share of a half of whole boxes, if the ranks are not more uneven.
 SEEDS = 4
@@ -55,13 +54,14 @@ class Grown:
 
 
 class RankGroup:
-    """The boxes of some ranks of given `speed`: indexes into `size` and `links`."""
+    """The boxes of some ranks of given `speed`: indexes into `size` and `links`. Parts have `least` nodes in every
+    direction."""
 
-    def __init__(self, boxes: Sequence[int], size: Sequence[Size], links: Links, speed: Sequence[float]):
-        self._boxes, self._size, self._speed = boxes, size, speed
+    def __init__(self, boxes: Sequence[int], size: Sequence[Size], links: Links, speed: Sequence[float], least: int):
+        self._boxes, self._size, self._speed, self._least = boxes, size, speed, least
         self._points = {n: prod(size[n]) for n in boxes}
         self._whole = sum(self._points.values())
-        self._capacity = {n: capacity(size[n]) for n in boxes}
+        self._capacity = {n: capacity(size[n], least) for n in boxes}
         self._ends = {n: [link for link in links[n] if link[0] in self._points] for n in boxes}
         self._near: dict[int, dict[int, int]] = {}
         for n in boxes:
@@ -147,14 +147,15 @@ class RankGroup:
 
     def _cut_halves(self, grown: Grown, n: int, at: int, goal: float) -> Iterator[tuple[int, Half]]:
         """The boxes of `grown` and an end of box `n`."""
-        size, points = self._size[n], self._points[n]
+        size, points, least = self._size[n], self._points[n], self._least
         rest = self._room - grown.room - self._capacity[n]
         for d in (2, 1, 0):
-            if size[d] < 2 * MINIMUM_NODES:
+            if size[d] < 2 * least:
                 continue
             area = points // size[d]
-            nodes = min(max(round((goal - grown.points) / area), MINIMUM_NODES), size[d] - MINIMUM_NODES)
-            rooms = [capacity(tuple(m if e == d else size[e] for e in range(3))) for m in (nodes, size[d] - nodes)]
+            nodes = min(max(round((goal - grown.points) / area), least), size[d] - least)
+            halves = (tuple(m if e == d else size[e] for e in range(3)) for m in (nodes, size[d] - nodes))
+            rooms = [capacity(half, least) for half in halves]
             if not self._fits(grown.room + rooms[0], rest + rooms[1], at):
                 continue
             for low in (True, False):

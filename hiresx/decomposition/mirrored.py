@@ -17,15 +17,14 @@ from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.oblique import Wall, mirrored_places
 from hiresx.decomposition.patched_donors import Rows, layers_behind, linear, share
 from hiresx.decomposition.patches import Decomposition
-from hiresx.equations import GHOSTS
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, direction, layer, side, whole_box
 from hiresx.grid.patched import BEYOND, WIDTH, BlockMap, lagrange
 
 Coordinates = Sequence[np.ndarray]
 
-# Rows of nodes along a wall in which mirrored places are looked for.
-ROWS = 9
+# Rows of nodes along a wall in which mirrored places are looked for, for each ghost layer.
+ROWS = 3
 # Blocks in which one place is looked for: a mirrored place is a few cells away.
 HOPS = 4
 # Steps towards the foot of a normal, and the step, in cells, of the differences of normals.
@@ -77,25 +76,22 @@ class _Rows:
     lower and upper ends, of blocks that it is connected to."""
 
     def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | Shell], b: int, face: str):
-        block, d = whole.blocks[b], direction(face)
-        rows = min(block.size[d], ROWS)
+        block, d, halo = whole.blocks[b], direction(face), whole.stencil.halo
+        rows = min(block.size[d], ROWS * halo)
         self.first = 0 if side(face) < 0 else block.size[d] - rows
-        box = [slice(0, m + 2 * GHOSTS) for m in block.size]
-        box[d] = slice(self.first, self.first + rows + 2 * GHOSTS)
+        box = [slice(0, m + 2 * halo) for m in block.size]
+        box[d] = slice(self.first, self.first + rows + 2 * halo)
         taken = triple(reversed(box))
         given = extended[b]
-        if isinstance(given, Shell):
-            coordinates = filled(block, given, GHOSTS, taken)
-        else:
-            coordinates = triple(c[taken] for c in given)
-        inner = tuple(slice(GHOSTS, -GHOSTS) for _ in range(3))
+        coordinates = filled(block, given, halo, taken) if isinstance(given, Shell) else triple(c[taken] for c in given)
+        inner = tuple(slice(halo, -halo) for _ in range(3))
         slab = Block(block.name, *triple(np.ascontiguousarray(c[inner]) for c in coordinates))
-        self.map = BlockMap(slab, coordinates, [None] * 3)
+        self.map = BlockMap(slab, coordinates, halo, [None] * 3)
         ends = [list(r) for r in whole_box(block.size)]
         ends[d] = [self.first, self.first + rows]
         self.open = np.array([[e != d and _open(whole, b, FACES[2 * e + s], ends) for s in (0, 1)] for e in range(3)])
-        self.map.low = np.where(self.open[:, 0], -GHOSTS, self.map.low)
-        self.map.high = np.where(self.open[:, 1], self.map.high + GHOSTS, self.map.high)
+        self.map.low = np.where(self.open[:, 0], -halo, self.map.low)
+        self.map.high = np.where(self.open[:, 1], self.map.high + halo, self.map.high)
 
 
 def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]]) -> bool:
@@ -149,9 +145,9 @@ def _mirrored(
     whole: Decomposition, extended: Sequence[Coordinates | Shell], maps: _Maps, wall: Wall
 ) -> Mirrored:  # fmt: skip
     patch = whole.patches[wall.place]
-    b, face, d = patch.block, patch.face, direction(patch.face)
-    index = layers_behind(patch, range(1, GHOSTS + 1)).reshape(3, -1)
-    k, j, i = (index[e] + GHOSTS for e in (2, 1, 0))
+    b, face, d, halo = patch.block, patch.face, direction(patch.face), whole.stencil.halo
+    index = layers_behind(patch, range(1, halo + 1)).reshape(3, -1)
+    k, j, i = (index[e] + halo for e in (2, 1, 0))
     given = extended[b]
     ghosts = given[:, k, j, i].T if isinstance(given, Shell) else np.stack([c[k, j, i] for c in given], axis=1)
     edge = patch.range[d][0]
@@ -369,7 +365,8 @@ def rows(whole: Decomposition, cut: Decomposition, found: Sequence[Mirrored]) ->
             if made is not None:
                 chosen, start, widths, own = made
                 points = window.point[chosen]
-                yield Rows(p, points, flat_index(start.T, cut.blocks[p]), widths, own, turn[points] @ window.turn)
+                flat = flat_index(start.T, cut.blocks[p], cut.stencil.halo)
+                yield Rows(p, points, flat, widths, own, turn[points] @ window.turn)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hiresx.arrays import triple
-from hiresx.equations import GHOSTS
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, Range, direction, side, slices
 from hiresx.grid.connections import TOLERANCE
@@ -56,7 +55,7 @@ def walls(whole: "Decomposition") -> list[Wall]:
         block = whole.blocks[patch.block]
         mirror = patch.condition.kernel in ("reflect", "axis")
         if mirror and len(block.active) > 1 and not mirrors(whole, patch):
-            found.append(_wall(block, n, patch))
+            found.append(_wall(block, n, patch, whole.stencil.halo))
     made: list[Wall] = []
     for members in _groups(whole, found):
         group = [_as_beside(whole, wall, members) for wall in members]
@@ -158,9 +157,9 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
     return np.stack(rows)
 
 
-def _wall(block: Block, place: int, patch: "Patch") -> Wall:
+def _wall(block: Block, place: int, patch: "Patch", halo: int) -> Wall:
     dimensions = len(block.active)
-    rows = inward_rows(block, patch.face, patch.range, GHOSTS + 1)[:, :dimensions]
+    rows = inward_rows(block, patch.face, patch.range, halo + 1)[:, :dimensions]
     d = direction(patch.face)
     tangents = [e for e in block.active if e != d]
     lines = rows[1:] - rows[0]
@@ -180,7 +179,7 @@ def _wall(block: Block, place: int, patch: "Patch") -> Wall:
     known = normal is not None or _is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
     curved = normal is None and _is_broad(block, patch) and patch.condition.type == "slip-wall"
-    smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1)) == HIGHEST
+    smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
     return Wall(place, normal, point, angle, edged, curved, smooth)
 
 

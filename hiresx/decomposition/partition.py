@@ -18,7 +18,7 @@ from hiresx.decomposition.rank_cost import SAME, capacity, costs
 from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, regular, sides_of
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import MINIMUM_NODES, Range
+from hiresx.grid.blocks import Range
 from hiresx.plural import plural
 
 # Pieces per rank that blocks are chopped into before they are dealt out.
@@ -42,8 +42,8 @@ def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float]
     """Parts of the blocks for every rank, at least one each, in the order of the ranks.
 
     `decomposition`: whole blocks. `weights`: the speeds of the ranks, up to a common factor; each gets its share of the
-    nodes. Every part has at least 7 nodes in each non-singleton direction. The same arguments give the same parts, as
-    long as pymetis is installed for all or for none.
+    nodes. Every part has at least the `least_nodes` of the run's stencil in each non-singleton direction. The same
+    arguments give the same parts, as long as pymetis is installed for all or for none.
 
     Raises HiresxError for more ranks than there can be parts, and for weights that are not a positive number for each.
     """
@@ -59,17 +59,19 @@ def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[f
     neighbourhood = Neighbourhood(decomposition)
     if ranks == 1:
         return _made("whole blocks", neighbourhood, whole, np.zeros(len(sizes), int), speed)
-    sections = Sections(speed.tolist(), sum(map(prod, sizes)) / ranks)
+    least = decomposition.stencil.least_nodes
+    sections = Sections(speed.tolist(), sum(map(prod, sizes)) / ranks, least)
     if len(sizes) == 1:
         candidates = _of_one_block(neighbourhood, whole, speed, sections)
     else:
         candidates = _of_many_blocks(neighbourhood, whole, speed, sections)
     found = [_made(method, neighbourhood, made, rank, speed) for method, made, rank in candidates]
-    least = min(p.costs.max() for p in found)
-    best = min((p for p in found if p.costs.max() <= (1 + SAME) * least), key=lambda p: round(p.costs.sum(), 6))
+    cheapest = min(p.costs.max() for p in found)
+    best = min((p for p in found if p.costs.max() <= (1 + SAME) * cheapest), key=lambda p: round(p.costs.sum(), 6))
     if len(sizes) == 1:
         return best
-    made, rank = Balance(neighbourhood, boxes(best.parts), np.array([p.rank for p in best.parts]), speed).run()
+    given = np.array([p.rank for p in best.parts])
+    made, rank = Balance(neighbourhood, boxes(best.parts), given, speed, least).run()
     return _made(best.method, neighbourhood, *_joined(made, rank), speed)
 
 
@@ -81,7 +83,7 @@ def _of_one_block(
     box = triple((lo, hi) for lo, hi in whole.ranges[0].tolist())
     links = zip(*(column.tolist() for column in neighbourhood.contacts(whole)[1:]), strict=True)
     sides = sides_of(triple(hi - lo for lo, hi in box), 0, links)
-    made = {"grid": regular(box, ranks, sides) if np.ptp(speed) == 0 else None}
+    made = {"grid": regular(box, ranks, sections.least, sides) if np.ptp(speed) == 0 else None}
     made["sections"] = sections.cut(box, 0, ranks, sides)
     for method, ranges in made.items():
         if ranges is not None:
@@ -105,7 +107,7 @@ def _spread(
         yield "bisection", *halved
     before = None
     for fineness in FINENESS:
-        pieces = chop(neighbourhood, whole, len(speed), fineness)
+        pieces = chop(neighbourhood, whole, len(speed), fineness, sections.least)
         if before is not None and len(pieces.whole) == len(before.whole):
             continue
         before = pieces
@@ -163,18 +165,19 @@ def _speed(ranks: int, weights: Sequence[float] | None) -> np.ndarray:
 
 
 def _check_room(decomposition: Decomposition, ranks: int) -> None:
-    most = [capacity(block.size) for block in decomposition.blocks]
+    least = decomposition.stencil.least_nodes
+    most = [capacity(block.size, least) for block in decomposition.blocks]
     if ranks <= sum(most):
         return
     makes = []
     for b in sorted(range(len(most)), key=lambda b: -most[b])[:3]:
         block = decomposition.blocks[b]
         size = " x ".join(map(str, block.size))
-        cuts = " x ".join(str(block.size[d] // MINIMUM_NODES) for d in block.active)
+        cuts = " x ".join(str(block.size[d] // least) for d in block.active)
         makes.append(f"block '{block.name}' of {size} nodes makes {cuts}")
     more = f", {len(most) - 3} smaller ones the rest" if len(most) > 3 else ""
     raise HiresxError(
         f"{ranks} ranks are too many: the grid can be cut into {plural(sum(most), 'part')}. Each has "
-        f"{MINIMUM_NODES} nodes or more in every direction, so {', '.join(makes)}{more}",
+        f"{least} nodes or more in every direction, so {', '.join(makes)}{more}",
         f"take {plural(sum(most), 'rank')} or fewer, or a grid of more nodes",
     )

@@ -14,7 +14,7 @@ from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, direction, face_range, rectangles, side
 from hiresx.grid.motions import told
-from hiresx.grid.patched import BEYOND, CHUNK, LAYERS, PATCHED, WIDTH, BlockMap, wraps
+from hiresx.grid.patched import BEYOND, CHUNK, PATCHED, WIDTH, BlockMap, wraps
 
 # Cells of the donor by which a node of a patched face may lie off the donor's face.
 OFF = 0.5
@@ -42,14 +42,15 @@ class Located:
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
     """What of the maps of all whole blocks follows from their shapes alone: the nodes and weights of interpolations."""
-    none = (np.empty((2 * LAYERS + 1,) * 3),) * 3
-    return [BlockMap(block, none, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
+    halo = whole.stencil.halo
+    none = (np.empty((2 * halo + 1,) * 3),) * 3
+    return [BlockMap(block, none, halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
 def block_maps(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[BlockMap]:
     """The maps of all whole blocks; `extended`: see `extended_coordinates`."""
-    here = _unstored(extended)
-    return [BlockMap(block, here[b], wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
+    here, halo = _unstored(extended), whole.stencil.halo
+    return [BlockMap(block, here[b], halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
 def located(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[Located]:
@@ -102,7 +103,7 @@ def _unstored(extended: Sequence[Coordinates | Shell]) -> list[Coordinates]:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Of the nodes of a patched face and its ghosts, (LAYERS + 1, n): `best`, cells beyond the last nodes of the
+    """Of the nodes of a patched face and its ghosts, (halo + 1, n): `best`, cells beyond the last nodes of the
     nearest block; `donor` and `xi` (..., 3), that block and the place there; `off` (n,), cells off its face."""
 
     index: np.ndarray
@@ -114,15 +115,15 @@ class _Search:
 
 def _searched(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> _Search:
     patch = whole.patches[place]
-    block = whole.blocks[patch.block]
-    index = layers_behind(patch, range(LAYERS + 1))
+    block, halo = whole.blocks[patch.block], whole.stencil.halo
+    index = layers_behind(patch, range(halo + 1))
     dimensions = len(block.active)
-    i, j, k = (index[d] + LAYERS for d in range(3))
+    i, j, k = (index[d] + halo for d in range(3))
     points = np.stack([c[k, j, i] for c in extended[patch.block][:dimensions]], axis=-1)
     count = points.shape[1]
-    best = np.full((LAYERS + 1, count), np.inf)
-    donor = np.full((LAYERS + 1, count), -1)
-    xi = np.zeros((LAYERS + 1, count, 3))
+    best = np.full((halo + 1, count), np.inf)
+    donor = np.full((halo + 1, count), -1)
+    xi = np.zeros((halo + 1, count, 3))
     low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
     for b, other in enumerate(maps):
         if other.dimensions != dimensions:
@@ -133,7 +134,7 @@ def _searched(whole: Decomposition, extended: Sequence[Coordinates], maps: Seque
             continue
         at = _nearest_on_faces(other, points[1], skip=patch.face if b == patch.block else None)
         at = first = other.locate(points[1], at)[0]
-        for layer in range(LAYERS + 1):  # each from where the one before it was found
+        for layer in range(halo + 1):  # each from where the one before it was found
             at, found = other.locate(points[layer], first if layer == 1 else at)
             beyond = np.where(found, other.beyond(at), np.inf)
             if layer == 0 and b == patch.block:  # not where it is by its own index
@@ -161,7 +162,7 @@ def _located(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequen
 
 
 def _check(whole: Decomposition, patch: Patch, face: np.ndarray, best: np.ndarray) -> None:
-    for layer in range(LAYERS + 1):
+    for layer in range(len(best)):
         bad = best[layer] > BEYOND
         if bad.any():
             what = (
@@ -177,7 +178,7 @@ def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> H
         f"block '{block.name}', face {patch.face}, patched: node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
         f"{told(block.node(i, j, k))}, {what}",
         "give `patched` only the nodes that lie on another block (`range`), close gaps and overlaps, and let blocks "
-        f"be as thick as {LAYERS} steps of their neighbour",
+        f"be as thick as {whole.stencil.halo} steps of their neighbour",
     )
 
 
@@ -239,7 +240,7 @@ def rows(
             made = share(base, weights, size, part.box, turn, step)
             if made is not None:
                 chosen, start, widths, own = made
-                flat = flat_index(start.T, cut.blocks[p])
+                flat = flat_index(start.T, cut.blocks[p], cut.stencil.halo)
                 yield Rows(p, at[chosen], flat, widths, own)
 
 
@@ -306,7 +307,7 @@ def targets(
             box = np.array(piece.box)
             mine = ((face >= box[:, :1]) & (face < box[:, 1:])).all(axis=0)
             of[mine] = p
-            at[mine] = flat_index(entry.index[:, mine] - box[:, :1], cut.blocks[p])
+            at[mine] = flat_index(entry.index[:, mine] - box[:, :1], cut.blocks[p], cut.stencil.halo)
         part.append(of)
         flat.append(at)
         along.append(np.full(len(of), d))

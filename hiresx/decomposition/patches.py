@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from hiresx.case.boundaries import Condition, Patched, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import over_the_poles
-from hiresx.equations.stencil import HELD
+from hiresx.equations.stencil import Stencil, stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import (
@@ -58,12 +58,14 @@ class Decomposition:
     """Blocks with everything that surrounds them: connections (periodic ones included) and physical patches.
 
     `parts`: per block what it is of the grid's blocks, and whose. Before anything is cut, all of one each, of rank 0.
+    `stencil`: that of the run, by which ghosts and parts are as wide as they are.
     """
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...]
     patches: tuple[Patch, ...]
     parts: tuple[Part, ...]
+    stencil: Stencil = field(default_factory=Stencil)
 
     @property
     def points(self) -> int:
@@ -79,13 +81,16 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     connection. Faces of singleton directions need nothing and are passed over.
 
     Raises HiresxError naming block, face and the first node that is held twice or by nothing, and for unknown block or
-    region names, ranges that leave the face, and conditions (but for the last kind) that no node is left for.
+    region names, ranges that leave the face, conditions (but for the last kind) that no node is left for, and blocks
+    that are too thin for the scheme's stencil.
     """
+    reaches = stencil(case.scheme.interpolation)
+    _check_width(grid, reaches, case.scheme.interpolation)
     cover = _Cover(grid)
     connections = list(grid.connections)
     patches: list[Patch] = []
     for n, connection in enumerate(connections):
-        _check_connection(grid, connection)
+        _check_connection(grid, connection, reaches.halo)
         cover.take(connection.block, connection.face, connection.range, f"connection {n}")
 
     conditions = [(f"boundary.{n} ({c.type})", c) for n, c in enumerate(case.boundary)]
@@ -115,14 +120,14 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     connections += closed
     if getattr(case, "axisymmetric", False):
         check_axis(grid.blocks, patches, connections)
-    connections += over_the_poles(grid.blocks, connections, patches)
+    connections += over_the_poles(grid.blocks, connections, patches, reaches.halo)
     blocks = grid.blocks
     if any(block.stored for block in blocks) and any(patch.condition.type == PATCHED for patch in patches):
         # what lies behind a patched face may lie anywhere
         log.info("the grid is read whole by the first rank of every host for its patched interfaces")
         blocks = read_whole(blocks)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
-    return Decomposition(blocks, tuple(connections), tuple(patches), parts)
+    return Decomposition(blocks, tuple(connections), tuple(patches), parts, reaches)
 
 
 def _patched(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) -> Iterable[Placed]:
@@ -329,8 +334,19 @@ def _without_normal(face: str, range_: Range) -> tuple[tuple[int, int], ...]:
     return tuple(r for e, r in enumerate(range_) if e != direction(face))
 
 
-def _check_connection(grid: Grid, connection: Connection) -> None:
-    """The range lies on the face and the donor nodes of three layers exist."""
+def _check_width(grid: Grid, reaches: Stencil, interpolation: str) -> None:
+    for block in grid.blocks:
+        for axis, n in zip(AXES, block.size, strict=True):
+            if 1 < n < reaches.least_nodes:
+                raise HiresxError(
+                    f"block '{block.name}' has {n} nodes along {axis}; for scheme.interpolation = "
+                    f'"{interpolation}", with {reaches.halo} ghost layers, {reaches.least_nodes} or more are needed',
+                    f"use at least {reaches.least_nodes} nodes there, or an interpolation that reaches less far",
+                )
+
+
+def _check_connection(grid: Grid, connection: Connection, halo: int) -> None:
+    """The range lies on the face and the donor nodes of `halo` layers exist."""
     block, donor = grid.blocks[connection.block], grid.blocks[connection.donor]
     d = direction(connection.face)
     where = f"connection of block '{block.name}', face {connection.face}, to block '{donor.name}'"
@@ -340,7 +356,7 @@ def _check_connection(grid: Grid, connection: Connection) -> None:
         lo, hi = connection.range[e]
         if not 0 <= lo < hi <= n:
             raise HiresxError(f"{where}: the range {connection.range} leaves the block", "correct the connection")
-    index = connection.donors(connection.ghosts(HELD, block.size)).reshape(3, -1)
+    index = connection.donors(connection.ghosts(halo, block.size)).reshape(3, -1)
     outside = (index < 0) | (index >= np.array(donor.size)[:, None])
     if outside.any():
         i, j, k = (int(m) for m in index[:, np.argmax(outside.any(axis=0))])

@@ -16,12 +16,12 @@ from hiresx.decomposition.sections import Sections, sides_of
 NEAR = 0.02
 
 
-def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float) -> Boxes:
-    """Boxes of at most the nodes due to one of `ranks`, divided by `fineness`, where they can be cut so far; never
-    fewer boxes than ranks where there can be as many."""
+def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float, least: int) -> Boxes:
+    """Boxes of at most the nodes due to one of `ranks`, divided by `fineness`, where they can be cut so far, `least`
+    nodes or more in every direction; never fewer boxes than ranks where there can be as many."""
     sizes = [tuple(size) for size in boxes.sizes.tolist()]
     ideal = sum(map(prod, sizes)) / ranks
-    most = [capacity(size) for size in sizes]
+    most = [capacity(size, least) for size in sizes]
     count = [min(m, max(1, -int(-prod(size) * fineness // ideal))) for m, size in zip(most, sizes, strict=True)]
     heap = [(-prod(size) / n, b) for b, (n, size) in enumerate(zip(count, sizes, strict=True)) if n < most[b]]
     heapify(heap)
@@ -38,7 +38,7 @@ def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float
     whole, ranges = [], []
     for b, (n, size) in enumerate(zip(count, sizes, strict=True)):
         box = triple((lo, hi) for lo, hi in boxes.ranges[b].tolist())
-        cut = Sections([1.0] * n, prod(size) / n).cut(box, 0, n, sides_of(size, b, links[b]))
+        cut = Sections([1.0] * n, prod(size) / n, least).cut(box, 0, n, sides_of(size, b, links[b]))
         ranges += cut
         whole += [int(boxes.whole[b])] * n
     return Boxes(np.array(whole), np.array(ranges))

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from hiresx.decomposition.patches import Patch
 
 
-def pole_rings(blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]") -> list[Ring]:
-    """The rings around all poles among `patches` of the whole blocks, each pole once. Raises HiresxError where a face
-    is no pole, one that is not supported, or where a block of a ring is not said to be one."""
+def pole_rings(
+    blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
+) -> list[Ring]:
+    """The rings around all poles among `patches` of the whole blocks, each pole once, for `halo` ghost layers. Raises
+    HiresxError where a face is no pole, one that is not supported, or where a block of a ring is not said to be one."""
     poles = [patch for patch in patches if patch.condition.kernel == "pole"]
     planes = {
         (patch.block, patch.face)
@@ -34,7 +36,7 @@ def pole_rings(blocks: Sequence[Block], connections: Sequence[Connection], patch
             )
         if (patch.block, patch.face) in known:
             continue
-        rings = ring(who, blocks, connections, patch.block, patch.face, planes)
+        rings = ring(who, blocks, connections, patch.block, patch.face, planes, halo)
         for member in rings.members:
             if (member.block, member.face) not in named:
                 raise HiresxError(
@@ -48,8 +50,8 @@ def pole_rings(blocks: Sequence[Block], connections: Sequence[Connection], patch
 
 
 def over_the_poles(
-    blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]"
+    blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
 ) -> list[Connection]:
     """The connections behind all poles among `patches`."""
-    rings = pole_rings(blocks, connections, patches)
+    rings = pole_rings(blocks, connections, patches, halo)
     return [c for found in rings for member in found.members for c in across(blocks, found, member.block)]

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from hiresx.decomposition.contacts import Boxes, Contacts
-from hiresx.grid.blocks import MINIMUM_NODES
 
 # Nodes that a line costs beyond its own, along i, j, k: vectors begun and not filled, interfaces at the ends.
 LINE = (5.0, 1.0, 1.0)
@@ -44,12 +43,12 @@ def excess(points: float, share: float) -> float:
     return STEEP * max(0.0, points - (1 + IMBALANCE) * share)
 
 
-def capacity(size: Sequence[int]) -> int:
-    """The most parts that a box of `size` can be cut into: each holds a node with all indexes (those of singleton
-    directions aside) one less than a multiple of the least extent."""
+def capacity(size: Sequence[int], least: int) -> int:
+    """The most parts, of `least` nodes or more in every direction, that a box of `size` can be cut into: each holds a
+    node with all indexes (those of singleton directions aside) one less than a multiple of `least`."""
     count = 1
     for n in size:
-        count *= 1 if n == 1 else n // MINIMUM_NODES
+        count *= 1 if n == 1 else n // least
     return count
 
 

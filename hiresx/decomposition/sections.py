@@ -6,7 +6,7 @@ from math import prod
 
 from hiresx.arrays import triple
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
-from hiresx.grid.blocks import MINIMUM_NODES, Range
+from hiresx.grid.blocks import Range
 
 # Per direction: the shares of the low and the high face behind which another rank's nodes lie, and the share of the
 # faces that is joined to the box's own far end, which costs nothing until the direction is cut.
@@ -21,15 +21,16 @@ Found = tuple[float, float, tuple[int, Sequence[int], Sequence[int]] | None]
 
 
 class Sections:
-    """Cuts boxes for ranks of given `speed` (mean 1); `ideal`: nodes due to a rank of speed 1.
+    """Cuts boxes for ranks of given `speed` (mean 1); `ideal`: nodes due to a rank of speed 1; `least`: nodes that a
+    part has in every direction.
 
     At every level a box is cut in one direction into 2, 3 or a prime factor of the number of its ranks, in proportion
     to their speeds, so that factorised grids (a x b x c), recursive bisection and what lies between are all tried. The
     cheapest has the least cost of its dearest rank, then of all ranks together, then cuts k before j before i.
     """
 
-    def __init__(self, speed: Sequence[float], ideal: float):
-        self.speed, self.ideal = tuple(speed), ideal
+    def __init__(self, speed: Sequence[float], ideal: float, least: int):
+        self.speed, self.ideal, self.least = tuple(speed), ideal, least
         self._even = len(set(speed)) == 1
         self._sums = (0.0, *accumulate(speed))
         self._known: dict[tuple[object, ...], Found] = {}
@@ -70,14 +71,14 @@ class Sections:
 
     def _find(self, size: Size, sides: Sides, first: int, last: int) -> "Found":
         best: Found = (float("inf"), float("inf"), None)
-        for d in _directions(size, last - first):
-            for counts in self._counts(first, last, size[d] // MINIMUM_NODES):
+        for d in _directions(size, last - first, self.least):
+            for counts in self._counts(first, last, size[d] // self.least):
                 best = self._try(size, sides, first, d, counts, best)
         if best[2] is not None:
             return best
         # As many sections as there can be: it always leaves sections that can be cut on.
         for d in (2, 1, 0):
-            most = min(last - first, size[d] // MINIMUM_NODES)
+            most = min(last - first, size[d] // self.least)
             if most > 1:
                 best = self._try(size, sides, first, d, _even(last - first, most), best)
         return best
@@ -119,8 +120,8 @@ class Sections:
 
     def _widths(self, size: Size, d: int, first: int, counts: Sequence[int]) -> tuple[int, ...] | None:
         """Nodes of each section in direction d: in proportion to the speeds, and enough for its ranks' parts."""
-        others = capacity(tuple(1 if e == d else n for e, n in enumerate(size)))
-        least = [MINIMUM_NODES * -(-count // others) for count in counts]
+        others = capacity(tuple(1 if e == d else n for e, n in enumerate(size)), self.least)
+        least = [self.least * -(-count // others) for count in counts]
         if sum(least) > size[d]:
             return None
         ranks = list(accumulate(counts, initial=first))
@@ -134,11 +135,11 @@ class Sections:
         return tuple(b - a for a, b in pairwise(edges))
 
 
-def regular(box: Range, ranks: int, sides: Sides = CLOSED) -> list[Range] | None:
-    """`box` as a x b x c equal parts, a b c = `ranks`, in the cheapest of such ways, i fastest; None when there is
-    none. Such parts have fewer neighbours than other sections."""
+def regular(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
+    """`box` as a x b x c equal parts, a b c = `ranks`, of `least` nodes or more in every direction, in the cheapest
+    of such ways, i fastest; None when there is none. Such parts have fewer neighbours than other sections."""
     size = triple(hi - lo for lo, hi in box)
-    most = [1 if n == 1 else n // MINIMUM_NODES for n in size]
+    most = [1 if n == 1 else n // least for n in size]
     ways = [
         (a, b, ranks // a // b)
         for a in range(1, min(ranks, most[0]) + 1)
@@ -187,12 +188,12 @@ def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sid
     return tuple(sides)
 
 
-def _directions(size: Size, ranks: int) -> list[int]:
+def _directions(size: Size, ranks: int, least: int) -> list[int]:
     """Directions to cut in, k first: for more than FEW ranks those in which the box is long beside the parts it is to
     have, which are as much longer in a direction as a cut across it costs more."""
     if ranks <= FEW:
         return [2, 1, 0]
-    length = [n / (line + 2 * EXCHANGE) if n >= 2 * MINIMUM_NODES else 0.0 for n, line in zip(size, LINE, strict=True)]
+    length = [n / (line + 2 * EXCHANGE) if n >= 2 * least else 0.0 for n, line in zip(size, LINE, strict=True)]
     return [d for d in (2, 1, 0) if length[d] > max(length) / 2]
 
 

@@ -20,14 +20,15 @@ def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
     cover the blocks once, and when a part is so thin that ghosts would come from two.
     """
     blocks = decomposition.blocks
-    pieces = [(part.whole, part.box) for part in parts]
+    pieces, halo = [(part.whole, part.box) for part in parts], decomposition.stencil.halo
     check_cover(blocks, pieces)
     count = [sum(part.whole == b for part in parts) for b in range(len(blocks))]
     return Decomposition(
         tuple(_block(blocks[p.whole], p, n, count[p.whole]) for n, p in _numbered(parts)),
-        (*cuts(blocks, pieces), *cut_connections(blocks, decomposition.connections, pieces)),
+        (*cuts(blocks, pieces, halo), *cut_connections(blocks, decomposition.connections, pieces, halo)),
         tuple(_patches(decomposition, parts)),
         tuple(parts),
+        decomposition.stencil,
     )
 
 

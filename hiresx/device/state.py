@@ -33,8 +33,8 @@ class BlockState:
         self.first = self.part.first
         self.size = block.size
         self.active = block.active
-        self.halo = padding(block)
-        shape = padded_shape(block)
+        self.halo = padding(block, cut.stencil.halo)
+        shape = padded_shape(block, cut.stencil.halo)
         self.shape = shape
         self.variable_stride = shape[0] * shape[1] * shape[2]
         self.strides = (1, shape[2], shape[1] * shape[2])

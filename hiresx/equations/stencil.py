@@ -12,40 +12,68 @@ from hiresx.errors import HiresxError
 _HEADER = "central_difference"
 
 
+def _nodes(weights: tuple[float, ...]) -> tuple[float, ...]:
+    """The weights of the nodes from the farthest behind to the farthest ahead."""
+    return (*(-w for w in reversed(weights)), 0.0, *weights)
+
+
 # Nodes to each side that the 6th-order central difference reads, and what the difference of the values 1, 2, ... nodes
 # ahead and behind weighs in the derivative, unit spacing.
 DIFFERENCE_REACH = kernels.trait("", _HEADER, "difference_reach")
 DIFFERENCE_WEIGHTS = kernels.fractions("", _HEADER, "difference_weights")
-# The same as the weights of the nodes from the farthest behind to the farthest ahead.
-CENTRAL_DIFFERENCE = (*(-w for w in reversed(DIFFERENCE_WEIGHTS)), 0.0, *DIFFERENCE_WEIGHTS)
+CENTRAL_DIFFERENCE = _nodes(DIFFERENCE_WEIGHTS)
+# Nodes of that difference.
+DIFFERENCE_NODES = 2 * DIFFERENCE_REACH + 1
+# Where there are none beyond an end: the 6th-order derivative at the nodes 0, 1, 2 from the nodes 0 to 6, times 60
+# (Lagrange polynomial of degree 6, differentiated). At the other end the mirror image with the opposite sign.
+ONE_SIDED_DIFFERENCES = (
+    (-147.0, 360.0, -450.0, 400.0, -225.0, 72.0, -10.0),
+    (-10.0, -77.0, 150.0, -100.0, 50.0, -15.0, 2.0),
+    (2.0, -24.0, -35.0, 80.0, -30.0, 8.0, -1.0),
+)
+# Central differences that metrics are made by, as the correction of the fluxes reaches.
+METRIC_DIFFERENCES = {
+    len(weights): _nodes(weights) for weights in (DIFFERENCE_WEIGHTS, kernels.fractions("", _HEADER, "wide_weights"))
+}
 
 
 @dataclass(frozen=True)
 class Stencil:
-    """The flux at half point h + 1/2 reads the nodes h + 1 - `interpolation_reach` to h + `interpolation_reach`;
-    central differences read `difference_reach` nodes to each side."""
+    """How many nodes to each side a run's scheme reads: of a half point its interpolation and the correction of its
+    flux, which the differences of the metrics follow; of a node the central differences of the viscous terms."""
 
     interpolation_reach: int = DIFFERENCE_REACH
+    correction_reach: int = DIFFERENCE_REACH
     difference_reach: int = DIFFERENCE_REACH
 
     @property
     def halo(self) -> int:
         """Ghost layers that every block holds beyond a face."""
-        return max(self.interpolation_reach, self.difference_reach)
+        return max(self.interpolation_reach, self.correction_reach, self.difference_reach)
 
+    @property
+    def metric_difference(self) -> tuple[float, ...]:
+        """The weights by which metrics are made, of the nodes from the farthest behind to the farthest ahead."""
+        return METRIC_DIFFERENCES[self.correction_reach]
 
-# Ghost layers that arrays hold today, whatever is chosen.
-HELD = Stencil().halo
+    @property
+    def least_nodes(self) -> int:
+        """Nodes that a block, or a part of one, has at least in a direction with more than one."""
+        return 2 * self.halo + 1
 
 
 def stencil(interpolation: str, root: Path = kernels.ROOT) -> Stencil:
     """That of runs with the header `interpolation` of kernels/interpolation/. Raises ValueError where it does not
-    declare its reach, HiresxError where it reaches farther than the ghost layers that arrays hold."""
-    found = Stencil(kernels.trait("interpolation", interpolation, "interpolation_reach", root))
-    if found.halo != HELD:
+    declare its reach and that of the correction, FileNotFoundError where there is no such header, HiresxError for a
+    correction that there is not."""
+    reach, correction = (
+        kernels.trait("interpolation", interpolation, what, root)
+        for what in ("interpolation_reach", "correction_reach")
+    )
+    if correction not in METRIC_DIFFERENCES:
         raise HiresxError(
-            f'scheme.interpolation = "{interpolation}" reaches {found.interpolation_reach} nodes, arrays hold {HELD} '
-            "ghost layers",
-            f"choose an interpolation that reaches {HELD} nodes or fewer",
+            f'scheme.interpolation = "{interpolation}" asks for a correction that reaches {correction} nodes; those '
+            f"written reach {' and '.join(map(str, sorted(METRIC_DIFFERENCES)))}",
+            f"set correction_reach in kernels/interpolation/{interpolation}.h to one of these",
         )
-    return found
+    return Stencil(reach, correction)

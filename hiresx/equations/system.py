@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hiresx.equations.stencil import HELD
-
 # Directions of space, and of the indexes of a block.
 DIRECTIONS = 3
-# Ghost layers that arrays hold beyond a face.
-GHOSTS = HELD
 
 GAS_CONSERVED = ("rho", "rho_u", "rho_v", "rho_w", "e")
 GAS_PRIMITIVE = ("rho", "u", "v", "w", "p")

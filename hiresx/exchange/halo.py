@@ -33,7 +33,7 @@ class Neighbour(NamedTuple):
 
 
 class HaloExchange:
-    """Fills the ghosts of connected faces, three layers, of the parts `states` of this rank, from the nodes that
+    """Fills the ghosts of connected faces of the parts `states` of this rank, from the nodes that
     `cut.connections` say. No edge or corner is exchanged: no kernel reads one.
 
     Between ranks, one message per neighbour and exchange goes by `transport` (`hiresx.exchange.choice.NAMES`), packed

@@ -10,14 +10,14 @@ from typing import Literal
 import numpy as np
 
 from hiresx.arrays import triple
-from hiresx.equations.stencil import DIFFERENCE_REACH
+from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid.stored_coordinates import Nodes, Stored
 
 AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
-# The 6th-order central difference reaches three nodes to each side.
-MINIMUM_NODES = 2 * DIFFERENCE_REACH + 1
+# Whatever the scheme; where its stencil is wider, `hiresx.decomposition.patches` asks for more.
+MINIMUM_NODES = Stencil().least_nodes
 # Squares of volumes are finite for coordinates up to this.
 LARGEST = 1e50
 

@@ -14,7 +14,7 @@ from hiresx.case.boundaries import Face, Interval
 from hiresx.case.faults import Origin, did_you_mean, explain
 from hiresx.case.grid_file import Rotation
 from hiresx.case.model import Listed, Table, Vector
-from hiresx.equations.stencil import HELD
+from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid import foreign
 from hiresx.grid.blocks import AXES, Block, Range, direction, layer
@@ -270,7 +270,7 @@ def _connection(where: str, table: ConnectionTable, blocks: list[Block], index: 
 
 
 def _misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:
-    index = c.donors(c.ghosts(HELD, blocks[c.block].size)).reshape(3, -1)
+    index = c.donors(c.ghosts(DIFFERENCE_REACH, blocks[c.block].size)).reshape(3, -1)
     size = np.array(blocks[c.donor].size)[:, None]
     inside = (index >= 0).all() and (index < size).all()
     return misfit(blocks, c, layout) if inside else (np.iinfo(int).max, np.inf)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import (
     FACES,
@@ -26,8 +27,6 @@ from hiresx.plural import plural
 Period = dict[str, tuple[float, float, float]]
 # (index of the block, half-open node ranges in it)
 Piece = tuple[int, Range]
-# Ghost layers, whose donors must lie in one piece.
-LAYERS = 3
 
 
 def even_starts(nodes: int, blocks: int) -> list[int]:
@@ -92,8 +91,9 @@ def _overlaps(others: np.ndarray, box: np.ndarray) -> bool:
     return bool((np.maximum(others[:, :, 0], box[:, 0]) < np.minimum(others[:, :, 1], box[:, 1])).all(axis=1).any())
 
 
-def cuts(blocks: Sequence[Block], pieces: Sequence[Piece]) -> Iterator[Connection]:
-    """Connections between the pieces of each block, where it is cut: the ghosts of one are the nodes of the next."""
+def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERENCE_REACH) -> Iterator[Connection]:
+    """Connections between the pieces of each block, where it is cut: the ghosts of one, `layers` deep, are the nodes of
+    the next."""
     of_block = _Found(blocks, pieces)
     for n, (b, box) in enumerate(pieces):
         size = blocks[b].size
@@ -102,16 +102,19 @@ def cuts(blocks: Sequence[Block], pieces: Sequence[Piece]) -> Iterator[Connectio
             lo, hi = box[d]
             if size[d] == 1 or (lo == 0 if s < 0 else hi == size[d]):
                 continue
-            for m, shared in of_block(b, _with(box, d, (lo - LAYERS, lo) if s < 0 else (hi, hi + LAYERS))):
-                _check_layers(blocks[b], shared, d)
+            for m, shared in of_block(b, _with(box, d, (lo - layers, lo) if s < 0 else (hi, hi + layers))):
+                _check_layers(blocks[b], shared, d, layers)
                 offset = triple(own - other for (own, _), (other, _) in zip(box, pieces[m][1], strict=True))
                 yield Connection(block=n, face=face, range=_on_face(box, face, shared), donor=m, offset=offset)
 
 
 def cut_connections(
-    blocks: Sequence[Block], connections: Sequence[Connection], pieces: Sequence[Piece]
+    blocks: Sequence[Block],
+    connections: Sequence[Connection],
+    pieces: Sequence[Piece],
+    layers: int = DIFFERENCE_REACH,
 ) -> Iterator[Connection]:
-    """The connections of the blocks, cut to the pieces on both sides.
+    """The connections of the blocks, `layers` deep, cut to the pieces on both sides.
 
     Raises HiresxError where a piece is so thin that ghosts would come from two.
     """
@@ -121,9 +124,10 @@ def cut_connections(
         matrix, offset = np.array(c.matrix), np.array(c.offset)
         n_d = blocks[c.block].size[d]
         for n, range_ in of_block(c.block, c.range):
-            wanted = _image(_with(range_, d, (-LAYERS, 0) if side(c.face) < 0 else (n_d, n_d + LAYERS)), matrix, offset)
+            ghosts = (-layers, 0) if side(c.face) < 0 else (n_d, n_d + layers)
+            wanted = _image(_with(range_, d, ghosts), matrix, offset)
             for m, found in of_block(c.donor, wanted):
-                _check_layers(blocks[c.donor], found, c.donor_direction)
+                _check_layers(blocks[c.donor], found, c.donor_direction, layers)
                 own, other = (np.array([lo for lo, _ in pieces[p][1]]) for p in (n, m))
                 back = _image(found, matrix.T, -matrix.T @ offset)
                 moves = triple(int(o) for o in matrix @ own + offset - other)
@@ -131,7 +135,7 @@ def cut_connections(
 
 
 def within(box: Range, range_: Range) -> Range:
-    """Nodes of a block in the indexes of its piece `box`."""
+    """Nodes of a block in the indexes of its piece `box`: counted from the first node of that."""
     return moved(range_, triple(-lo for lo, _ in box))
 
 
@@ -167,9 +171,9 @@ def _image(box: Range, matrix: np.ndarray, offset: np.ndarray) -> Range:
     return triple((int(a.min()), int(a.max()) + 1) for a in image)
 
 
-def _check_layers(block: Block, donors: Range, d: int) -> None:
-    if donors[d][1] - donors[d][0] != LAYERS:
+def _check_layers(block: Block, donors: Range, d: int, layers: int) -> None:
+    if donors[d][1] - donors[d][0] != layers:
         raise HiresxError(
             f"block '{block.name}' is cut so that ghost nodes would come from two of its pieces: {donors}",
-            f"keep {LAYERS + 1} nodes or more between a face and a cut",
+            f"keep {layers + 1} nodes or more between a face and a cut",
         )

@@ -17,8 +17,6 @@ from hiresx.grid.connections import IDENTITY, Connection
 PATCHED = "patched"
 # Nodes of an interpolation in each direction.
 WIDTH = 6
-# Layers of nodes that there are beyond a face at which a block continues in itself.
-LAYERS = 3
 # Cells by which a point may lie beyond the last node of a block to be interpolated from it still.
 BEYOND = 0.25
 # The highest degree of the polynomials by which grid lines go on.
@@ -29,21 +27,21 @@ STEEPEST = 3.0
 CHUNK = 2048
 
 
-def continued(nodes: np.ndarray, degree: int) -> np.ndarray:
-    """Grid lines beyond a face: positions (LAYERS, ...) of first, second, third ghost from positions (n, ...) on the
+def continued(nodes: np.ndarray, degree: int, layers: int) -> np.ndarray:
+    """Grid lines beyond a face: positions (layers, ...) of first, second, ... ghost from positions (n, ...) on the
     face and inwards, by polynomials of `degree` < n through the first degree + 1 of them."""
-    t = -np.arange(1.0, LAYERS + 1)
+    t = -np.arange(1.0, layers + 1)
     weights = lagrange(t, degree + 1)[0]
     return np.tensordot(weights, nodes[: degree + 1], axes=1)
 
 
-def degree_of(nodes: np.ndarray) -> int:
-    """The highest degree, at most `HIGHEST`, by which all grid lines (n >= 5, 3, ...) go on forwards, with steps that
-    neither grow nor shrink too fast; 1 where none does."""
+def degree_of(nodes: np.ndarray, layers: int) -> int:
+    """The highest degree, at most `HIGHEST`, by which all grid lines (n >= 5, 3, ...) go on forwards over `layers`
+    ghosts, with steps that neither grow nor shrink too fast; 1 where none does."""
     last = nodes[0] - nodes[1]
     length = np.linalg.norm(last, axis=0)
     for degree in range(HIGHEST, 1, -1):
-        steps = np.diff(continued(nodes, degree), axis=0, prepend=nodes[:1])
+        steps = np.diff(continued(nodes, degree, layers), axis=0, prepend=nodes[:1])
         size = np.linalg.norm(steps, axis=1)
         along = np.sum(steps * last, axis=1)
         if (
@@ -95,16 +93,16 @@ def wraps(block: Block, b: int, connections: Sequence[Connection]) -> list[Wrap 
 
 class BlockMap:
     """The map from index space (xi, eta, zeta) to (x, y, z) of a block. `extended`: its coordinates with ghosts
-    (nk + 6, nj + 6, ni + 6), used where it continues in itself (`wrapped`, see `wraps`)."""
+    (nk + 2 halo, nj + 2 halo, ni + 2 halo), used where it continues in itself (`wrapped`, see `wraps`)."""
 
-    def __init__(self, block: Block, extended: Sequence[np.ndarray], wrapped: Sequence[Wrap | None]):
-        self.block, self.wrapped = block, tuple(wrapped)
+    def __init__(self, block: Block, extended: Sequence[np.ndarray], halo: int, wrapped: Sequence[Wrap | None]):
+        self.block, self.halo, self.wrapped = block, halo, tuple(wrapped)
         self.dimensions = len(block.active)
-        box = tuple(slice(LAYERS, LAYERS + 1) if n == 1 else slice(None) for n in reversed(block.size))
+        box = tuple(slice(halo, halo + 1) if n == 1 else slice(None) for n in reversed(block.size))
         self._nodes = np.stack([c[box] for c in extended[: self.dimensions]])
         # first and last + 1 of the nodes that may be used
-        self.low = np.array([-LAYERS if w else 0 for w in wrapped])
-        self.high = np.array([n + LAYERS if w else n for n, w in zip(block.size, wrapped, strict=True)])
+        self.low = np.array([-halo if w else 0 for w in wrapped])
+        self.high = np.array([n + halo if w else n for n, w in zip(block.size, wrapped, strict=True)])
 
     def base(self, xi: np.ndarray) -> np.ndarray:
         """First nodes (n, 3) of the interpolations at xi (n, 3): centred, as near as the block's end allows."""
@@ -126,7 +124,7 @@ class BlockMap:
         index = []
         for d, n in enumerate(self.block.size):
             reach = np.arange(WIDTH if n > 1 else 1)
-            index.append(base[:, d, None] + reach + (LAYERS if n > 1 else 0))
+            index.append(base[:, d, None] + reach + (self.halo if n > 1 else 0))
         i, j, k = index
         near = self._nodes[:, k[:, :, None, None], j[:, None, :, None], i[:, None, None, :]]
         # the sums over k, j and i in turn, once with the values and once with the slopes of each

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from hiresx.equations.stencil import HELD
+from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction, layer, side
 from hiresx.grid.connections import TOLERANCE, Connection, broken_seam
@@ -117,7 +117,7 @@ def _check_form(blocks: Sequence[Block], c: Connection, where: str) -> None:
             f"{where}: a block of {_size(block)} nodes does not go on in one of {_size(donor)} nodes that way",
             "correct the connection, or connect blocks of the same number of dimensions",
         )
-    ghosts = c.donors(c.ghosts(HELD, block.size)).reshape(3, -1)
+    ghosts = c.donors(c.ghosts(DIFFERENCE_REACH, block.size)).reshape(3, -1)
     outside = (ghosts < 0) | (ghosts >= np.array(donor.size)[:, None])
     if outside.any():
         raise HiresxError(

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from hiresx.arrays import triple
-from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_REACH
+from hiresx.equations.stencil import CENTRAL_DIFFERENCE
+from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side, slices
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.singular import PAGE, collapsed
 from hiresx.grid.stored_coordinates import slabs
 
-# 6th-order central first derivative (Ye et al., Adv. Aerodyn. 4:7, 2022, section 2).
-CENTRAL, REACH = CENTRAL_DIFFERENCE, DIFFERENCE_REACH
 # Nodes worked on at a time: bounds the work memory to some 200 MB whatever the size of the grid.
 SLAB = 1_000_000
 # Lengths and volumes below this share of the largest are none.
@@ -275,7 +274,8 @@ def _slabs(grid: Grid, b: int) -> Iterator[tuple[int, list[np.ndarray]]]:
                 parts = [below[:, first:last], inner, above[:, first:last]]
             extended = np.concatenate(parts, axis=3 - d)
             n = inner.shape[3 - d]
-            tangents.append(np.asarray(sum(c * extended[_window(d, m, n)] for m, c in enumerate(CENTRAL) if c)))
+            terms = (c * extended[_window(d, m, n)] for m, c in enumerate(CENTRAL_DIFFERENCE) if c)
+            tangents.append(np.asarray(sum(terms)))
         yield first, tangents
 
 
@@ -284,7 +284,7 @@ def _window(d: int, start: int, n: int) -> tuple[slice, ...]:
 
 
 def _ghosts(grid: Grid, b: int, face: str) -> np.ndarray:
-    """Coordinates (3, ...) of three ghost layers behind a face, in ascending index order."""
+    """Coordinates (3, ...) of the ghost layers behind a face that the difference reads, in ascending index order."""
     block, d = grid.blocks[b], direction(face)
     axis, n = 2 - d, block.size[d]
     if FACES.index(face) % 2:

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction, side
 from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection
 from hiresx.grid.motions import Motion
 from hiresx.grid.singular import PAGE, collapsed
-
-# Nodes from a pole on that stencils reach across it.
-LAYERS = 4
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,12 @@ def ring(
     b: int,
     face: str,
     planes: Collection[tuple[int, str]] = (),
+    layers: int = DIFFERENCE_REACH,
 ) -> Ring:
     """The rings around the collapsed `face` of block `b`. `planes`: (block, face) of the planes of symmetry, between
-    two of which half a ring may lie. Raises HiresxError, beginning with `where`, when the face has not collapsed to a
-    line, when the ring is neither whole nor half, and for an odd number of nodes around."""
+    two of which half a ring may lie. `layers`: of nodes that are wanted beyond the pole. Raises HiresxError, beginning
+    with `where`, when the face has not collapsed to a line, when the ring is neither whole nor half, when a block of it
+    has too few nodes beside the pole, and for an odd number of nodes around."""
     block = blocks[b]
     around = collapsed(block, face)
     if around is None:
@@ -89,7 +89,7 @@ def ring(
     for way in (1, -1):
         while nodes is None:
             at = members[-1 if way > 0 else 0]
-            following = _following(where, blocks, connections, at, around, way)
+            following = _following(where, blocks, connections, at, around, way, layers + 1)
             if following is None:
                 break
             if following.block == b:
@@ -123,9 +123,16 @@ def _face(member: RingBlock, d: int, way: int) -> str:
 
 
 def _following(
-    where: str, blocks: Sequence[Block], connections: Sequence[Connection], member: RingBlock, around: int, way: int
+    where: str,
+    blocks: Sequence[Block],
+    connections: Sequence[Connection],
+    member: RingBlock,
+    around: int,
+    way: int,
+    depth: int,
 ) -> RingBlock | None:
-    """The block that comes after (way 1) or before (-1) a member; None where nothing is joined to it."""
+    """The block that comes after (way 1) or before (-1) a member, with `depth` nodes from the pole on; None where
+    nothing is joined to it."""
     block, face = blocks[member.block], _face(member, around, way)
     normal = direction(member.face)
     along = 3 - normal - direction(face)
@@ -140,7 +147,7 @@ def _following(
     if not touching:
         return None
     (c, *others) = touching
-    deep = range(at, at - side(member.face) * LAYERS, -side(member.face))
+    deep = range(at, at - side(member.face) * depth, -side(member.face))
     if (
         others
         or tuple(c.range[along]) != (0, block.size[along])
@@ -149,7 +156,7 @@ def _following(
         raise HiresxError(
             f"{where}: the nodes beside the pole on {member.face} of block '{block.name}' do not go on in one block "
             f"beyond {face}",
-            f"rings may go from block to block, but each must hold all of the pole's line and {LAYERS} nodes beside "
+            f"rings may go from block to block, but each must hold all of the pole's line and {depth} nodes beside "
             f"it; {PAGE}",
         )
     if c.rotation is not None or any(c.translation):
@@ -202,9 +209,8 @@ def _open(where: str, blocks: Sequence[Block], b: int, face: str, around: int) -
 
 def _mirror(where: str, blocks: Sequence[Block], half: Ring, ends: Sequence[tuple[int, str]]) -> Motion:
     """The reflection at the plane in which both ends of half a ring lie."""
-    places = np.concatenate(
-        [_nodes(blocks, half, g).reshape(3, -1) for g in (half.members[0].first, half.members[-1].last)], 1
-    )
+    both = half.members[0].first, half.members[-1].last
+    places = np.concatenate([_nodes(blocks, half, g, 1 + DIFFERENCE_REACH).reshape(3, -1) for g in both], 1)
     centre = places.mean(axis=1, keepdims=True)
     normal = np.linalg.svd(places - centre)[0][:, 2]
     normal = np.where(np.abs(normal) < TOLERANCE, 0.0, normal)
@@ -224,7 +230,7 @@ def _mirror(where: str, blocks: Sequence[Block], half: Ring, ends: Sequence[tupl
     return Motion(triple(map(triple, reflection.tolist())), triple((2 * height * normal).tolist()))
 
 
-def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int = LAYERS) -> np.ndarray:
+def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int) -> np.ndarray:
     """Coordinates (3, layers, nodes along) of the nodes at `g` around the pole, from the pole on."""
     member = next(m for m in found.members if m.first <= g <= m.last)
     block, step = blocks[member.block], 1 if found.pole == 0 else -1

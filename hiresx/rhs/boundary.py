@@ -15,7 +15,7 @@ from hiresx.case.boundaries import FarField, NoSlipWall, ProfileInflow, Superson
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
+from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, direction, side
@@ -57,7 +57,7 @@ class FaceCondition:
         self.state, self.patch = state, patch
         self._backend, self._program, self._launch = backend, program, program.launch
         d = direction(patch.face)
-        self._direction = d
+        self._direction, self._halo = d, state.halo[d]
         tangents = [e for e in range(3) if e != d]
         n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
         self.extent, self._box = (n1, n2), (n1, n2, 1)
@@ -143,7 +143,7 @@ class FaceCondition:
 
     def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
         """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
-        d, halo = self._direction, GHOSTS
+        d, halo = self._direction, self._halo
         box: list[Any] = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
         found = []
         for c in extended:
@@ -336,7 +336,7 @@ class Prescribe(FaceCondition):
         extended: tuple[np.ndarray, ...],
     ):
         super().__init__(backend, program, state, patch)
-        self._gamma, places = gamma, self._coordinates(extended, 1 + GHOSTS)
+        self._gamma, places = gamma, self._coordinates(extended, 1 + self._halo)
         self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
         self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
         self._waves: FaceWaves | None = None

@@ -116,9 +116,10 @@ class Decomposed(InviscidPlan):
                 extent, nodes = _face(s, face)
                 calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, r=r))
 
-        last = kernels.trait("interpolation", self.interpolation, "interpolates_nodes")
+        traits = "interpolates_nodes", "correction_reach"
+        last, around = (kernels.trait("interpolation", self.interpolation, name) for name in traits)
         visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus)
-        visit("physical_flux", -3, 3, q=s.q, m=area, f=flux, pressure=pressure)
+        visit("physical_flux", -around, around, q=s.q, m=area, f=flux, pressure=pressure)
         visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, minus=minus, plus=plus)
         visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=int(first))
         visit_walls(minus, s.r)

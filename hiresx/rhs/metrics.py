@@ -7,13 +7,11 @@ import numpy as np
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import DIRECTIONS, GHOSTS
+from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.quality import why_not_positive
 from hiresx.rhs.pole import mend_metrics
-
-HALO = GHOSTS
 
 
 def compute_metrics(
@@ -25,22 +23,23 @@ def compute_metrics(
 ) -> None:
     """Fill `state.metrics` (with ghosts in each area's own direction) and `state.jacobian` (eqs 7 and 8).
 
-    `coordinates`: x, y, z with 3 ghost layers in every direction, (nk + 6, nj + 6, ni + 6). Ghosts of the Jacobian
-    repeat the face's node. On the poles among `patches` they are those of the next nodes. Raises HiresxError naming the
-    worst node if a cell volume is not positive.
+    `coordinates`: x, y, z with the ghost layers of `state` in every direction, singleton ones included. Ghosts of the
+    Jacobian repeat the face's node. On the poles among `patches` they are those of the next nodes. Raises HiresxError
+    naming the worst node if a cell volume is not positive.
     """
     xyz = {name: backend.to_device(c) for name, c in zip("xyz", coordinates, strict=True)}
     _, rows, width = coordinates[0].shape
     strides = (1, width, width * rows)
-    start, coordinate_strides = HALO * sum(strides), {"cj": strides[1], "ck": strides[2]}
+    halo = max(state.halo)
+    start, coordinate_strides = halo * sum(strides), {"cj": strides[1], "ck": strides[2]}
     for d in set(range(DIRECTIONS)) - set(state.active):
         state.areas[d][...] = 0  # nothing goes through there
     for d in state.active:
         following, after = strides[(d + 1) % 3], strides[(d + 2) % 3]
-        ni, nj, nk = (n + (2 * HALO if e == d else 0) for e, n in enumerate(state.size))
+        ni, nj, nk = (n + (2 * halo if e == d else 0) for e, n in enumerate(state.size))
         program.launch(
-            "metrics", (ni, nj, nk), c=start - HALO * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
-            **(state.place | {"o": state.origin - HALO * state.strides[d]}), sv=state.variable_stride,
+            "metrics", (ni, nj, nk), c=start - halo * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
+            **(state.place | {"o": state.origin - halo * state.strides[d]}), sv=state.variable_stride,
             m=state.areas[d],
         )  # fmt: skip
     program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)

@@ -71,7 +71,7 @@ class Poles:
         if not self.any:
             return
         # Per pole where its line begins among all of them, and of each of its blocks the ring and its place in it.
-        rings = pole_rings(whole.blocks, whole.connections, whole.patches)
+        rings = pole_rings(whole.blocks, whole.connections, whole.patches, whole.stencil.halo)
         first, counts, self._length = [], [], 0
         self._mirrors: list[tuple[slice, np.ndarray]] = []
         for found in rings:

@@ -16,7 +16,7 @@ from hiresx.case.waves import Quantity
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
+from hiresx.equations import GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import FaceCondition
 from hiresx.rhs.sponge import SpongeLayer
@@ -34,8 +34,8 @@ class ScalarCondition(FaceCondition):
     """Scalar number `number` on one patch; `value`: what the case gives it there, if anything, brought up to date
     before every stage unless `steady`."""
 
-    # Layers at which the value is wanted: the face, and its ghosts where they are given too.
-    layers = 1
+    # Whether the value is wanted in the ghosts behind the face too.
+    in_ghosts = False
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ScalarCondition(FaceCondition):
         self.rank = _BEHIND + type(self).rank
         self._scalar, self._rate = state.scalars[number]
         self._row = len(GAS_GRADIENTS) + number
-        places = self._coordinates(extended, self.layers)
+        places = self._coordinates(extended, 1 + self._halo * self.in_ghosts)
         where = f"a passive scalar at the {patch.condition.type} on {patch.face}"
         self._given = None if value is None else InTime(lambda *at: [value(*at)], places, steady, where)
         self._time: float | None = None
@@ -161,7 +161,7 @@ class Wall(ScalarCondition):
 class Given(ScalarCondition):
     """Inflows at which everything is given."""
 
-    layers = 1 + GHOSTS
+    in_ghosts = True
 
     def node(self) -> None:
         n1, n2 = self.extent

@@ -63,15 +63,17 @@ class Viscous:
                 "viscous_difference", extent(box), **placed(box), **left, sv=sv, flux=self.all_fluxes, r=s.r
             )
 
-        self.primitives = _launches(_padded(s), self.late, lambda box: primitives(program, s, self.w, box))
+        self.primitives = _launches(_padded(s), self.late, lambda box: primitives(program, s, self.w, box), max(s.halo))
         self.flux = _launches(s.size, self.late, flux)
         self.difference = Launches([], [])
         if any(left.values()):
             self.difference = _launches(s.size, none if ahead else remote, difference)
 
 
-def _launches(size: tuple[int, int, int], remote: Set[str], call: Callable[[Range], Call]) -> Launches:
-    inner = inner_box(size, remote)
+def _launches(
+    size: tuple[int, int, int], remote: Set[str], call: Callable[[Range], Call], depth: int = REACH
+) -> Launches:
+    inner = inner_box(size, remote, depth)
     return Launches([call(inner)], [call(box) for box in shells(size, inner)])
 
 
@@ -94,9 +96,10 @@ def _padded(state: BlockState) -> tuple[int, int, int]:
     return i, j, k
 
 
-def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:
-    """The nodes of a block of `size` (ni, nj, nk) whose differences need no ghosts of the faces `remote`."""
-    i, j, k = ((REACH * (FACES[2 * d] in remote), n - REACH * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size))
+def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) -> Range:
+    """The nodes of a block of `size` (ni, nj, nk) that are not within `depth` of the faces `remote`: by default those
+    whose differences need none of their ghosts."""
+    i, j, k = ((depth * (FACES[2 * d] in remote), n - depth * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size))
     return i, j, k
 
 

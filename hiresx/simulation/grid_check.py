@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from hiresx.decomposition import Patch
-from hiresx.decomposition.domain import HALO, Coordinates, Domain
+from hiresx.decomposition.domain import Coordinates, Domain
+from hiresx.equations.stencil import Stencil
 from hiresx.grid.blocks import slices
-from hiresx.grid.quality import CENTRAL
 from hiresx.parallel import planes
 from hiresx.rhs.metrics import refuse_volumes
 
@@ -16,27 +16,28 @@ def refuse_folded(ground: Domain, compiled: Callable[[], bool]) -> None:
     """Raises HiresxError as `compute_metrics` would, for the parts of the ranks of this host: cell volumes from the
     same coordinates by the same differences. Stops when the kernels are `compiled`, which find the rest sooner. Blocks
     that are left in their file are not looked at."""
-    comm = ground.comm
+    comm, stencil = ground.comm, ground.whole.stencil
     here = {rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]}
     for n, part in enumerate(ground.cut.parts):
         if part.rank not in here or ground.cut.blocks[n].stored or not isinstance(ground.extended[part.whole], tuple):
             continue
         poles = [p for p in ground.cut.patches if p.block == n and p.condition.kernel == "pole"]
         coordinates = ground.coordinates(part)
-        nk, nj, ni = (m - 2 * HALO for m in coordinates[0].shape)
+        nk, nj, ni = (m - 2 * stencil.halo for m in coordinates[0].shape)
         for rows in planes(nk, nj * ni):
             if compiled():
                 return
             block = ground.cut.blocks[n]
-            refuse_volumes(block.name, block, part.first, _volumes(coordinates, rows, poles), rows.start)
+            refuse_volumes(block.name, block, part.first, _volumes(coordinates, stencil, rows, poles), rows.start)
 
 
-def _volumes(coordinates: Coordinates, rows: slice, poles: list[Patch]) -> np.ndarray:
+def _volumes(coordinates: Coordinates, stencil: Stencil, rows: slice, poles: list[Patch]) -> np.ndarray:
     """1/J at the nodes of the planes `rows` of k, (nk', nj, ni); infinite on poles, which take the next nodes'."""
-    near = [c[rows.start : rows.stop + 2 * HALO] for c in coordinates]
-    shape = [m - 2 * HALO for m in near[0].shape]
+    halo = stencil.halo
+    near = [c[rows.start : rows.stop + 2 * halo] for c in coordinates]
+    shape = [m - 2 * halo for m in near[0].shape]
     (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (
-        [_derivative(c, 2 - d, shape) for c in near] for d in range(3)
+        [_derivative(c, 2 - d, shape, stencil) for c in near] for d in range(3)
     )  # of x, y, z along i, j, k
     volume: np.ndarray = ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
     for pole in poles:
@@ -45,13 +46,13 @@ def _volumes(coordinates: Coordinates, rows: slice, poles: list[Patch]) -> np.nd
     return volume
 
 
-def _derivative(c: np.ndarray, axis: int, shape: list[int]) -> np.ndarray:
-    found = np.zeros(shape)
-    for m, weight in enumerate(CENTRAL):
+def _derivative(c: np.ndarray, axis: int, shape: list[int], stencil: Stencil) -> np.ndarray:
+    found, halo = np.zeros(shape), stencil.halo
+    for m, weight in enumerate(stencil.metric_difference, halo - stencil.correction_reach):
         if weight:
             found += weight * c[
                 tuple(
-                    slice(m, m + n) if a == axis else slice(HALO, HALO + n) for a, n in enumerate(shape)
+                    slice(m, m + n) if a == axis else slice(halo, halo + n) for a, n in enumerate(shape)
                 )
             ]  # fmt: skip
     return found

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.equations import GHOSTS
-from hiresx.kernels import Signature
+from hiresx.equations.stencil import stencil
+from hiresx.kernels import Signature, choices
 
-# A block of 17 x 7 x 7 nodes with three ghost layers on all sides, index order [k, j, i]. As many along j as along k:
-# some kernels take columns along j, others along k.
-SIZE, HALO = (17, 7, 7), GHOSTS
+# A block of 17 x 7 x 7 nodes with the ghost layers of the interpolation that reaches farthest on all sides, index order
+# [k, j, i]. As many along j as along k: some kernels take columns along j, others along k.
+SIZE, HALO = (17, 7, 7), max(stencil(name).halo for name in choices("interpolation"))
 SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
 STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
 ORIGIN = HALO * sum(STRIDES)

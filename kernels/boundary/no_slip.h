@@ -94,10 +94,11 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
     put_wall_node(q, p, sv, u, v, w, within_reach(wall, t));
 }
 
-// Velocity about the wall's and its size, pressure and temperature at node p on a face and the three before it.
+// Velocity about the wall's and its size, pressure and temperature at node p on a face and those before it, of which there
+// are as many as ghosts behind it.
 HD void flow_before_wall(const_state_pointer q, long long p, int sn, stride sv, const real *wall, real (*flow)[3],
                          real *size, real *pressure, real *t) {
-    for (int l = 0; l <= 3; ++l) {
+    for (int l = 0; l <= ghost_layers; ++l) {
         real state[gas_variables];
         for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
         const Primitive<real> s = primitive(state);
@@ -105,6 +106,17 @@ HD void flow_before_wall(const_state_pointer q, long long p, int sn, stride sv, 
         size[l] = square_root(flow[l][0] * flow[l][0] + flow[l][1] * flow[l][1] + flow[l][2] * flow[l][2]);
         pressure[l] = s.p, t[l] = gas_gamma * s.p / s.rho;
     }
+}
+
+// The least, or most, of the first nodes of a line and those beyond node 3, of which the farther ghosts are made.
+HD real least_with(real found, const real *value) {
+    for (int l = 4; l <= ghost_layers; ++l) found = smaller(found, value[l]);
+    return found;
+}
+
+HD real most_with(real found, const real *value) {
+    for (int l = 4; l <= ghost_layers; ++l) found = larger(found, value[l]);
+    return found;
 }
 
 // Ghosts of the inviscid terms: the pressure is even and the normal velocity odd about the wall's, which reflects sound
@@ -119,7 +131,7 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
        const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    real flow[4][3], size[4], pressure[4], t[4];
+    real flow[ghost_layers + 1][3], size[ghost_layers + 1], pressure[ghost_layers + 1], t[ghost_layers + 1];
     flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
     real slope = real(4) * t[1] - real(3) * t[0] - t[2], bend[3];
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
@@ -131,12 +143,12 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
     along /= n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
     for (int c = 0; c < 3; ++c) bend[c] -= along * n[c];
 
-    const real low = real(0.5) * smaller(smaller(t[0], t[1]), smaller(t[2], t[3]));
-    const real high = real(2) * larger(larger(t[0], t[1]), larger(t[2], t[3]));
-    const real fast = real(2) * larger(size[1], larger(size[2], size[3])) + real(0.5) * square_root(t[0]);
+    const real low = real(0.5) * least_with(smaller(smaller(t[0], t[1]), smaller(t[2], t[3])), t);
+    const real high = real(2) * most_with(larger(larger(t[0], t[1]), larger(t[2], t[3])), t);
+    const real fast = real(2) * most_with(larger(size[1], larger(size[2], size[3])), size) + real(0.5) * square_root(t[0]);
     const real curvature = square_root(bend[0] * bend[0] + bend[1] * bend[1] + bend[2] * bend[2]);
     real warm = real(1), swift = real(1);
-    for (int l = 1; l <= 3; ++l) {
+    for (int l = 1; l <= ghost_layers; ++l) {
         const real drop = real(l) * slope, room = drop > real(0) ? t[l] - low : high - t[l], change = absolute(drop);
         if (change > room) warm = smaller(warm, room / change);
         const real turn = real(l * l) * curvature, allowed = fast - size[l];
@@ -180,18 +192,18 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    real flow[4][3], size[4], pressure[4], t[4], bend[3];
+    real flow[ghost_layers + 1][3], size[ghost_layers + 1], pressure[ghost_layers + 1], t[ghost_layers + 1], bend[3];
     flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
     const real slope = real(4) * pressure[1] - real(3) * pressure[0] - pressure[2];
-    const real least = smaller(smaller(pressure[0], pressure[1]), smaller(pressure[2], pressure[3]));
-    const real most = larger(larger(pressure[0], pressure[1]), larger(pressure[2], pressure[3]));
+    const real least = least_with(smaller(smaller(pressure[0], pressure[1]), smaller(pressure[2], pressure[3])), pressure);
+    const real most = most_with(larger(larger(pressure[0], pressure[1]), larger(pressure[2], pressure[3])), pressure);
     for (int c = 0; c < 3; ++c)
         bend[c] = real(2) * flow[0][c] - real(5) * flow[1][c] + real(4) * flow[2][c] - flow[3][c];
     const real curvature = square_root(bend[0] * bend[0] + bend[1] * bend[1] + bend[2] * bend[2]);
-    const real fast = real(2) * larger(size[1], larger(size[2], size[3]))
+    const real fast = real(2) * most_with(larger(size[1], larger(size[2], size[3])), size)
                       + real(0.5) * square_root(temperature_at(q, p, sv));
     real share = smooth_share(q, p, sn, sv);
-    for (int l = 1; l <= 3; ++l) {
+    for (int l = 1; l <= ghost_layers; ++l) {
         const real drop = real(l) * slope, change = absolute(drop);
         const real room = drop > real(0) ? pressure[l] - real(0.5) * least : real(2) * most - pressure[l];
         if (change > room) share = smaller(share, room / change);
@@ -307,19 +319,20 @@ KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride 
        work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    real energy[4], ghosts[3], carried[3] = {real(0), real(0), real(0)};
+    real energy[4], ghosts[difference_reach], carried[difference_reach];
+    for (int l = 0; l < difference_reach; ++l) carried[l] = real(0);
     for (int l = 0; l <= 3; ++l) energy[l] = l == 0 ? real(0) : real(flux[3 * sv + p + (long long)l * sn]);
     real at_wall = real(0);
     for (int c = 0; c < 3; ++c) {
         work_real *f = flux + c * sv + p;
         for (int l = 1; l <= 3; ++l) energy[l] -= wall[c] * f[l * sn];
         extrapolated(f[0], f[sn], f[2 * sn], f[3 * sn], 2, ghosts);
-        for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l], carried[l] += wall[c] * ghosts[l];
+        for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l], carried[l] += wall[c] * ghosts[l];
         at_wall += wall[c] * f[0];
     }
     extrapolated(energy[0], energy[1], energy[2], energy[3], 3, ghosts);
     work_real *f = flux + 3 * sv + p;
     f[0] = at_wall;
-    for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l] + carried[l];
+    for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l] + carried[l];
 }
 #endif

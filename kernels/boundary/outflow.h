@@ -56,20 +56,22 @@ HD real flow_gradients(const_state_pointer q, const work_real *m, const work_rea
         for (int c = 0; c < 3; ++c) gradient[v][c] = real(0);
     for (int d = 0; d < 3; ++d) {
         if (stride[d] == 0) continue;
-        real value[7][4], density[7];
-        for (int l = 0; l < 7; ++l) {
+        constexpr int nodes = 2 * difference_reach + 1;
+        real value[nodes][4], density[nodes];
+        for (int l = 0; l < nodes; ++l) {
             real state[gas_variables];
-            for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p + (long long)(l - 3) * stride[d]];
+            for (int v = 0; v < gas_variables; ++v)
+                state[v] = q[v * sv + p + (long long)(l - difference_reach) * stride[d]];
             const Primitive<real> s = primitive(state);
             value[l][0] = s.u, value[l][1] = s.v, value[l][2] = s.w, value[l][3] = s.p;
             density[l] = s.rho;
         }
-        for (int l = 1; l < 6; ++l) {
+        for (int l = 1; l < nodes - 1; ++l) {
             sensor = larger(sensor, jump_sensor(value[l - 1][3], value[l][3], value[l + 1][3]));
             sensor = larger(sensor, jump_sensor(density[l - 1], density[l], density[l + 1]));
         }
         for (int v = 0; v < 4; ++v) {
-            const real along = jacobian[p] * derivative<real>([&](int l) { return value[l + 3][v]; });
+            const real along = jacobian[p] * derivative<real>([&](int l) { return value[l + difference_reach][v]; });
             for (int c = 0; c < 3; ++c) gradient[v][c] += along * m[(3 * d + c) * sv + p];
         }
     }

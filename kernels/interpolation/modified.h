@@ -4,6 +4,7 @@
 #include "weno5.h"
 
 constexpr int interpolation_reach = 3;
+constexpr int correction_reach = 3;
 constexpr bool interpolates_nodes = true;
 
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {

@@ -10,6 +10,7 @@ from arrangements import FAR, decomposed, free_stream_residual, shaken
 from hiresx.case.boundaries import NoSlipWall, Periodic, SlipWall, SupersonicOutflow, Symmetry
 from hiresx.case.grids import Box, Cylinder, PlanarJet, Plate
 from hiresx.decomposition import extended_coordinates, halo_lists, padded_shape, padding
+from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid, build, matched_connections
 from hiresx.grid.blocks import FACES, direction, face_range, slices
@@ -247,12 +248,12 @@ def test_blocks_beyond_the_index_range():
     n = 2**15
     huge = SimpleNamespace(size=(n, n, 7), name="huge")
     with pytest.raises(HiresxError, match=r"block 'huge'.*2147483647"):
-        halo_lists(SimpleNamespace(blocks=(huge,), connections=()))
+        halo_lists(SimpleNamespace(blocks=(huge,), connections=(), stencil=Stencil()))
 
 
 def test_padding():
     block = box((8, 9, 1)).blocks[0]
-    assert padding(block) == (3, 3, 0) and padded_shape(block) == (1, 15, 16)
+    assert padding(block, 3) == (3, 3, 0) and padded_shape(block, 3) == (1, 15, 16)
 
 
 ORIENTATIONS = [
@@ -309,12 +310,12 @@ def test_halo_lists_in_all_orientations(turn, face):
     wanted, wanted_flux = fields(ghosts)
 
     def padded(block, array):
-        result = np.full(padded_shape(block), np.nan)
+        result = np.full(padded_shape(block, 3), np.nan)
         result[tuple(slice(3, 3 + n) for n in reversed(block.size))] = array
         return result
 
     def received(array):
-        target = np.full(padded_shape(first), np.nan)
+        target = np.full(padded_shape(first, 3), np.nan)
         target.ravel()[entry.destination] = padded(second, array.T).ravel()[entry.source]
         i, j, k = ghosts + 3
         return target[k, j, i]
@@ -341,7 +342,7 @@ def test_periodic_halo(layout):
         np.sin(2 * np.pi * np.arange(-3, m + 3) / c + d).reshape([-1 if a == 2 - d else 1 for a in range(3)])
         for d, (m, c) in enumerate(zip(n, count, strict=True))
     )
-    memory = np.full(padded_shape(d.blocks[0]), np.nan)
+    memory = np.full(padded_shape(d.blocks[0], 3), np.nan)
     target = memory[tuple(map(slice, field.shape))]
     target[3:-3, 3:-3, 3:-3] = field[3:-3, 3:-3, 3:-3]
     lists = halo_lists(d)

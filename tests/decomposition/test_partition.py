@@ -26,7 +26,7 @@ from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, capacit
 from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
 from hiresx.device.fields import Layout
-from hiresx.equations import GAS, GHOSTS
+from hiresx.equations import GAS
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.estimate import estimate_ranks
@@ -107,20 +107,20 @@ def grids(draw):
 @given(grid=grids(), data=st.data())
 @pytest.mark.slow
 def test_every_node_once_and_parts_thick_enough(grid, data):
-    most = sum(capacity(block.size) for block in grid.blocks)
+    most = sum(capacity(block.size, MINIMUM_NODES) for block in grid.blocks)
     ranks = data.draw(st.one_of(st.integers(1, min(most, 9)), st.integers(max(1, min(most, 40) - 3), min(most, 40))))
     weights = data.draw(st.none() | st.lists(st.sampled_from([1.0, 2.5, 10.0]), min_size=ranks, max_size=ranks))
     found = best_partition(grid, ranks, weights)
     check_cover(grid, found.parts, ranks)
     cut = split(grid, found.parts)
     sent = halo_bytes(cut, 72)
-    assert sent.sum() == exchanged(grid, found.parts) * GHOSTS * (GAS.variables + len(GAS.gradients)) * 8
+    assert sent.sum() == exchanged(grid, found.parts) * cut.stencil.halo * (GAS.variables + len(GAS.gradients)) * 8
     assert (sent == sent.T).all()  # offset blocks: as many ghosts on either side
 
 
 def test_as_many_ranks_as_parts():
     for grid in (box(22, 15, 8), box(50, 1, 1), lattice([9, 20], [30, 7], [1])):
-        most = sum(capacity(block.size) for block in grid.blocks)
+        most = sum(capacity(block.size, MINIMUM_NODES) for block in grid.blocks)
         for ranks in (most - 1, most):
             check_cover(grid, partition(grid, ranks), ranks)
 
@@ -199,7 +199,8 @@ def test_by_speed(grid, weights):
 )  # fmt: skip
 def test_layers_go_where_there_is_room(parts, count):
     grid = box(40, 20, 20)
-    made, rank = Balance(Neighbourhood(grid), boxes(parts), np.array([p.rank for p in parts]), np.ones(2)).run()
+    ranks = np.array([p.rank for p in parts])
+    made, rank = Balance(Neighbourhood(grid), boxes(parts), ranks, np.ones(2), MINIMUM_NODES).run()
     assert len(made.whole) <= count and np.bincount(rank, made.sizes.prod(axis=1)).max() <= 1.04 * grid.points / 2
 
 

@@ -21,7 +21,8 @@ def root(tmp_path_factory):
         (folder / f"positivity/{name}.h").write_text(
             f"constexpr bool limits_flux = {str(name == 'limiter').lower()};\n"
         )
-    reach = "constexpr int interpolation_reach = 3;\nconstexpr bool interpolates_nodes = true;\n"
+    reach = "constexpr int interpolation_reach = 3;\nconstexpr int correction_reach = 3;\n"
+    reach += "constexpr bool interpolates_nodes = true;\n"
     (folder / f"interpolation/{Configuration().interpolation}.h").write_text(reach)
     (folder / "deep").mkdir()
     (folder / "deep/update.h").write_text(UPDATE)

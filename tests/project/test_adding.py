@@ -94,6 +94,7 @@ ADDED = {
             "template <class T> HD void nonlinear_weights(const T *, T *a) { a[0] = a[1] = a[2] = T(real(1)); }\n",
         ),
         "kernels/interpolation/alike.h": ("", (ROOT / "kernels/interpolation/original.h").read_text()),
+        "kernels/interpolation/seventh.h": ("", (ROOT / "tests/added/seventh.h").read_text()),
         "kernels/positivity/lenient.h": (
             "",
             (ROOT / "kernels/positivity/fallback.h")

@@ -23,7 +23,6 @@ from scalar_cases import (
 
 from hiresx import Simulation
 from hiresx.device import backend
-from hiresx.equations import GHOSTS
 from hiresx.grid import Grid
 from hiresx.solver import Solver
 
@@ -229,9 +228,9 @@ def test_ghosts_of_scalars_come_behind_those_of_the_gas():
 
 def test_an_inflow_gives_scalars_in_all_layers_behind_it():
     made = solver(case(boundary=OPEN, reynolds=100.0, periodic=()))
-    state = made.states[0]
+    state, halo = made.states[0], made.decomposition.stencil.halo
     for n, wanted in enumerate((0.7, 0.25)):
-        behind = (..., slice(GHOSTS + 1, -GHOSTS - 1), slice(0, GHOSTS + 1))
+        behind = (..., slice(halo + 1, -halo - 1), slice(0, halo + 1))
         np.testing.assert_allclose(state.scalars[n][0][behind], wanted * state.q[0][behind], rtol=1e-14)
 
 

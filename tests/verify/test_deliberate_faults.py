@@ -48,15 +48,15 @@ LIST = """
 [[fault]]
 name = "caught"
 file = "hiresx/decomposition/halo_bytes.py"
-old = "per_node = GHOSTS"
-new = "per_node = (GHOSTS - 1)"
+old = "per_node = cut.stencil.halo"
+new = "per_node = (cut.stencil.halo - 1)"
 tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]
 name = "harmless"
 file = "hiresx/decomposition/halo_bytes.py"
-old = "per_node = GHOSTS"
-new = "per_node = (GHOSTS)"
+old = "per_node = cut.stencil.halo"
+new = "per_node = (cut.stencil.halo)"
 tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]

@@ -112,6 +112,8 @@ def test_what_is_called_equivalent_is_there_and_says_why():
 
 
 NOTED = "tests/decomposition/test_partition.py"
+# A line of hiresx/decomposition/halo_bytes.py.
+ANCHOR = "per_node = cut.stencil.halo"
 
 
 def noted(tests, **digests):
@@ -126,7 +128,11 @@ def test_tests_that_come_past_a_fault_are_run_in_turn(monkeypatch):
     """Quick ones of the nearest files first; files that have changed whole; where none is known those that name it."""
     near, far = f"{NOTED}::near", "tests/exchange/test_ranks.py::far"
     fault = script.Fault(
-        "f", "hiresx/decomposition/halo_bytes.py", "per_node = GHOSTS", "per_node = 2 + GHOSTS", (NOTED,)
+        "f",
+        "hiresx/decomposition/halo_bytes.py",
+        ANCHOR,
+        ANCHOR.replace("=", "= 2 +"),
+        (NOTED,),
     )
     one, notes = script.Drawn(fault, "a kind"), noted([near, far, f"{NOTED}::long", "tests/post/test_jet.py::endless"])
     notes.seconds.update({f"{NOTED}::long": 4.0, "tests/post/test_jet.py::endless": 1e3})
@@ -168,15 +174,15 @@ def test_the_script_tells_what_is_caught(tmp_path, capsys, monkeypatch):
     name = "hiresx/decomposition/halo_bytes.py"
     test = ("tests/decomposition/test_partition.py::test_bytes_of_a_stage",)
     made = [
-        ("caught", "per_node = GHOSTS", "per_node = 2 + GHOSTS"),
-        ("survives", "per_node = GHOSTS", "per_node = (GHOSTS)"),
+        ("caught", ANCHOR, ANCHOR.replace("=", "= 2 +")),
+        ("survives", ANCHOR, "per_node = (cut.stencil.halo)"),
     ]
     faults = [script.Drawn(script.Fault(word, name, old, new, test), "a kind") for word, old, new in made]
     kept = tmp_path / "equivalent.toml"
-    entry = script.as_entry(script.Fault("", name, "per_node = GHOSTS", "per_node = +GHOSTS", test))
+    entry = script.as_entry(script.Fault("", name, ANCHOR, ANCHOR.replace("= ", "= +"), test))
     kept.write_text(f'{entry}\nreason = "a sign that changes nothing"\n')
     monkeypatch.setattr(script, "equivalent", lambda read=script.equivalent: read(kept))
-    faults.append(script.Drawn(script.Fault("same", name, "per_node = GHOSTS", "per_node = +GHOSTS", test), "a kind"))
+    faults.append(script.Drawn(script.Fault("same", name, ANCHOR, ANCHOR.replace("= ", "= +"), test), "a kind"))
     assert script.run(faults, 1, tmp_path / "out", script.Bounds()) == 1
     said = capsys.readouterr().out
     lines = (

@@ -6,40 +6,33 @@ from typing import TypeAlias
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.equations.stencil import DIFFERENCE_NODES as NODES
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
-from hiresx.equations.stencil import DIFFERENCE_WEIGHTS
+from hiresx.equations.stencil import DIFFERENCE_WEIGHTS, ONE_SIDED_DIFFERENCES
 from hiresx.output.fields.joined import Beyond
 
 # By axis of an array and side (0: below, 1: above).
 Sides: TypeAlias = Mapping[tuple[int, int], Beyond]
-# Weights of the central difference times 60: whole numbers.
+# Weights of the differences times 60, whole numbers: of the central one, and of those at the first nodes of a line.
 _CENTRAL = [round(60 * weight) for weight in DIFFERENCE_WEIGHTS]
-# Rows of the 6th-order one-sided derivative at the nodes 0, 1, 2 from the nodes 0..6, times 60 (Lagrange polynomial of
-# degree 6, differentiated). The last three nodes take the mirror image with the opposite sign.
-_EDGE = np.array(
-    [
-        [-147.0, 360.0, -450.0, 400.0, -225.0, 72.0, -10.0],
-        [-10.0, -77.0, 150.0, -100.0, 50.0, -15.0, 2.0],
-        [2.0, -24.0, -35.0, 80.0, -30.0, 8.0, -1.0],
-    ]
-)
+_EDGE = np.array(ONE_SIDED_DIFFERENCES)
 
 
 def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndarray:
     """Derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i), float64.
 
     Central (-1, 9, -45, 0, 45, -9, 1)/60 inside, and at faces where `beyond` has nodes; else one-sided there.
-    Raises ValueError with fewer than 7 nodes along `axis`.
+    Raises ValueError with fewer nodes along `axis` than it takes.
     """
     f = np.moveaxis(np.asarray(f, dtype=np.float64), axis, 0)
     n = f.shape[0]
-    if n < 7:
-        raise ValueError(f"6th-order differences need 7 nodes, there are {n}")
+    if n < NODES:
+        raise ValueError(f"6th-order differences need {NODES} nodes, there are {n}")
     d = np.empty_like(f)
     _central(f, d[REACH:-REACH])
     for n, row in enumerate(_EDGE):
-        d[n] = _weighted(row, f[:7])
-        d[-1 - n] = -_weighted(row, f[:-8:-1])
+        d[n] = _weighted(row, f[:NODES])
+        d[-1 - n] = -_weighted(row, f[: -NODES - 1 : -1])
     for side in (0, 1):
         if (found := (beyond or {}).get((axis, side))) is not None:
             _across(d, f, found, side)

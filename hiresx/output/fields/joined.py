@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.arrays import triple
-from hiresx.equations import GHOSTS
+from hiresx.equations.stencil import DIFFERENCE_REACH
 
 if TYPE_CHECKING:
     from hiresx.grid.connections import Connection
@@ -60,9 +60,9 @@ class Neighbours:
             axis, upper = 2 - direction(c.face), FACES.index(c.face) % 2
             rest = tuple(n for a, n in enumerate(shape) if a != axis)
             if (axis, upper) not in found:
-                found[axis, upper] = Beyond(np.zeros((GHOSTS, *rest)), np.zeros(rest, bool))
+                found[axis, upper] = Beyond(np.zeros((DIFFERENCE_REACH, *rest)), np.zeros(rest, bool))
             # (3, layers, n, m): the normal direction first, then the axes of an array; the nearest layer first.
-            index = np.moveaxis(c.ghosts(GHOSTS, (shape[2], shape[1], shape[0])), (1, 2, 3), (3, 2, 1))
+            index = np.moveaxis(c.ghosts(DIFFERENCE_REACH, (shape[2], shape[1], shape[0])), (1, 2, 3), (3, 2, 1))
             index = np.moveaxis(index, 1 + axis, 1)
             values = self._at(c.donor, name, c.donors(index if upper else index[:, ::-1]))
             if name in "xyz":
@@ -75,7 +75,7 @@ class Neighbours:
     def _short(self, c: "Connection") -> bool:
         """Whether the donor has not all of the layers."""
         donor = self._groups[c.donor]["x"].shape
-        return donor[2 - c.donor_direction] < GHOSTS
+        return donor[2 - c.donor_direction] < DIFFERENCE_REACH
 
     def _at(self, block: int, name: str, index: np.ndarray) -> np.ndarray:
         """The values at the nodes `index` (i, j, k), read as the box that holds them."""

@@ -15,8 +15,9 @@ import numpy as np
 
 from hiresx.arrays import triple, weighted_mean
 from hiresx.decomposition import Part
-from hiresx.equations import GHOSTS
 from hiresx.equations.gas import Gas
+from hiresx.equations.stencil import DIFFERENCE_NODES as NODES
+from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.output.fields import derived
 from hiresx.output.fields.differences import Metrics
 from hiresx.output.fields.selection import NodeBlock, SampledBlock
@@ -25,8 +26,6 @@ from hiresx.output.saved.places import IndexBox, IndexPoints, IndexPortion
 # [k, j, i]
 Slices = tuple[slice, slice, slice]
 
-# The 6th-order central difference reaches three nodes to each side; the one-sided ones at a face take seven nodes.
-_REACH, _EDGE = GHOSTS, 7
 # Variables are computed in slabs, so that what is on the way to them takes little memory: of so many layers of nodes
 # (those that gradients want beside them are then a fifth), and of so many nodes (or Python's own time would count).
 _LAYERS, _NODES = 32, 1 << 16
@@ -300,11 +299,11 @@ def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -
 
 def _widened(first: int, last: int, size: int) -> tuple[int, int]:
     """The nodes from which derivatives at the nodes first..last-1 follow as they would from all `size`."""
-    low, high = max(first - _REACH, 0), min(last + _REACH, size)
+    low, high = max(first - REACH, 0), min(last + REACH, size)
     if low == 0:
-        high = max(high, min(_EDGE, size))
+        high = max(high, min(NODES, size))
     if high == size:
-        low = min(low, max(size - _EDGE, 0))
+        low = min(low, max(size - NODES, 0))
     return low, high
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.decomposition.held_arrays import Later, Piece, label, sizes
 from hiresx.grid.blocks import Range, intersection, slices
+from hiresx.grid.cutting import within
 from hiresx.output.saved.container import Container
 
 # Nine digits: more than a direction of any block has, and no number that arithmetic could not hold.
@@ -85,7 +86,7 @@ class Reader:
         first = self._pieces(name)[0]
         array = np.empty((*first.shape[:-3], *sizes(box)), first.dtype)
         for piece, common in met:
-            piece.copy(common, array[(..., *slices(_seen(common, box)))])
+            piece.copy(common, array[(..., *slices(within(box, common)))])
         return array
 
     def _pieces(self, name: str) -> Sequence["_Stored"]:
@@ -103,11 +104,6 @@ class Reader:
             raise self._fault(f"nodes of {label(name, box)} are in no piece")
 
 
-def _seen(box: Range, whole: Range) -> Range:
-    """`box` counted from the first node of `whole`."""
-    return triple((first - start, last - start) for (first, last), (start, _) in zip(box, whole, strict=True))
-
-
 class _Stored:
     """A piece that can be read: `planes` gives (number, planes (n, nj, ni)) of the array viewed as one row of planes
     of constant k, a few at a time."""
@@ -119,7 +115,8 @@ class _Stored:
 
     def copy(self, box: Range, target: np.ndarray) -> None:
         """Put the nodes `box` into `target`, shaped so."""
-        (low, high), (_, rows, columns) = _seen(box, self.box)[2], slices(_seen(box, self.box))
+        own = within(self.box, box)
+        (low, high), (_, rows, columns) = own[2], slices(own)
         nk = self.shape[-3]
         for first, planes in self._planes():
             for level in range(first // nk, (first + len(planes) - 1) // nk + 1):

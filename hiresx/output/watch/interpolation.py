@@ -15,7 +15,7 @@ from hiresx.decomposition.block_shell import Shell, filled
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, rows, shape_maps
-from hiresx.equations import GAS_CONSERVED, GHOSTS, equations
+from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side
 from hiresx.grid.patched import CHUNK, WIDTH, BlockMap, wraps
@@ -56,15 +56,15 @@ def located(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple
 
 def _map(decomposition: Decomposition, b: int) -> BlockMap:
     """The map of block `b`, with what is behind its ends where it goes on in itself."""
-    block = decomposition.blocks[b]
+    block, halo = decomposition.blocks[b], decomposition.stencil.halo
     wrapped = wraps(block, b, decomposition.connections)
     if not any(wrapped):  # ghosts are not looked at
-        return BlockMap(block, [np.pad(np.asarray(c), GHOSTS) for c in (block.x, block.y, block.z)], wrapped)
+        return BlockMap(block, [np.pad(np.asarray(c), halo) for c in (block.x, block.y, block.z)], halo, wrapped)
     made = extended_coordinates(decomposition)[b]
     if isinstance(made, Shell):
-        i, j, k = (slice(0, n + 2 * GHOSTS) for n in block.size)
-        return BlockMap(block, filled(block, made, GHOSTS, (k, j, i)), wrapped)
-    return BlockMap(block, made, wrapped)
+        i, j, k = (slice(0, n + 2 * halo) for n in block.size)
+        return BlockMap(block, filled(block, made, halo, (k, j, i)), halo, wrapped)
+    return BlockMap(block, made, halo, wrapped)
 
 
 def _seeds(known: BlockMap, places: np.ndarray) -> np.ndarray:
@@ -201,5 +201,7 @@ def _nodes(cut: Decomposition, block: np.ndarray, index: np.ndarray) -> list[Row
         if here.size:
             weights = np.zeros((2, 3, WIDTH, here.size))
             weights[:, :, 0] = 1.0
-            made.append(Rows(p, here, flat_index((index[here] - low).T, cut.blocks[p]), (1, 1, 1), weights))
+            made.append(
+                Rows(p, here, flat_index((index[here] - low).T, cut.blocks[p], cut.stencil.halo), (1, 1, 1), weights)
+            )
     return made

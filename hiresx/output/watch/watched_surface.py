@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.decomposition import Decomposition
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
-from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_REACH
+from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH, ONE_SIDED_DIFFERENCES
 from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection, side
 from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
@@ -16,13 +16,9 @@ from hiresx.solver import Solver
 
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
 _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
-# 6th-order derivative at node 3 of seven: central; and at nodes 0, 1, 2 (see hiresx.output.fields.differences).
+# 6th-order derivatives from as many nodes: at the middle one, and at the first ones, where a line ends.
 _CENTRAL = np.array(CENTRAL_DIFFERENCE)
-_ONE_SIDED = (
-    np.array([-147.0, 360.0, -450.0, 400.0, -225.0, 72.0, -10.0]) / 60,
-    np.array([-10.0, -77.0, 150.0, -100.0, 50.0, -15.0, 2.0]) / 60,
-    np.array([2.0, -24.0, -35.0, 80.0, -30.0, 8.0, -1.0]) / 60,
-)
+_ONE_SIDED = np.array(ONE_SIDED_DIFFERENCES) / 60
 
 
 @dataclass(frozen=True)
@@ -147,7 +143,7 @@ class WatchedSurface:
         along = [(_INWARD @ values[:inward].reshape(inward, -1)).reshape(4, self.n)]
         for n, factors in enumerate(self._factors):
             change = np.zeros((4, self.n))
-            for factor, value in zip(factors, values[inward + 7 * n :], strict=False):
+            for factor, value in zip(factors, values[inward + DIFFERENCE_NODES * n :], strict=False):
                 change += factor * value
             along.append(change)
         gradient = self._slopes[0] * along[0][:, None]
@@ -173,7 +169,7 @@ class WatchedSurface:
 
 class _Piece:
     """The nodes of `nodes` in the `box` of part `state`: `places` (rows, n) in the padded array, outward `area` (3, n),
-    and for gradients the `factors` (tangents, 7, n) of the derivatives along the face, and `slopes`
+    and for gradients the `factors` (tangents, nodes, n) of the derivatives along the face, and `slopes`
     (1 + tangents, 3, n), by which the derivatives inwards and along the face count in those with respect to x, y, z."""
 
     def __init__(self, solver: Solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
@@ -217,16 +213,16 @@ class _Piece:
             for e in across:
                 if block.size[e] > 1:
                     start, found = _stencils(solver.decomposition, nodes.block, index, e)
-                    places += [first + (start + row) * strides[e] for row in range(7)]
+                    places += [first + (start + row) * strides[e] for row in range(DIFFERENCE_NODES)]
                     slopes.append(metrics[3 * e : 3 * e + 3])
                     factors.append(found)
             self.slopes = np.stack(slopes)
-            self.factors = np.stack(factors) if factors else np.zeros((0, 7, self.n))
+            self.factors = np.stack(factors) if factors else np.zeros((0, DIFFERENCE_NODES, self.n))
         self.places = np.stack(places)
 
 
 def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -> tuple[np.ndarray, np.ndarray]:
-    """First node of the seven along direction `e`, relative to each of the nodes (n,), and their factors (7, n):
+    """First of the nodes along direction `e`, relative to each of the nodes (n,), and their factors (nodes, n):
     central where the grid goes on, else one-sided."""
     n = decomposition.blocks[b].size[e]
     index = nodes[e]
@@ -234,12 +230,12 @@ def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -
     others = tuple(nodes[a] for a in (2, 1, 0) if a != e)
     for face, distance in ((FACES[2 * e], index), (FACES[2 * e + 1], n - 1 - index)):
         closed = quadrature.ends(decomposition, b, face)[others] == quadrature.PHYSICAL
-        for m in range(3):
+        for m in range(DIFFERENCE_REACH):
             here = closed & (distance == m)
             if side(face) < 0:
                 start[here], factors[:, here] = -m, _ONE_SIDED[m][:, None]
             else:
-                start[here], factors[:, here] = m - 6, -_ONE_SIDED[m][::-1, None]
+                start[here], factors[:, here] = m + 1 - DIFFERENCE_NODES, -_ONE_SIDED[m][::-1, None]
     return start, factors
 
 

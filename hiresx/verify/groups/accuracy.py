@@ -16,6 +16,7 @@ import numpy as np
 from hiresx import kernels
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
+from hiresx.equations.stencil import stencil
 from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least, at_most
 
 LONG = False
@@ -71,19 +72,21 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
         base = np.array([1.0, 0.4, 0.3, -0.2, 2.5])[:, None]
         return base + 0.1 * np.sin(x + np.arange(5)[:, None])
 
-    # nodes -3 .. points + 2 of the line
-    q = device.to_device(state(h * (np.arange(points + 6) - 3)))
-    area = np.zeros((3, points + 6))
+    # nodes -halo .. points + halo - 1 of the line
+    halo = stencil(configuration.interpolation).halo
+    nodes = points + 2 * halo
+    q = device.to_device(state(h * (np.arange(nodes) - halo)))
+    area = np.zeros((3, nodes))
     area[:2] = [[0.8], [0.6]]
     area = device.to_device(area)
-    minus, plus = (device.zeros((5, points + 6), configuration.real) for _ in range(2))
+    minus, plus = (device.zeros((5, nodes), configuration.real) for _ in range(2))
     interpolates_nodes = kernels.trait("interpolation", configuration.interpolation, "interpolates_nodes")
     # half points -1/2 .. points - 1/2, as the right-hand side asks for them
     extent = (points + (2 if interpolates_nodes else 1), 1, 1)
-    line = {"o": 2, "sj": 0, "sk": 0, "sd": 1, "sv": points + 6}
+    line = {"o": halo - 1, "sj": 0, "sk": 0, "sd": 1, "sv": nodes}
     program.launch("interpolate", extent, **line, q=q, m=area, minus=minus, plus=plus)
-    exact = state(h * (np.arange(points + 6) - 2.5))
-    inner = np.s_[:, 2 : points + 3]
+    exact = state(h * (np.arange(nodes) - halo + 0.5))
+    inner = np.s_[:, halo - 1 : points + halo]
     # With the limiter the sign of the density is a mark (kernels/positivity/limiter.h).
     states = [device.to_host(found) for found in (minus, plus)]
     for found in states:
