@@ -85,7 +85,7 @@ KERNEL(scalar_behind, int i, int j, int k, int o, int s1, int s2, int sn, work_f
     work_real *f = flux + (o + (long long)i * s1 + (long long)j * s2);
     auto at = [&](long long l) { return real(f[l * sn]); };
     real ghosts[3];
-    extrapolated(at(0), at(1), at(2), at(3), 3, ghosts);
+    extrapolated(at, 3, ghosts);
     for (int l = 0; l < 3; ++l) f[-(l + 1ll) * sn] = ghosts[l];
     // the central difference is that of these fluxes at half points, the first of which has 1/60 of the last ghost
     const real left = wall_sum([&](int h) { return corrected_metric<real>([&](int l) { return at(h - 1 + l); }); });

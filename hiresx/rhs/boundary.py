@@ -266,7 +266,7 @@ class NoSlip(FaceCondition):
     kernel = "no_slip"
     rank = 2
     closed = True
-    primitive_degree, flux_degree = 3, 2
+    primitive_degree, flux_degree = 4, 3
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition):
         super().__init__(backend, program, state, patch)

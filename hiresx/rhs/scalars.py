@@ -128,7 +128,7 @@ class Wall(ScalarCondition):
     """No-slip walls: nothing passes, or s is held."""
 
     rank = 2
-    primitive_degree, flux_degree = 3, 2
+    primitive_degree, flux_degree = 4, 3
 
     def node(self) -> None:
         if self._given is not None:

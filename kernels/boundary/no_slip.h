@@ -256,8 +256,8 @@ KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, strid
 #endif
 
 #ifdef HX_VISCOUS
-// Ghosts of the normal viscous flux behind an adiabatic wall. Its momentum goes on as the parabola through three nodes.
-// About the wall's velocity no energy passes the wall; behind it that goes on as a cubic.
+// Ghosts of the normal viscous flux behind an adiabatic wall. Its momentum goes on as a cubic, and about the wall's
+// velocity the energy too, of which none passes the wall.
 KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
        work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -268,11 +268,11 @@ KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     for (int c = 0; c < 3; ++c) {
         work_real *f = flux + c * sv + p;
         for (int l = 1; l <= 3; ++l) energy[l] -= wall[c] * f[l * sn];
-        extrapolated(f[0], f[sn], f[2 * sn], f[3 * sn], 2, ghosts);
+        extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
         for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l], carried[l] += wall[c] * ghosts[l];
         at_wall += wall[c] * f[0];
     }
-    extrapolated(energy[0], energy[1], energy[2], energy[3], 3, ghosts);
+    extrapolated([&](int l) { return energy[l]; }, 3, ghosts);
     work_real *f = flux + 3 * sv + p;
     f[0] = at_wall;
     for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l] + carried[l];
