@@ -7,7 +7,7 @@ seventh order there; at no-slip walls they go up to third differences, so that w
 stays to round-off. A node held by two blocks counts half in each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import comb
 
 import numpy as np
@@ -25,7 +25,7 @@ CLOSED = (NO_SLIP, PHYSICAL)
 # Gregory's coefficients of the forward differences of order 1 to 5 at the lower end, order 0 being the trapezoid.
 _GREGORY = (-1 / 2, 1 / 12, -1 / 24, 19 / 720, -3 / 160, 863 / 60480)
 REACH = len(_GREGORY)
-_AT_NO_SLIP = np.array(kernels.fractions("", "wall_sums", "wall_weights")) - 1
+_AT_NO_SLIP = [weight - 1 for weight in kernels.fractions("", "wall_sums", "wall_weights")]
 # Share of the step to the next node within which two nodes are the same.
 _SAME_NODE = 1e-3
 
@@ -45,8 +45,8 @@ def changes(nodes: int) -> Iterator[tuple[int, dict[int, float]]]:
     ends as the keys say."""
     physical = corrections(nodes)
     for m in range(max(len(physical), min(len(_AT_NO_SLIP), nodes))):
-        found = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: physical, SHARED: (-0.5,)}
-        yield m, {kind: float(values[m]) for kind, values in found.items() if m < len(values)}
+        found: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(physical), SHARED: (-0.5,)}
+        yield m, {kind: values[m] for kind, values in found.items() if m < len(values)}
 
 
 def ends(decomposition: Decomposition, b: int, face: str) -> np.ndarray:
