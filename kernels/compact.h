@@ -9,10 +9,10 @@
 KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int degree,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real inner[4][gradient_variables], ghosts[gas_gradients][difference_reach];
-    for (int l = 0; l < 4; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
+    real inner[5][gradient_variables], ghosts[gas_gradients][difference_reach];
+    for (int l = 0; l < 5; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
     for (int v = 0; v < gas_gradients; ++v)
-        extrapolated(inner[0][v], inner[1][v], inner[2][v], inner[3][v], degree, ghosts[v]);
+        extrapolated([&](int l) { return inner[l][v]; }, degree, ghosts[v]);
     for (int l = 0; l < difference_reach; ++l) {
         const auto to = q + (p - (long long)(l + 1) * sn);
         const real u = ghosts[0][l], v = ghosts[1][l], w = ghosts[2][l];

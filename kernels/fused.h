@@ -134,8 +134,11 @@ HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int
     }
     for (int v = 0; v < conserved_variables; v = v < gas_variables ? gas_variables : v + 1) {  // mass, scalars
         rate_real *sum = r + v * sv + p;
-        if ((walls & 1) && l == 0) sum[-sd] = rate_real(after[v] + before[v]);
-        if ((walls & 2) && l == n - 1) sum[sd] = rate_real(after[v] + before[v]);
+        if ((walls & 1) && l < wall_weighted && wall_row(l) > 0)
+            sum[-(l + wall_row(l)) * sd] = rate_real(wall_part(l, before[v], after[v]));
+        const int e = n - 1 - l;
+        if ((walls & 2) && e < wall_weighted && wall_row(e) > 0)
+            sum[(e + wall_row(e)) * sd] = rate_real(wall_part(e, after[v], before[v]));
     }
 }
 

@@ -3,6 +3,7 @@
 // All arrays are padded, with variable stride sv; o is the index of node (0, 0, 0), (1, sj, sk) the strides of the
 // indices and sd the stride along the direction. m: the 3 area components of that direction. Half point h + 1/2 is
 // stored at node h. The range given to a launch and o shift together: nodes -1..n start at o - sd.
+#include "wall_sums.h"
 
 // nodes -1..n (modified) or half points -1..n-1 (original): the two states at every half point
 VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
@@ -87,9 +88,11 @@ VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int s
     }
 }
 
-// nodes of a face: the sum of the mass fluxes at the half points on both sides of them, left in r behind the face for
-// the walls
+// nodes of a face: what they and those before them leave of the mass fluxes for the walls (wall_sums.h)
 KERNEL(face_mass, int i, int j, int k, int o, int s1, int s2, int sn, const_work_field<1> flux, rate_field<1> r) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    r[p - sn] = flux[p] + flux[p - (sn > 0 ? sn : -sn)];
+    const long long p = o + (long long)i * s1 + (long long)j * s2, outer = sn > 0 ? p - sn : p;
+    for (int l = 0; l < wall_weighted; ++l)
+        if (wall_row(l) > 0)
+            r[p - (long long)wall_row(l) * sn] =
+                wall_part(l, real(flux[outer + (long long)l * sn]), real(flux[outer + (long long)(l + 1) * sn]));
 }

@@ -170,10 +170,14 @@ HD void difference(const Line &line, const real *fluxes, const work_real *viscou
 // what face_mass does, at both ends of the line
 HD void end_sums(const Line &line, const real *fluxes, rate_real *r, int sd) {
     const int B = line.B, count = B == 1 ? 1 : line.lanes;
-    const real *low = fluxes + line.node(0), *high = fluxes + line.node(line.n - 1);
-    for (int e = 0; e < count; ++e) {
-        r[e - sd] = low[e] + low[e - B];
-        r[e + (long long)line.n * sd] = high[e] + high[e - B];
+    for (int l = 0; l < wall_weighted; ++l) {
+        if (wall_row(l) == 0) continue;
+        const real *low = fluxes + line.node(l), *high = fluxes + line.node(line.n - 1 - l);
+        rate_real *below = r - (long long)wall_row(l) * sd, *above = r + (long long)(line.n - 1 + wall_row(l)) * sd;
+        for (int e = 0; e < count; ++e) {
+            below[e] = wall_part(l, low[e - B], low[e]);
+            above[e] = wall_part(l, high[e], high[e - B]);
+        }
     }
 }
 

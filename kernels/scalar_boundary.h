@@ -65,11 +65,29 @@ KERNEL(scalar_follow, int i, int j, int k, int o, int s1, int s2, int sn, const_
     rate[p] = rate[p - sn] + scalar[p] / q[p] * r[p];
 }
 
-// Nothing diffuses through the face: the diffusive flux normal to it vanishes there and is odd, so that the central
-// differences add up to nothing.
+// Nothing diffuses through a plane of symmetry or slip wall: the diffusive flux normal to it vanishes there and is odd, so
+// that the central differences add up to nothing.
 KERNEL(scalar_closed, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     flux[p] = real(0);
     for (int l = 1; l <= ghost_layers; ++l) flux[p - (long long)l * sn] = -flux[p + (long long)l * sn];
+}
+
+// Nothing diffuses through the nodes of a no-slip wall. Behind them the diffusive flux goes on as a cubic, but for the last
+// ghost, which only the wall's node sees: it is such that the central differences keep the sum of wall_sums.h.
+KERNEL(scalar_shut, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
+    (void)sn;
+    flux[o + (long long)i * s1 + (long long)j * s2] = real(0);
+}
+
+KERNEL(scalar_behind, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
+    work_real *f = flux + (o + (long long)i * s1 + (long long)j * s2);
+    auto at = [&](long long l) { return real(f[l * sn]); };
+    real ghosts[3];
+    extrapolated(at, 3, ghosts);
+    for (int l = 0; l < 3; ++l) f[-(l + 1ll) * sn] = ghosts[l];
+    // the central difference is that of these fluxes at half points, the first of which has 1/60 of the last ghost
+    const real left = wall_sum([&](int h) { return corrected_metric<real>([&](int l) { return at(h - 1 + l); }); });
+    f[-3ll * sn] = at(-3) + real(60) * left;
 }
 #endif

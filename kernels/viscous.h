@@ -22,15 +22,18 @@ VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, st
     for (int v = 0; v < gradient_variables; ++v) store(w + v * sv + p, own[v]);
 }
 
-// The ghosts -1, -2, ... of a polynomial of degree 1, 2 or 3 through the inner nodes a, b, c, d (Newton's form)
-HD void extrapolated(real a, real b, real c, real d, int degree, real *ghosts) {
+// The ghosts -1, -2, ... of a polynomial of degree 1 to 4 through the inner nodes at(0), at(1), ... (Newton's form)
+template <class At> HD void extrapolated(const At &at, int degree, real *ghosts) {
+    const real a = at(0), b = at(1), c = at(2), d = at(3);
     const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
-               third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0);
+               third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0),
+               fourth = degree > 3 ? at(4) - real(4) * d + real(6) * c - real(4) * b + a : real(0);
     for (int l = 1; l <= difference_reach; ++l)
-        ghosts[l - 1] = a - real(l) * first + real(l * (l + 1) / 2) * second - real(l * (l + 1) * (l + 2) / 6) * third;
+        ghosts[l - 1] = a - real(l) * first + real(l * (l + 1) / 2) * second - real(l * (l + 1) * (l + 2) / 6) * third
+                        + real(l * (l + 1) * (l + 2) * (l + 3) / 24) * fourth;
 }
 
-// Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
+// Ghosts of a physical face by polynomial extrapolation of degree 1 to 4 from its inner nodes, which turns the
 // central operator into a one-sided one there: for the primitives (those of w) and the normal viscous flux.
 KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, int degree,
        work_field<1> w) {
@@ -38,7 +41,7 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
     for (int v = 0; v < variables; ++v) {
         work_real *f = w + v * sv + p;
         real ghosts[difference_reach];
-        extrapolated(f[0], f[sn], f[2 * sn], f[3 * sn], degree, ghosts);
+        extrapolated([&](int l) { return real(f[l * sn]); }, degree, ghosts);
         for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l];
     }
 }

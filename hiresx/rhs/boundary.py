@@ -18,7 +18,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import FACES, direction, side
+from hiresx.grid.blocks import direction, side
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.wall_ends import wall_arguments
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
@@ -32,9 +32,9 @@ _OF_STATES = ("prescribe", "characteristic")
 class FaceCondition:
     """One patch: `node()` sets the nodes on the face of a state that is given, `stage_node()` of one that was computed;
     `ghost()` the layers behind it, to which `bend()` adds where the flow is smooth; `rate()` mends the inviscid
-    right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms; `hold`
-    and `follow` stand before and behind what sets the rate of the density at outflows. What a condition
-    does not need does nothing.
+    right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms, `viscous_node`,
+    ahead of the latter, the viscous flux on the face; `hold` and `follow` stand before and behind what sets the rate of
+    the density at outflows. What a condition does not need does nothing.
 
     These launch kernels, the same with the same arguments every time, and do nothing else: their launches are noted
     once (`calls`) and then made together with those of other conditions. What changes in time is brought up to date
@@ -46,7 +46,7 @@ class FaceCondition:
     kernel: str | None = None
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
-    # Whether `rate` needs the sums of mass fluxes behind the face.
+    # Whether `rate` needs what the mass fluxes leave behind the face (kernels/wall_sums.h).
     closed = False
     # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.
     continued = True
@@ -136,6 +136,9 @@ class FaceCondition:
         if self.continued:
             degree, q = self.primitive_degree, self.state.q
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
+
+    def viscous_node(self, fluxes: Any) -> None:
+        pass
 
     def viscous_flux(self, fluxes: Any) -> None:
         rows, degree = fluxes[self._direction], self.flux_degree
@@ -263,7 +266,7 @@ class NoSlip(FaceCondition):
     kernel = "no_slip"
     rank = 2
     closed = True
-    primitive_degree, flux_degree = 3, 2
+    primitive_degree, flux_degree = 4, 3
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition):
         super().__init__(backend, program, state, patch)
@@ -297,9 +300,8 @@ class NoSlip(FaceCondition):
         s = self.state
         area = s.areas[self._direction]
         self._launch(
-            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, **self._along, m=area, q=s.q,
-            r=s.r,
-        )  # fmt: skip
+            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=area, q=s.q, r=s.r
+        )
 
     def viscous_flux(self, fluxes: Any) -> None:
         if self._temperature:
@@ -402,11 +404,10 @@ class Characteristic(FaceCondition):
 
 def together(conditions: Sequence[FaceCondition], method: str) -> list[list[Call]]:
     """What `method` of the conditions, sorted by rank, launches on nodes of faces: in lists of what touches no node in
-    common, as faces of one direction and rank do not, unless they add to the `rate` of nodes before them."""
+    common, as faces of one direction and rank do not."""
 
     def order(condition: FaceCondition) -> tuple[int, int]:
-        face = FACES.index(condition.patch.face)
-        return condition.rank, face if method == "rate" else face // 2
+        return condition.rank, direction(condition.patch.face)
 
     groups = groupby(sorted(conditions, key=order), key=order)
     return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method)])]

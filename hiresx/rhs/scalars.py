@@ -13,14 +13,13 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
 from hiresx.case.waves import Quantity
-from hiresx.decomposition import Decomposition, Patch
+from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import FaceCondition
 from hiresx.rhs.sponge import SpongeLayer
-from hiresx.rhs.wall_ends import wall_arguments
 from hiresx.rhs.waves import FaceWaves, InTime
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
@@ -127,10 +126,7 @@ class Wall(ScalarCondition):
     """No-slip walls: nothing passes, or s is held."""
 
     rank = 2
-    primitive_degree, flux_degree = 3, 2
-
-    def bordered(self, backend: Backend, cut: Decomposition) -> None:
-        self._along = wall_arguments(backend, self.state, self.patch, cut)
+    primitive_degree, flux_degree = 4, 3
 
     def node(self) -> None:
         if self._given is not None:
@@ -144,16 +140,19 @@ class Wall(ScalarCondition):
         self._wall_ghosts(held=self._given is not None)
 
     def rate(self) -> None:
-        # As of the mass: what passes at the half point behind the face is what passes before it, turned round.
         u, v, w = cast(NoSlipWall, self.patch.condition).velocity
         self._launch(
-            "no_slip_scalar", self._box, **self._face, direction=self._inward, u=u, v=v, w=w, **self._along,
-            m=self.state.areas[self._direction], q=self.state.q, scalar=self._scalar, r=self._rate,
+            "no_slip_scalar", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
+            m=self.state.areas[self._direction], scalar=self._scalar, r=self._rate,
         )  # fmt: skip
+
+    def viscous_node(self, fluxes: Any) -> None:
+        if self._given is None:
+            self._launch("scalar_shut", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
 
     def viscous_flux(self, fluxes: Any) -> None:
         if self._given is None:
-            self._close(fluxes)
+            self._launch("scalar_behind", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
         else:
             super().viscous_flux(fluxes)
 
@@ -249,12 +248,11 @@ def conditions(
     patch: Patch,
     function: Callable[[str, str], Value],
     extended: tuple[np.ndarray, ...],
-    cut: Decomposition,
     mirrored: bool = False,
 ) -> Iterator[ScalarCondition]:
     """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
-    `given` of case.py; `extended`: the block's coordinates with ghosts; `cut`: all parts; `mirrored`:
-    whether ghosts come from mirrored places."""
+    `given` of case.py; `extended`: the block's coordinates with ghosts; `mirrored`: whether ghosts come from mirrored
+    places."""
     spec = patch.condition
     assert spec.kernel is not None  # `check` has seen it
     values = getattr(spec, "scalars", {})
@@ -264,10 +262,7 @@ def conditions(
             value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
         steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
         kind = (_MIRRORED if mirrored else _KINDS)[spec.kernel]
-        made = kind(backend, program, state, patch, number, value, steady, extended)
-        if isinstance(made, Wall):
-            made.bordered(backend, cut)
-        yield made
+        yield kind(backend, program, state, patch, number, value, steady, extended)
 
 
 def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How differences along a no-slip wall are taken at its edges."""
+"""Where a no-slip wall goes on behind its edges: differences along it are central there, else one-sided."""
 
 from typing import Any
 
@@ -10,63 +10,45 @@ from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import FACES, Range, direction, intersection, side
 
-# Conditions behind whose faces there are nodes of the flow, as behind a connection, and those nothing flows through.
+# Conditions behind whose faces there are nodes of the flow, as behind a connection.
 _GO_ON = ("patched", "pole")
-_CLOSED = ("no_slip", "reflect", "axis")
-# What the factors of the central difference get at the lower edge, that of the node behind it to begin with: at an open
-# face it is one-sided; at a closed one, where cells are halves, and within the face nothing leaves along the wall.
-_OPEN, _CORNER, _END = (0.5, -1.0, 0.5), (0.5, 1.0, 0.5), (0.5, 0.5, 0.0)
 
 
 def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decomposition) -> dict[str, Any]:
-    """What kernels along the wall `patch` take besides its nodes; `cut`: all parts. `near` (2, 3, n2, n1), for
-    the two directions of the face: factors of the nodes before, at and behind each node."""
+    """What kernels along the wall `patch` take besides its nodes; `cut`: all parts. `near` (2, 2, n2, n1), for
+    the two directions of the face: 1 where the wall has a node before each node and behind it, else 0."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
-    ends = np.zeros((2, 3, n2, n1))
-    for factors, e, other in zip(ends, tangents, tangents[::-1], strict=True):
+    near = np.zeros((2, 2, n2, n1))
+    for sides, e, other in zip(near, tangents, tangents[::-1], strict=True):
         if e not in state.active:
             continue
-        factors[0], factors[2] = -0.5, 0.5
-        for upper in (False, True):
-            edge = factors[:, :, -upper] if e < other else factors[:, -upper]
-            _close(edge, state, patch, cut, e, other, upper)
+        sides[...] = 1.0
+        for upper, there in enumerate(sides):
+            edge = there[:, -upper] if e < other else there[-upper]
+            edge[...] = _goes_on(state, patch, cut, e, other, bool(upper))
     m1, m2 = (state.areas[e] for e in tangents)
-    return {"n1": n1, "n2": n2, "near": backend.to_device(ends.astype(state.real)), "m1": m1, "m2": m2}
+    return {"n1": n1, "n2": n2, "near": backend.to_device(near.astype(state.real)), "m1": m1, "m2": m2}
 
 
-def _close(
-    factors: np.ndarray, state: BlockState, patch: Patch, cut: Decomposition, e: int, other: int, upper: bool
-) -> None:
-    """Set the factors (3, n) of an edge, the lower or upper one in direction `e`, along the direction `other` of the
-    face, where the wall does not go on behind it."""
+def _goes_on(state: BlockState, patch: Patch, cut: Decomposition, e: int, other: int, upper: bool) -> np.ndarray:
+    """Whether the wall goes on behind each node of an edge, the lower or upper one in direction `e`, along `other`."""
     last = patch.range[e][upper] - upper
     within = last != (state.size[e] - 1 if upper else 0)
     # What is behind the edge: the next nodes of the same face, or the face that bounds the block there.
     at = last + (1 if upper else -1) if within else last
     face = patch.face if within else FACES[2 * e + upper]
     behind = triple((at, at + 1) if a == e else patch.range[a] for a in range(3))
-    start = patch.range[other][0]
-
-    def close(nodes: slice, change: tuple[float, float, float]) -> None:
-        factors[:, nodes] += np.reshape(np.negative(change[::-1]) if upper else change, (3, 1))
-
-    goes_on = np.zeros(factors.shape[1], dtype=bool) if within else _over_connections(patch, cut, face, behind, other)
-    for found in cut.patches:
-        kernel = found.condition.kernel
-        if found is patch or found.block != patch.block or found.face != face:
+    start, end = patch.range[other]
+    found = np.zeros(end - start, dtype=bool) if within else _over_connections(patch, cut, face, behind, other)
+    goes_on = ("no_slip",) if within else _GO_ON
+    for next_ in cut.patches:
+        if next_ is patch or next_.block != patch.block or next_.face != face:
             continue
-        if (shared := intersection(found.range, behind)) is None:
-            continue
-        nodes = slice(shared[other][0] - start, shared[other][1] - start)
-        if within:
-            goes_on[nodes] |= kernel == "no_slip"
-        else:
-            goes_on[nodes] = True  # as far as the face says
-            if kernel not in _GO_ON:
-                close(nodes, _CORNER if kernel in _CLOSED else _OPEN)
-    for n in np.flatnonzero(~goes_on):
-        close(slice(n, n + 1), _END)
+        shared = intersection(next_.range, behind)
+        if shared is not None and next_.condition.kernel in goes_on:
+            found[shared[other][0] - start : shared[other][1] - start] = True
+    return found
 
 
 def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, other: int) -> np.ndarray:

@@ -52,7 +52,7 @@ class Conditions:
                 condition
                 for state, p in own
                 for condition in scalars.conditions(
-                    backend, program, case, state, p, self._scalar, blocks.extended[p.block], blocks.cut,
+                    backend, program, case, state, p, self._scalar, blocks.extended[p.block],
                     p.place in mirrored,
                 )
             ]  # fmt: skip

@@ -173,7 +173,8 @@ class Terms:
         yield [[call for block in self.viscous for call in block.flux.outer]]
         for part in self.axisymmetric:
             yield part.stress
-        yield [[call for c, block in self._of_patches() for call in c.calls("viscous_flux", block.fluxes)]]
+        for method in ("viscous_node", "viscous_flux"):
+            yield [[call for c, block in self._of_patches() for call in c.calls(method, block.fluxes)]]
 
     def _behind_faces(self, late: bool) -> list[Call]:
         """Ghosts of the primitives behind physical faces; `late` ones share their face with ghosts of another rank."""

@@ -52,10 +52,10 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     put_wall_node(q, p, sv, u, v, w, wall);
 }
 
-// The difference between neighbours along a face, of what at(-1), at(0), at(1), at(2) are there: central where both are
-// (near[0] and near[2] not 0), else one-sided.
+// The difference between neighbours along a face, of what at(-1), at(0), at(1), at(2) are there: central where both are,
+// else one-sided. near: whether there is one before the node, and, `count` on, behind it.
 template <class At> HD real along_face(const real *near, long long count, const At &at) {
-    const bool below = near[0] != real(0), above = near[2 * count] != real(0);
+    const bool below = near[0] != real(0), above = near[count] != real(0);
     if (below && above) return real(0.5) * (at(1) - at(-1));
     if (above) return real(-1.5) * at(0) + real(2) * at(1) - real(0.5) * at(2);
     if (below) return real(1.5) * at(0) - real(2) * at(-1) + real(0.5) * at(-2);
@@ -64,7 +64,8 @@ template <class At> HD real along_face(const real *near, long long count, const 
 
 // An adiabatic wall to begin with: T has the polynomial's through three nodes whose derivative normal to the wall
 // vanishes (third order). Along an oblique grid line T then changes as it does along the wall, taken from the same
-// nodes. m: area vectors of the wall's direction, m1 and m2 of those along it. near: see along_wall.
+// nodes. m: area vectors of the wall's direction, m1 and m2 of those along it. near: see along_face, per node of the
+// patch's n1 x n2 along the first direction of the face, then along the second.
 KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
        real u, real v, real w, const real *near, const_work_field<3> m, const_work_field<3> m1,
        const_work_field<3> m2, state_field<gas_variables> q) {
@@ -84,7 +85,7 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
 #pragma unroll 1
         for (int l = 1; l <= 3; ++l) {
             const real share = l == 1 ? real(3) : l == 2 ? real(-3) : real(1);
-            change += share * along_face(own + 3 * e * count, count, [&](int at) {
+            change += share * along_face(own + 2 * e * count, count, [&](int at) {
                 return temperature_at(q, p + (long long)l * sn + at * step, sv);
             });
         }
@@ -228,93 +229,47 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     }
 }
 
-// What flows through the area vector m at node p, about the velocity of a wall: of mass, or of rho s.
-HD real through(long long p, stride sv, const real *wall, const work_real *m, const_state_pointer q,
-                const_state_pointer carried) {
-    real sum = real(0);
-    for (int c = 0; c < 3; ++c) sum += m[c * sv + p] * (q[(c + 1) * sv + p] - q[p] * wall[c]);
-    return sum * carried[p] / q[p];
-}
-
-// What of mass, or of rho s, the half cells at a wall that moves with `wall` exchange along it: index-space divergence
-// of the slope, inwards, of what flows there. near: per node of the patch's n1 x n2 = `count` the factors of the nodes
-// before, at and behind it along the first direction of the face, then along the second; 0 where there is none.
-HD real along_wall(long long p, long long s1, long long s2, int sn, stride sv, long long count, const real *near,
-                   const real *wall, const work_real *m1, const work_real *m2, const_state_pointer q,
-                   const_state_pointer carried) {
-    real sum = real(0);
-    for (int e = 0; e < 2; ++e)
-        for (int at = -1; at <= 1; ++at) {
-            const real factor = near[(3 * e + at + 1) * count];
-            if (factor == real(0)) continue;
-            real flow[3];
-            for (int l = 0; l < 3; ++l)
-                flow[l] = through(p + (long long)l * sn + at * (e ? s2 : s1), sv, wall, e ? m2 : m1, q, carried);
-            sum += factor * (real(2) * flow[1] - real(1.5) * flow[0] - real(0.5) * flow[2]);
-        }
-    return sum;
-}
-
-// No mass passes a wall at rest: the mass flux at the half point behind the face is made the one before it, turned round,
-// whatever the ghosts are. r[p - sn] holds the sum of the two (see face_mass); that of a wall which is not at rest is what
-// its own velocity carries through the areas of both half points, so that a uniform flow that moves with the wall stays.
-// With half a volume for the node, whose own flux along the wall is zero, this is short of second order: a sixth of the
-// flux's second derivative, by Euler and Maclaurin. It is the divergence of what flows along the wall in the half cell,
-// which is exchanged there, and the change in time of the density's slope (in steady flow nothing), which the node gives
-// to the next `spread` ones or has from them, as they are. So the sum over half and whole cells is kept.
-constexpr int spread = 5;
-
-template <class Add>
-HD void close_wall(long long p, int s1, int s2, int sn, stride sv, long long count, const real *near, real direction,
-                   const real *wall, const work_real *m, const work_real *m1, const work_real *m2,
-                   const_state_pointer q, const_state_pointer carried, real both, const Add &add) {
-    real volume = real(0), flow[4];
-    for (int c = 0; c < 3; ++c) {
-        auto at = [&](int l) { return real(m[c * sv + p + (long long)l * sn]); };
-        const real before = interpolate_metric<real>([&](int l) { return at(l - 1); });
-        const real after = interpolate_metric<real>(at);
-        volume += wall[c] * (before + after + flux_correction<real>([&](int l) { return at(l - 1); })
-                             + flux_correction<real>(at));
-    }
-    for (int l = 0; l <= 3; ++l) flow[l] = direction * through(p + (long long)l * sn, sv, wall, m, q, carried);
-    const real second = real(2) * flow[0] - real(5) * flow[1] + real(4) * flow[2] - flow[3];
-    const real along = along_wall(p, s1, s2, sn, sv, count, near, wall, m1, m2, q, carried);
-    const real rest = real(1.0 / 6) * smooth_share(q, p, sn, sv) * (second + along);
-    add(p, rest - real(1.0 / 6) * along - direction * (both - carried[p] * volume));
-    constexpr real unit = real(-0.5 * 6 / (spread * (spread + 1) * (spread + 2)));
-    for (int l = 1; l <= spread; ++l) add(p + (long long)l * sn, unit * real(l * (spread + 1 - l)) * rest);
+// No mass passes a wall at rest, whatever the ghosts are: the sum of wall_sums.h is kept. r holds the parts that make it
+// so; what the velocity of a wall that is not at rest carries through the areas of the same half points is left out, so
+// that a uniform flow that moves with the wall stays. `carried`: the density, or rho s.
+HD real closing_wall(long long p, int sn, stride sv, real direction, const real *wall, const work_real *m,
+                     real carried, const rate_real *r) {
+    const real found = real(r[p - 2ll * sn]) + real(r[p - 3ll * sn]) - real(r[p - sn]);
+    if (wall[0] == real(0) && wall[1] == real(0) && wall[2] == real(0)) return direction * found;
+    const real volume = wall_sum([&](int h) {
+        real sum = real(0);
+        for (int c = 0; c < 3; ++c)
+            sum += wall[c] * corrected_metric<real>([&](int l) { return real(m[c * sv + p + (h + l - 1ll) * sn]); });
+        return sum;
+    });
+    return direction * (found - carried * volume);
 }
 
 // Mass that is given or taken has the velocity and the enthalpy of its node.
-KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
-       real u, real v, real w, const real *near, const_work_field<3> m, const_work_field<3> m1,
-       const_work_field<3> m2, const_state_field<gas_variables> q, rate_field<gas_variables> r) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2, count = (long long)n1 * n2;
+KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
+       real w, const_work_field<3> m, const_state_field<gas_variables> q, rate_field<gas_variables> r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    close_wall(p, s1, s2, sn, sv, count, near + (long long)j * n1 + i, direction, wall, m, m1, m2, q, q, r[p - sn],
-               [&](long long n, real mass) {
-                   real state[gas_variables];
-                   for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + n];
-                   state[4] += primitive(state).p;
-                   for (int c = 0; c < gas_variables; ++c) r[c * sv + n] += mass * state[c] / state[0];
-               });
+    real state[gas_variables];
+    for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p];
+    const real mass = closing_wall(p, sn, sv, direction, wall, m, state[0], r);
+    state[4] += primitive(state).p;
+    for (int c = 0; c < gas_variables; ++c) r[c * sv + p] += mass * state[c] / state[0];
 }
 
 #if HX_SCALARS
 // The same of rho s
-KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
-       real u, real v, real w, const real *near, const_work_field<3> m, const_work_field<3> m1,
-       const_work_field<3> m2, const_state_field<gas_variables> q, const_state_field<1> scalar, rate_field<1> r) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2, count = (long long)n1 * n2;
+KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
+       real w, const_work_field<3> m, const_state_field<1> scalar, rate_field<1> r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    close_wall(p, s1, s2, sn, sv, count, near + (long long)j * n1 + i, direction, wall, m, m1, m2, q, scalar, r[p - sn],
-               [&](long long n, real amount) { r[n] += amount; });
+    r[p] += closing_wall(p, sn, sv, direction, wall, m, scalar[p], r);
 }
 #endif
 
 #ifdef HX_VISCOUS
-// Ghosts of the normal viscous flux behind an adiabatic wall. Its momentum goes on as the parabola through three nodes.
-// About the wall's velocity no energy passes the wall; behind it that goes on as a cubic.
+// Ghosts of the normal viscous flux behind an adiabatic wall. Its momentum goes on as a cubic, and about the wall's
+// velocity the energy too, of which none passes the wall.
 KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
        work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -326,11 +281,11 @@ KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     for (int c = 0; c < 3; ++c) {
         work_real *f = flux + c * sv + p;
         for (int l = 1; l <= 3; ++l) energy[l] -= wall[c] * f[l * sn];
-        extrapolated(f[0], f[sn], f[2 * sn], f[3 * sn], 2, ghosts);
+        extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
         for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l], carried[l] += wall[c] * ghosts[l];
         at_wall += wall[c] * f[0];
     }
-    extrapolated(energy[0], energy[1], energy[2], energy[3], 3, ghosts);
+    extrapolated([&](int l) { return energy[l]; }, 3, ghosts);
     work_real *f = flux + 3 * sv + p;
     f[0] = at_wall;
     for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l] + carried[l];

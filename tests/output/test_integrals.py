@@ -52,6 +52,15 @@ def test_integrals_of_a_periodic_vortex_are_constant_to_round_off():
     assert totals["mass"][0] == pytest.approx(98.2417, abs=1e-4)
 
 
+@pytest.mark.parametrize("lengths", [(24, 14, 1), (9, 8, 8)], ids=["2-D", "3-D"])
+def test_monitors_see_that_closed_walls_keep_the_mass(lengths):
+    wall = [{"type": "no-slip-wall", "faces": "all", "temperature": 1.2}]
+    upper = (2.0, 1.0, 1.0 * (lengths[2] > 1))
+    changes = {"boundary": wall, "gas": {"reynolds": 100.0}, "conservation": {"every": 5}}
+    mass = ran(Case.from_dict(tables(lengths, upper, 0.05, **changes)), initial=bang)[1]["conservation"]["mass"]
+    assert len(mass) >= 8 and np.ptp(mass) < 1e-13 * mass[0]
+
+
 SPEED = 2.0
 
 

@@ -4,7 +4,7 @@ computed and cut."""
 import numpy as np
 import pytest
 from heated_gaps import AMPLITUDE, GAMMA, PRANDTL, REYNOLDS, Gap, P
-from test_walls import mass
+from wall_sums import total
 
 from hiresx import Simulation, kernels
 from hiresx.case import Case
@@ -27,15 +27,13 @@ def orders(errors):
 @WALLS
 @pytest.mark.parametrize("skew", [0.3, 0.6])
 def test_heat_between_oblique_lines(skew, adiabatic):
-    """T, the velocity along the walls and the pressure (17 to 65 nodes), each nearly as on orthogonal lines. Where the
-    derivative along the line is taken for that normal to the wall, the adiabatic one has an error of T of 0.12 and 0.23
-    however fine the grid. What the sum of mass over half and whole cells costs, while the density at isothermal walls
-    changes, is of second order and small."""
-    straight, oblique = ([Gap(n, s, adiabatic).errors() for n in (17, 33, 65)] for s in (0.0, skew))
-    mean = np.log2(oblique[0] / oblique[2]) / 2
-    assert (mean > ([3.0, 2.6, 2.7] if adiabatic else [2.3, 2.3, 2.6])).all(), (oblique, mean)
-    assert (oblique[2] < [5e-5, 1e-4, 5e-4]).all(), oblique
-    assert (oblique[2] < 1.6 * straight[2]).all(), (oblique, straight)
+    """T, the velocity along the walls and the pressure (17 to 65 nodes). Where the derivative along the line is taken
+    for that normal to the wall, the adiabatic one has an error of T of 0.12 and 0.23 however fine the grid; with half
+    weights at walls the orders are lower, those of the velocity 2.4 to 2.8."""
+    errors = [Gap(n, skew, adiabatic).errors() for n in (17, 33, 65)]
+    mean = np.log2(errors[0] / errors[2]) / 2
+    assert (mean > ([4.0, 4.3, 3.0] if adiabatic else [4.0, 3.6, 2.7])).all(), (errors, mean)
+    assert (errors[2] < ([1e-5, 4e-6, 2e-4] if adiabatic else [8e-7, 7e-7, 8e-5])).all(), errors
 
 
 @WALLS
@@ -43,17 +41,17 @@ def test_heat_in_a_ring_with_oblique_lines(adiabatic):
     """Curved walls, and lines that are closer at one of them: the metrics go on behind the walls as the lines do."""
     errors = [Gap(n, 0.6, adiabatic, ring=True).errors() for n in (17, 33)]
     found = orders(errors)[0]
-    assert found[0] > 3 and (found[1:] > 1.5).all(), (errors, found)
-    assert (errors[1] < [4e-4, 4e-4, 2e-3]).all(), errors
+    assert (found > [3.4, 2.9, 2.1]).all(), (errors, found)
+    assert (errors[1] < ([2.4e-4, 9e-5, 1.3e-3] if adiabatic else [3e-5, 2.5e-5, 4e-4])).all(), errors
 
 
 @pytest.mark.slow
 @WALLS
 def test_heat_between_lines_oblique_in_two_directions(adiabatic):
-    straight, oblique = ([Gap(n, s, adiabatic).errors() for n in (13, 25)] for s in ((0.0, 0.0), (0.6, 0.3)))
-    found = orders(oblique)[0]
-    assert found[0] > 3 and (found[1:] > 1.8).all(), (oblique, found)
-    assert (oblique[1][:2] < 1.8 * straight[1][:2]).all(), (oblique, straight)
+    errors = [Gap(n, (0.6, 0.3), adiabatic).errors() for n in (17, 33)]
+    found = orders(errors)[0]
+    assert (found > [3.9, 3.7, 2.6]).all(), (errors, found)
+    assert (errors[1] < ([3e-4, 2.6e-4, 4.8e-3] if adiabatic else [1.7e-5, 3.3e-5, 4.7e-4])).all(), errors
 
 
 @pytest.mark.slow
@@ -61,7 +59,7 @@ def test_heat_between_lines_oblique_in_two_directions(adiabatic):
 @pytest.mark.parametrize("flux", OTHERS)
 def test_every_flux_between_oblique_lines(flux, adiabatic):
     errors = [Gap(n, 0.6, adiabatic, scheme={"flux": flux}).errors() for n in (17, 33)]
-    assert (orders(errors) > 2.4).all() and (errors[1] < [2e-4, 4e-4, 3e-3]).all(), errors
+    assert (orders(errors)[0] > [3.7, 4.1, 2.6]).all() and (errors[1] < [2.6e-4, 9e-5, 1.8e-3]).all(), errors
 
 
 # --- steady flow: nothing is left to time
@@ -127,15 +125,14 @@ def test_couette_flow_between_oblique_lines(flux, skew, adiabatic):
     """u, T and an even pressure, of third order and as with orthogonal lines."""
     coarse, fine = (couette_errors(n, adiabatic, skew, flux) for n in (9, 17))
     assert (orders([coarse, fine]) > 3).all(), (coarse, fine)
-    assert (fine < [4e-6, 2e-6, 4e-6]).all(), fine
+    assert (fine < [3e-6, 2e-6, 4e-6]).all(), fine
 
 
 # --- on a wall
 
 
-def test_mass_is_kept_where_walls_of_two_kinds_meet_within_a_face():
-    """And where they meet at edges, one of them a lid that moves: what flows along a no-slip wall in its half cells
-    does not leave it. A slip wall keeps mass to round-off where lines are orthogonal to it."""
+def vessel(lower):
+    """The change of mass in a box below a lid that moves, whose `lower` wall is given."""
     x, y = np.meshgrid(np.linspace(0, 1, 17), np.linspace(0, 1, 13))
     nodes = (c[None].copy() for c in (x, y, 0 * x))
     grid = Grid((Block("vessel", *nodes, {}),), period=({},))
@@ -146,17 +143,26 @@ def test_mass_is_kept_where_walls_of_two_kinds_meet_within_a_face():
             "time": {"steps": 20, "cfl": 0.5},
             "initial": {"state": {"rho": 1.0, "p": P}},
             "boundary": [
-                {"type": "slip-wall", "faces": ["jmin"], "range": {"i": [0, 6]}},
-                {"type": "no-slip-wall", "faces": ["jmin"], "temperature": 1.3, "range": {"i": [7, 11]}},
+                *lower,
                 {"type": "no-slip-wall", "faces": ["jmax"], "velocity": [0.5, 0.0, 0.0]},
                 {"type": "no-slip-wall", "faces": "all"},
             ],
         }
     )
     simulation = Simulation(case, "cpu", grid=grid, initial=uneven)
-    before = mass(simulation)
+    before = total(simulation.solver)
     simulation.run(progress=False)
-    assert abs(mass(simulation) / before - 1) < 1e-13
+    return abs(total(simulation.solver) / before - 1)
+
+
+def test_mass_is_kept_where_walls_meet():
+    """At edges, a slip wall among them, which keeps mass to round-off where lines are orthogonal to it; and two no-slip
+    walls within a face. Where a slip wall goes on as one that is not, nodes count unlike each other."""
+    warm = {"type": "no-slip-wall", "faces": ["jmin"], "temperature": 1.3}
+    assert vessel([warm | {"range": {"i": [7, 11]}}]) < 1e-13
+    assert vessel([{"type": "slip-wall", "faces": ["jmin"]}]) < 1e-13
+    slips = {"type": "slip-wall", "faces": ["jmin"], "range": {"i": [0, 6]}}
+    assert vessel([slips, warm | {"range": {"i": [7, 11]}}]) < 1e-6
 
 
 def test_forces_and_heat_of_oblique_walls():

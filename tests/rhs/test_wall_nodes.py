@@ -63,8 +63,9 @@ def test_the_edge_of_two_walls_belongs_to_the_one_that_sticks(simulation):
 @pytest.mark.parametrize("flux", ["steger_warming", "hllc"])
 def test_heat_of_a_shock_does_not_stay_in_the_wall_s_node(flux):
     """Viscous shock tube of Daru and Tenaud (2001) at Re 200, on a coarse grid: adiabatic nodes behind the reflected
-    shock are as warm as those before them. With a node that keeps all of it, they are warmer by 21 and 38 %."""
-    grid = {"generator": "box", "n": [101, 51, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 0.5, 0.0]}
+    shock are as warm as those before them. With a node that keeps all of it, they are warmer by 21 and 38 % on 101 x 51
+    nodes."""
+    grid = {"generator": "box", "n": [151, 76, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 0.5, 0.0]}
     case = Case.from_dict(
         {
             "gas": {"reynolds": 200.0}, "grid": grid, "time": {"end": 1.0}, "scheme": {"flux": flux},
@@ -85,6 +86,6 @@ def test_heat_of_a_shock_does_not_stay_in_the_wall_s_node(flux):
     rho, p = block.state("rho")[0], block.state("p")[0]
     at = int(np.argmax(np.where(block.x[0, 0] > 0.3, rho[0], 0.0)))
     temperature = 1.4 * p[:, at] / rho[:, at]
-    assert abs(temperature[0] / temperature[1] - 1) < 0.06
-    # the pair of fluxes agree on the density there: 117.7 on 2001 x 1001 nodes
-    assert rho[0, at] == pytest.approx(113.0, rel=0.03)
+    assert abs(temperature[0] / temperature[1] - 1) < 0.03
+    # the pair of fluxes agree on the density there; it is 117.7 on 2001 x 1001 nodes
+    assert rho[0, at] == pytest.approx(128.0, rel=0.01)

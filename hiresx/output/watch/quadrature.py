@@ -3,22 +3,29 @@
 In computational space nodes are one apart, so inside a grid every node counts once, as in the sums that the scheme
 conserves; only where the grid ends at a physical face are the weights those of a closed formula. With Gregory's
 corrections up to fifth differences (Fröberg, Introduction to Numerical Analysis, 1969, section 9.5) the integral is of
-seventh order there. A node held by two blocks counts half in each.
+seventh order there; at no-slip walls they go up to third differences, so that what the walls keep (kernels/wall_sums.h)
+stays to round-off. A node held by two blocks counts half in each.
 """
 
+from collections.abc import Iterator, Sequence
 from math import comb
 
 import numpy as np
 
+from hiresx import kernels
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES, Range, direction, layer, side, whole_box
 from hiresx.grid.connections import Connection
 
-# How a line of nodes ends: at a physical face, at a node that the neighbour has too, or beside the neighbour's first.
-PHYSICAL, SHARED, BESIDE = range(3)
+# How a line of nodes ends: at a no-slip wall, at another physical face, at a node that the neighbour has too, or beside
+# the neighbour's first.
+NO_SLIP, PHYSICAL, SHARED, BESIDE = range(4)
+# Those behind which the grid does not go on.
+CLOSED = (NO_SLIP, PHYSICAL)
 # Gregory's coefficients of the forward differences of order 1 to 5 at the lower end, order 0 being the trapezoid.
 _GREGORY = (-1 / 2, 1 / 12, -1 / 24, 19 / 720, -3 / 160, 863 / 60480)
 REACH = len(_GREGORY)
+_AT_NO_SLIP = [weight - 1 for weight in kernels.fractions("", "wall_sums", "wall_weights")]
 # Share of the step to the next node within which two nodes are the same.
 _SAME_NODE = 1e-3
 
@@ -33,11 +40,23 @@ def corrections(nodes: int) -> np.ndarray:
     return found
 
 
+def changes(nodes: int) -> Iterator[tuple[int, dict[int, float]]]:
+    """Of each of the first nodes of a line of `nodes`: its number, and what it differs from weight 1 by where the line
+    ends as the keys say."""
+    physical = corrections(nodes)
+    for m in range(max(len(physical), min(len(_AT_NO_SLIP), nodes))):
+        found: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(physical), SHARED: (-0.5,)}
+        yield m, {kind: values[m] for kind, values in found.items() if m < len(values)}
+
+
 def ends(decomposition: Decomposition, b: int, face: str) -> np.ndarray:
-    """PHYSICAL, SHARED or BESIDE for every node of a face of block `b`, as [k, j, i] without the face's direction."""
+    """How lines end at every node of a face of block `b`: [k, j, i] without the face's direction."""
     block = decomposition.blocks[b]
     across = [e for e in (2, 1, 0) if e != direction(face)]
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
+    for patch in decomposition.patches:
+        if patch.block == b and patch.face == face and patch.condition.kernel == "no_slip":
+            kinds[tuple(slice(*patch.range[e]) for e in across)] = NO_SLIP
     for c in decomposition.connections:
         if c.block == b and c.face == face and not c.over_a_pole:
             part = tuple(slice(*c.range[e]) for e in across)
@@ -75,12 +94,11 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
         across = tuple(slice(*box[e]) for e in (2, 1, 0) if e != d)
         for face in (FACES[2 * d], FACES[2 * d + 1]):
             kinds = ends(decomposition, b, face)[across]
-            for m, change in enumerate(corrections(block.size[d])):
+            for m, change in changes(block.size[d]):
                 # from the first node on, or from the last one back
                 at = (m if side(face) < 0 else block.size[d] - 1 - m) - box[d][0]
                 if 0 <= at < len(along):
-                    shared = -0.5 if m == 0 else 0.0
-                    along[at] += np.select([kinds == PHYSICAL, kinds == SHARED], [change, shared], 0.0)
+                    along[at] += np.select([kinds == kind for kind in change], list(change.values()), 0.0)
         weights *= np.moveaxis(along, 0, 2 - d)
     return weights
 
@@ -107,12 +125,9 @@ def face_weights(decomposition: Decomposition, b: int, face: str, chosen: np.nda
             for first, last in _runs(line):
                 below = low[m] if first == 0 else PHYSICAL
                 above = high[m] if last == len(line) else PHYSICAL
-                change = corrections(last - first)
                 for start, step, kind in ((first, 1, below), (last - 1, -1, above)):
-                    if kind == PHYSICAL:
-                        along[m, start + step * np.arange(len(change))] += change
-                    elif kind == SHARED:
-                        along[m, start] -= 0.5
+                    for at, change in changes(last - first):
+                        along[m, start + step * at] += change.get(kind, 0.0)
         weights *= np.moveaxis(along, -1, axis)
     return weights
 

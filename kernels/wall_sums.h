@@ -1,0 +1,26 @@
+// Sums over grid lines that no-slip walls keep. The nodes of a line count in them by Gregory's formula with differences up
+// to the third (Fröberg, Introduction to Numerical Analysis, 1969, section 9.5), which integrates with fifth order:
+// from a wall on as below, then 1. The trapezoidal rule would make the rate of the wall's node one of first order.
+// hiresx/output/watch/quadrature.py reads these numbers here.
+constexpr int wall_weighted = 4;
+constexpr real wall_weights[wall_weighted] = {real(251.0 / 720), real(299.0 / 240), real(211.0 / 240),
+                                              real(739.0 / 720)};
+
+// With the fluxes F_0 behind the wall's node, F_1 before it and so on, of which node l adds the difference of F_l and
+// F_{l+1} to its rate, the sum is kept where what the wall's node gets is
+//     p_1 + p_3 - p_0,    p_0 = F_0 + F_1,    p_l of F_l and F_{l+1} by `wall_part`,
+// towards the wall with the sign of the differences. The nodes l with a `wall_row` leave p_l in that ghost row of r.
+HD constexpr int wall_row(int l) { return l == 0 ? 1 : l == 1 ? 2 : l == 3 ? 3 : 0; }
+HD constexpr real wall_share(int l) { return (l < wall_weighted ? wall_weights[l] : real(1)) / wall_weights[0]; }
+
+// p_l of a node with a row: `outer` is the flux on the side of the wall.
+template <class T> HD T wall_part(int l, T outer, T inner) {
+    const real own = l == 0 ? real(1) : l == 1 ? real(2) - wall_share(1) : wall_share(2) - wall_share(3);
+    const real next = l == 0 ? real(1) : l == 1 ? wall_share(1) - wall_share(2) : wall_share(3) - wall_share(4);
+    return own * outer + next * inner;
+}
+
+// p_1 + p_3 - p_0 of the fluxes flux(0..4)
+template <class Flux> HD real wall_sum(const Flux &flux) {
+    return wall_part(1, flux(1), flux(2)) + wall_part(3, flux(3), flux(4)) - wall_part(0, flux(0), flux(1));
+}
