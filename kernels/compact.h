@@ -9,8 +9,8 @@
 KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int degree,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real inner[5][gradient_variables], ghosts[gas_gradients][difference_reach];
-    for (int l = 0; l < 5; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
+    real inner[extrapolated_from][gradient_variables], ghosts[gas_gradients][difference_reach];
+    for (int l = 0; l < extrapolated_from; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
     for (int v = 0; v < gas_gradients; ++v)
         extrapolated([&](int l) { return inner[l][v]; }, degree, ghosts[v]);
     for (int l = 0; l < difference_reach; ++l) {
@@ -26,8 +26,8 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
 KERNEL(scalar_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, int degree, const_state_field<1> q,
        state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real inner[5], ghosts[difference_reach];
-    for (int l = 0; l < 5; ++l) inner[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
+    real inner[extrapolated_from], ghosts[difference_reach];
+    for (int l = 0; l < extrapolated_from; ++l) inner[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
     extrapolated([&](int l) { return inner[l]; }, degree, ghosts);
     for (int l = 0; l < difference_reach; ++l) scalar[p - (long long)(l + 1) * sn] = ghosts[l];
 }

@@ -22,6 +22,9 @@ VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, st
     for (int v = 0; v < gradient_variables; ++v) store(w + v * sv + p, own[v]);
 }
 
+// Inner nodes that go into ghosts at most
+constexpr int extrapolated_from = 5;
+
 // The ghosts -1, -2, ... of a polynomial of degree 1 to 4 through the inner nodes at(0), at(1), ... (Newton's form)
 template <class At> HD void extrapolated(const At &at, int degree, real *ghosts) {
     const real a = at(0), b = at(1), c = at(2), d = at(3);

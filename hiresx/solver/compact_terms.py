@@ -30,13 +30,16 @@ def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, r
         return "viscous", lambda stage: made()
 
     for d in sorted({d for block in blocks.cut.blocks for d in block.active}):
-        behind = [
-            call
-            for condition in conditions.all
-            if direction(condition.patch.face) == d
-            for call in condition.calls("viscous_flux", fluxes[blocks.place[condition.patch.block]])
+        at_faces = [
+            [
+                call
+                for condition in conditions.all
+                if direction(condition.patch.face) == d
+                for call in condition.calls(method, fluxes[blocks.place[condition.patch.block]])
+            ]
+            for method in ("viscous_node", "viscous_flux")
         ]
-        made = prepare([[part.flux[d] for part in parts if d in part.flux], behind])
+        made = prepare([[part.flux[d] for part in parts if d in part.flux], *at_faces])
         differences = prepare([[part.difference[d] for part in parts if d in part.difference]])
         tasks += [task(made), ("exchange", exchange), task(differences)]
     if any(isinstance(condition, Prescribe) for condition in conditions.all):
