@@ -26,10 +26,10 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
 KERNEL(scalar_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, int degree, const_state_field<1> q,
        state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real inner[4], ghosts[3];
-    for (int l = 0; l < 4; ++l) inner[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
-    extrapolated(inner[0], inner[1], inner[2], inner[3], degree, ghosts);
-    for (int l = 0; l < 3; ++l) scalar[p - (long long)(l + 1) * sn] = ghosts[l];
+    real inner[5], ghosts[difference_reach];
+    for (int l = 0; l < 5; ++l) inner[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
+    extrapolated([&](int l) { return inner[l]; }, degree, ghosts);
+    for (int l = 0; l < difference_reach; ++l) scalar[p - (long long)(l + 1) * sn] = ghosts[l];
 }
 #endif
 

@@ -106,7 +106,7 @@ KERNEL(viscous_mirrored, int i, int j, int k, int o, int s1, int s2, int sn, str
     const real share = smooth_share(q, p, sn, sv, state);
     for (int v = 0; v < gas_gradients; ++v) {
         const work_real *f = flux + v * sv + p;
-        extrapolated(f[0], f[sn], f[2 * sn], real(0), 2, parabola[v]);
+        extrapolated([&](int l) { return real(f[l * sn]); }, 2, parabola[v]);
     }
     for (int l = 1; l <= ghost_layers; ++l) {
         const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
