@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from hiresx.arrays import Integers, Reals, triple
+from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, face_range, rectangles, side
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import TOLERANCE, Connection
@@ -24,14 +25,28 @@ def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
 
     Nodes coincide when they are closer than 1e-6 of the blocks' extent and than a thousandth of the smallest spacing.
     A contact along an edge or at a corner only is none, nor is one of a face that has collapsed to a line. Where two
-    contacts share a line of nodes of a face, the first keeps it.
+    contacts share a line of nodes of a face, the first keeps it. Raises HiresxError for a block that is there twice.
     """
+    _refuse_twins(blocks)
     with np.errstate(over="ignore", invalid="ignore"):
         faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed(block, f) is None]
     if not faces:
         return []
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
         return _matched(blocks, faces)
+
+
+def _refuse_twins(blocks: Sequence[Block]) -> None:
+    known: dict[tuple[object, ...], Block] = {}
+    for block in blocks:
+        coordinates = (block.x, block.y, block.z)
+        ends = tuple(float(c[place]) for c in coordinates for place in ((0, 0, 0), (-1, -1, -1), (0, 0, -1)))
+        twin = known.setdefault((block.size, ends), block)
+        if twin is not block and all(map(np.array_equal, coordinates, (twin.x, twin.y, twin.z))):
+            raise HiresxError(
+                f"block '{block.name}' has the same {block.points} nodes as block '{twin.name}'",
+                "a block is in the grid once: leave one of them out",
+            )
 
 
 def _matched(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:

@@ -18,7 +18,7 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid import stored_coordinates
-from hiresx.grid.plot3d_layout import EXPORT, check_blanking, check_size, points, shaped, told
+from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, check_blanking, check_size, points, shaped, told
 from hiresx.grid.plot3d_others import binary_kind, no_grid
 from hiresx.grid.stored_coordinates import Bytes, Nodes, Stored
 from hiresx.plural import plural
@@ -209,7 +209,7 @@ def _records(
             if at + 8 + length > size:
                 raise HiresxError(
                     f"{path}, byte {at}: the record of {length} bytes reaches beyond the file's end at {size}",
-                    EXPORT,
+                    CUT_SHORT,
                 )
             trail = marker(at + 4 + length)
             if trail != (-length if parts else length) or (more and length == 0):
@@ -226,7 +226,7 @@ def _next(
 ) -> tuple[int, list[tuple[int, int]], int]:
     for record in records:
         return record
-    raise HiresxError(f"{path}: the file ends before {what}", EXPORT)
+    raise HiresxError(f"{path}: the file ends before {what}", CUT_SHORT)
 
 
 def _bytes(file: BufferedReader, parts: list[tuple[int, int]]) -> bytes | bytearray:
@@ -310,7 +310,7 @@ def _no_stream(path: Path, file: BufferedReader, size: int) -> HiresxError:
             return HiresxError(
                 f"{path}: blocks of {', '.join(map(told, sizes[:4]))}{' ...' if len(sizes) > 4 else ''} nodes take "
                 f"{needed} bytes in double precision, the file holds {size}",
-                EXPORT,
+                CUT_SHORT if size < needed else EXPORT,
             )
     return HiresxError(
         f"{path}, byte 0: neither text nor a Fortran record of 1, 2 or 3 integers nor the sizes of blocks as a C "

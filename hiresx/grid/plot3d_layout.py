@@ -9,6 +9,8 @@ from hiresx.errors import HiresxError
 
 EXPORT = "export the grid again as Plot3D: ASCII, unformatted or binary, nodes only, no IBLANK values behind them"
 
+CUT_SHORT = f"copy the file again if it was cut short, or {EXPORT}"
+
 
 def shaped(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
     """The coordinates of one block as float64 (nk, nj, ni)."""

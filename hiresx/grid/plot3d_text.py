@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.plot3d_layout import EXPORT, check_blanking, points, shaped, told
+from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, check_blanking, points, shaped, told
 from hiresx.grid.plot3d_others import kind_of, no_grid
 
 # Characters; a repeat count and a quadruple-precision number take fewer.
@@ -167,5 +167,5 @@ def _refuse_ascii(path: Path, head: Callable[[int], float], first: list[bytes], 
     raise HiresxError(
         f"{path}, line 1: blocks of {', '.join(told(s) for s in sizes[:4])} nodes"
         f"{' ...' if len(sizes) > 4 else ''} take {needed} numbers, the file holds {total}",
-        EXPORT,
+        CUT_SHORT if total < needed else EXPORT,
     )

@@ -42,8 +42,7 @@ def _given(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, Callable[..., Any]] | None
 ) -> Iterator[tuple[int, str, Callable[[], Any]]]:
     """Number of the condition, name of the function and what gives its values at the start."""
-    for number, name, function, places in asked(case, decomposition, profiles, steady=False):
-        x, y, z = places
+    for number, name, function, (x, y, z) in asked(case, decomposition, profiles, steady=False):
         yield number, name, partial(prescribed, case, function, x, y, z, 0.0)
     for number, condition, places in faces(case, decomposition, steady=False):
         for scalar, name in getattr(condition, "scalars", {}).items():

@@ -258,3 +258,12 @@ def test_a_contact_has_a_width(tmp_path, cells, told):
     other = y[-1] - cells / 16 + 0.97 * y
     grid = grid_of(tmp_path, sheet(lines(0, 1, 9), y), sheet(lines(1, 2, 9), other))
     assert not grid.connections and bool(touching(grid)) == told
+
+
+def test_a_block_that_is_there_twice():
+    """No contact of its faces tells it from a neighbour, and behind its edges grid lines would fold."""
+    y, x = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9), indexing="ij")
+    blocks = [Block(name, x[None], y[None], 0 * x[None]) for name in ("one", "two")]
+    with pytest.raises(HiresxError, match="block 'two' has the same 81 nodes as block 'one'") as caught:
+        matched_connections(blocks)
+    assert "leave one of them out" in caught.value.mend

@@ -49,9 +49,9 @@ def learn(
             for variable, (dtype, shape) in zip(variables.values(), arrays.values(), strict=True):
                 count = min(shape[-1], _MARKS) if shape else 1
                 written = _mark(chance, dtype, count)
-                variable[(*(0 for _ in shape[:-1]), slice(0, count)) if shape else ...] = (
-                    written if shape else written[0]
-                )
+                # In the shape of what it is written to: netCDF4 would set that of the array, which NumPy deprecates.
+                at = (*(slice(0, 1) for _ in shape[:-1]), slice(0, count)) if shape else ...
+                variable[at] = written.reshape(*(1 for _ in shape[:-1]), count) if shape else written[0]
                 marks.append(written.tobytes())
         except BaseException:
             with suppress(RuntimeError):
