@@ -83,11 +83,12 @@ KERNEL(scalar_shut, int i, int j, int k, int o, int s1, int s2, int sn, work_fie
 KERNEL(scalar_behind, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
     work_real *f = flux + (o + (long long)i * s1 + (long long)j * s2);
     auto at = [&](long long l) { return real(f[l * sn]); };
-    real ghosts[3];
+    real ghosts[difference_reach];
     extrapolated(at, 3, ghosts);
-    for (int l = 0; l < 3; ++l) f[-(l + 1ll) * sn] = ghosts[l];
-    // the central difference is that of these fluxes at half points, the first of which has 1/60 of the last ghost
-    const real left = wall_sum([&](int h) { return corrected_metric<real>([&](int l) { return at(h - 1 + l); }); });
-    f[-3ll * sn] = at(-3) + real(60) * left;
+    for (int l = 0; l < difference_reach; ++l) f[-(l + 1ll) * sn] = ghosts[l];
+    // the last ghost has the last weight of the difference in the first of the values at half points, and in no other
+    constexpr long long last = -difference_reach;
+    const real left = wall_sum([&](int h) { return derivative_flux<real>([&](int l) { return at(h - 1 + l); }); });
+    f[last * sn] = at(last) + left / difference_weights[difference_reach - 1];
 }
 #endif

@@ -234,7 +234,8 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
 // that a uniform flow that moves with the wall stays. `carried`: the density, or rho s.
 HD real closing_wall(long long p, int sn, stride sv, real direction, const real *wall, const work_real *m,
                      real carried, const rate_real *r) {
-    const real found = real(r[p - 2ll * sn]) + real(r[p - 3ll * sn]) - real(r[p - sn]);
+    auto part = [&](int l) { return real(r[p - (long long)wall_row(l) * sn]); };
+    const real found = part(1) + part(3) - part(0);
     if (wall[0] == real(0) && wall[1] == real(0) && wall[2] == real(0)) return direction * found;
     const real volume = wall_sum([&](int h) {
         real sum = real(0);
