@@ -143,7 +143,7 @@ case.py is a program, and reading a case runs it: all that it says outside its f
 gave the command. Nothing shields the machine from it, so **look into a case.py that came from someone else before
 giving its folder to any of these**:
 
-- `hiresx run`, `launch`, `check`, `scaling`, `info` and `topo --case` of a case, and `load` and `Simulation` in
+- `hiresx run`, `launch`, `check`, `scaling`, `info` and `topo plan --case` of a case, and `load` and `Simulation` in
   Python, run the case.py beside the case file, `check` and `info` too, though they compute no step;
 - a run keeps its case in `RUN/case/`: `hiresx plot RUN`, and `hiresx run --restart RUN` where a boundary, a sponge or a
   monitor names a function, run `RUN/case/case.py`, whoever's run it was.

@@ -63,6 +63,7 @@ def doctor(json: options.Json = False) -> int:
 def examine() -> Iterator[Finding]:
     """Looks for everything that some part of the program can use. Nothing is computed on a GPU."""
     yield Finding("python", ".".join(map(str, sys.version_info[:3])), "everything", required=True)
+    yield _whole()
     for package in ("numpy", "netCDF4", "pydantic", "rich", "typer"):
         yield _python_package(package)
     yield from _compiler()
@@ -96,6 +97,13 @@ def _python(code: str) -> tuple[str | None, str]:
     if done.returncode == 0:
         return done.stdout.strip(), ""
     return None, (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+
+
+def _whole() -> Finding:
+    """Whether all of hiresx is there that a run imports."""
+    found, why = _python("import hiresx.simulation; print(hiresx.__version__)")
+    mend = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps hiresx"
+    return Finding("hiresx", found, "everything", mend, required=True)
 
 
 def _python_package(name: str, extra: str = "", needed_for: str = "everything") -> Finding:

@@ -313,6 +313,13 @@ def test_doctor_names_what_is_missing(hiresx_command, monkeypatch, place):
     assert found["MPI library"]["found"] == "MPI 4" and found["cache folder"]["found"] == str(place / "cache")
     assert report["ready"] == all(finding["found"] for finding in report["findings"] if finding["required"])
 
+    monkeypatch.setattr(
+        doctor, "_python", lambda code: (None, "No module named 'hiresx.rhs'") if "hiresx" in code else ("1", "")
+    )
+    status, out, _ = hiresx_command("doctor")
+    assert status == 1 and "No module named 'hiresx.rhs': install it again" in out
+    monkeypatch.setattr(doctor, "_python", python)
+
     monkeypatch.setenv("CXX", "no-such-compiler")
     status, out, _ = hiresx_command("doctor")
     assert status == 1 and "install g++" in out and "C++ compiler" in out
