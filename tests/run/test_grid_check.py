@@ -70,7 +70,7 @@ def test_volumes_are_those_of_the_kernels(name):
     for n, state in enumerate(solver.states):
         poles = [p for p in ground.cut.patches if p.block == n and p.condition.kernel == "pole"]
         coordinates = ground.coordinates(ground.cut.parts[n])
-        volume = grid_check._volumes(coordinates, slice(0, state.size[2]), poles)
+        volume = grid_check._volumes(coordinates, ground.whole.stencil, slice(0, state.size[2]), poles)
         kernels = 1 / np.asarray(state.interior(state.jacobian), dtype=float)
         known = np.isfinite(volume)
         assert known.sum() > 0.9 * known.size and (poles or known.all())

@@ -49,12 +49,12 @@ class Columns:
         return found
 
 
-def volumes(solver: Solver, n: int) -> np.ndarray:
-    """What the nodes of part `n` count in an integral over its block: quadrature weight times cell volume,
-    (nk, nj, ni)."""
+def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
+    """What the nodes of part `n` count in an integral over its block: quadrature weight (`kept`: as of
+    `block_weights`) times cell volume, (nk, nj, ni)."""
     state = solver.states[n]
     jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)
-    weights = block_weights(solver.decomposition, state.part.whole, state.part.box) / jacobian
+    weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / jacobian
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
 
 

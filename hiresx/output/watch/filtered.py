@@ -80,12 +80,13 @@ class FilteredNodes(Attachment):
         if self._leave:
             return
         begins, position = self._began()
-        self._times.begin(solver)
         if not self._restored:
             self.samples, self._step, self._waiting, self._coming = 0, solver.steps, 0, None
             for part in self._parts:
                 part.forget(position)
         self.continued, self._restored = self._restored, False
+        self._times.last = self._step
+        self._times.begin(solver)
         self._put(begins)
         self._launch(self._look)
         calls = [part.look for part in self._parts]

@@ -3,8 +3,8 @@
 In computational space nodes are one apart, so inside a grid every node counts once, as in the sums that the scheme
 conserves; only where the grid ends at a physical face are the weights those of a closed formula. With Gregory's
 corrections up to fifth differences (Fröberg, Introduction to Numerical Analysis, 1969, section 9.5) the integral is of
-seventh order there; at no-slip walls they go up to third differences, so that what the walls keep (kernels/wall_sums.h)
-stays to round-off. A node held by two blocks counts half in each.
+seventh order there. What is kept by the scheme is counted at no-slip walls as these keep it (kernels/wall_sums.h), with
+corrections up to third differences, so that it stays to round-off. A node held by two blocks counts half in each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,8 +20,6 @@ from hiresx.grid.connections import Connection
 # How a line of nodes ends: at a no-slip wall, at another physical face, at a node that the neighbour has too, or beside
 # the neighbour's first.
 NO_SLIP, PHYSICAL, SHARED, BESIDE = range(4)
-# Those behind which the grid does not go on.
-CLOSED = (NO_SLIP, PHYSICAL)
 # Gregory's coefficients of the forward differences of order 1 to 5 at the lower end, order 0 being the trapezoid.
 _GREGORY = (-1 / 2, 1 / 12, -1 / 24, 19 / 720, -3 / 160, 863 / 60480)
 REACH = len(_GREGORY)
@@ -49,13 +47,14 @@ def changes(nodes: int) -> Iterator[tuple[int, dict[int, float]]]:
         yield m, {kind: values[m] for kind, values in found.items() if m < len(values)}
 
 
-def ends(decomposition: Decomposition, b: int, face: str) -> np.ndarray:
-    """How lines end at every node of a face of block `b`: [k, j, i] without the face's direction."""
+def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
+    """How lines end at every node of a face of block `b`: [k, j, i] without the face's direction. `kept`: no-slip walls
+    are told from other physical faces."""
     block = decomposition.blocks[b]
     across = [e for e in (2, 1, 0) if e != direction(face)]
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
     for patch in decomposition.patches:
-        if patch.block == b and patch.face == face and patch.condition.kernel == "no_slip":
+        if kept and patch.block == b and patch.face == face and patch.condition.kernel == "no_slip":
             kinds[tuple(slice(*patch.range[e]) for e in across)] = NO_SLIP
     for c in decomposition.connections:
         if c.block == b and c.face == face and not c.over_a_pole:
@@ -82,9 +81,9 @@ def _coincide(decomposition: Decomposition, c: Connection) -> bool:
     return bool(np.median(gap[apart] / step[apart]) < _SAME_NODE)
 
 
-def block_weights(decomposition: Decomposition, b: int, box: Range | None = None) -> np.ndarray:
+def block_weights(decomposition: Decomposition, b: int, box: Range | None = None, kept: bool = False) -> np.ndarray:
     """Weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`: the sum of weight times cell volume 1/J
-    times a field is its integral over the block."""
+    times a field is its integral over the block. `kept`: those of the sums that no-slip walls keep."""
     block = decomposition.blocks[b]
     box = whole_box(block.size) if box is None else box
     shape = tuple(hi - lo for lo, hi in reversed(box))
@@ -93,7 +92,7 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
         along = np.moveaxis(np.ones(shape), 2 - d, 0)
         across = tuple(slice(*box[e]) for e in (2, 1, 0) if e != d)
         for face in (FACES[2 * d], FACES[2 * d + 1]):
-            kinds = ends(decomposition, b, face)[across]
+            kinds = ends(decomposition, b, face, kept)[across]
             for m, change in changes(block.size[d]):
                 # from the first node on, or from the last one back
                 at = (m if side(face) < 0 else block.size[d] - 1 - m) - box[d][0]
@@ -103,7 +102,9 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
     return weights
 
 
-def face_weights(decomposition: Decomposition, b: int, face: str, chosen: np.ndarray | None = None) -> np.ndarray:
+def face_weights(
+    decomposition: Decomposition, b: int, face: str, chosen: np.ndarray | None = None, kept: bool = False
+) -> np.ndarray:
     """Weights of the nodes of a face, as [k, j, i] without the face's direction. Of the whole face they are those that
     `block_weights` has along it, so that fluxes and integrals balance.
 
@@ -118,7 +119,7 @@ def face_weights(decomposition: Decomposition, b: int, face: str, chosen: np.nda
     for axis, e in enumerate(across):
         if block.size[e] == 1:
             continue
-        low, high = (_line_ends(decomposition, b, face, FACES[2 * e + s]) for s in (0, 1))
+        low, high = (_line_ends(decomposition, b, face, FACES[2 * e + s], kept) for s in (0, 1))
         lines = np.moveaxis(chosen, axis, -1)
         along = np.ones(lines.shape)
         for m, line in enumerate(lines):
@@ -132,11 +133,11 @@ def face_weights(decomposition: Decomposition, b: int, face: str, chosen: np.nda
     return weights
 
 
-def _line_ends(decomposition: Decomposition, b: int, face: str, end: str) -> np.ndarray:
+def _line_ends(decomposition: Decomposition, b: int, face: str, end: str, kept: bool) -> np.ndarray:
     """How the lines on `face` that run to the face `end` finish there: one entry per line."""
     across = [e for e in (2, 1, 0) if e != direction(end)]
     at = layer(face, decomposition.blocks[b].size)[0]
-    return np.take(ends(decomposition, b, end), at, axis=across.index(direction(face)))
+    return np.take(ends(decomposition, b, end, kept), at, axis=across.index(direction(face)))
 
 
 def _runs(line: np.ndarray) -> list[tuple[int, int]]:

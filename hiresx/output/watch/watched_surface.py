@@ -229,7 +229,7 @@ def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -
     start, factors = np.full(len(index), -DIFFERENCE_REACH), np.repeat(_CENTRAL[:, None], len(index), axis=1)
     others = tuple(nodes[a] for a in (2, 1, 0) if a != e)
     for face, distance in ((FACES[2 * e], index), (FACES[2 * e + 1], n - 1 - index)):
-        closed = np.isin(quadrature.ends(decomposition, b, face)[others], quadrature.CLOSED)
+        closed = quadrature.ends(decomposition, b, face)[others] == quadrature.PHYSICAL
         for m in range(DIFFERENCE_REACH):
             here = closed & (distance == m)
             if side(face) < 0:

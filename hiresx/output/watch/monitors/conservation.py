@@ -41,7 +41,7 @@ class ConservationMonitor(Monitor):
             group = next(n for n, c in enumerate(boundaries) if c is patch.condition)
             groups.add(group)
             if patch.block in here:
-                weights = face_weights(decomposition, patch.block, patch.face)
+                weights = face_weights(decomposition, patch.block, patch.face, kept=True)
                 weights *= mask(decomposition, patch.block, patch.face, patch.range)
                 faces.append(FaceNodes(patch.block, patch.face, weights, group, patch.condition.kernel == "reflect"))
         self._surface = WatchedSurface(solver, faces, len(names))
@@ -70,7 +70,7 @@ class ConservationMonitor(Monitor):
         volumes_of = []
         self._sponges: dict[int, tuple[Any, np.ndarray]] = {}
         for n, state in enumerate(solver.states):
-            counted = volumes(solver, n)
+            counted = volumes(solver, n, kept=True)
             volumes_of.append(padded(solver, state, counted))
             self._add_sponges(solver, n, counted)
         arguments = [
