@@ -42,7 +42,8 @@ def test_every_kernel_compiles(architecture):
     assert [kernel["kernel"] for kernel in entry["kernels"]] == sorted(found.keys() - of_scalars) and of_scalars
     for kernel in entry["kernels"]:
         assert 0 < kernel["registers"] <= 255 and kernel["architecture"] == architecture
-        if kernel["kernel"] != "metrics":  # runs once, and keeps many differences at a time
+        # these run once, and keep many differences at a time
+        if kernel["kernel"] not in ("metrics", "no_slip_start"):
             assert kernel["spill_stores"] == kernel["spill_loads"] == 0, kernel
 
 
