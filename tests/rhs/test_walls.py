@@ -251,8 +251,8 @@ def test_every_flux_sees_couette_flow_to_third_order(flux, adiabatic):
 @pytest.mark.slow
 @pytest.mark.parametrize("flux", ["steger_warming", "local_lax_friedrichs"])
 def test_on_nine_nodes_it_is_the_weights_that_differ_and_not_the_wall(flux):
-    """There the error of u with these fluxes is 20 and 28 times that of HLLC, and a third of that with the ideal weights
-    or those of Borges et al.: Jiang and Shu's are far from ideal on so few nodes."""
+    """There the error of u with these fluxes is 20 and 28 times that of HLLC, and a third of that with the ideal
+    weights or those of Borges et al.: Jiang and Shu's are far from ideal on so few nodes."""
     js, z, ideal = (couette_errors(flux, 9, False, weights) for weights in ("js", "z", "linear"))
     assert z[0] < 0.4 * js[0] and ideal[0] < 0.4 * js[0], (js, z, ideal)
     assert (z < [8e-5, 4e-5]).all(), z
