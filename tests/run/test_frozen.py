@@ -80,7 +80,7 @@ def dyed(x, y, z, t, *, wobble, other):
 """
 
 
-@pytest.mark.parametrize("of", ["the gas", "a scalar"])
+@pytest.mark.parametrize("of", ["the gas", pytest.param("a scalar", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("steps", "said"), [(1.5, "it enters as a slower one"), (4.0, "8 resolve it: take"), (9.0, "")]
 )

@@ -112,7 +112,10 @@ def with_scalars(case, count):
     return case.model_copy(update={"scalar": scalars})
 
 
-@pytest.mark.parametrize(("plan", "scalars"), [("pencils", 0), ("decomposed", 0), ("pencils", 2), ("decomposed", 2)])
+@pytest.mark.parametrize(
+    ("plan", "scalars"),
+    [("pencils", 0), ("decomposed", 0), pytest.param("pencils", 2, marks=pytest.mark.slow), ("decomposed", 2)],
+)
 def test_traffic_is_what_kernels_touch(plan, scalars):
     """Every kernel of a stage once more, on its own: which variables it changes, and which of all matter to those."""
     timed = kernel_times.Timed(backend("cpu"))
