@@ -394,9 +394,9 @@ def slowed(comm, rule: str) -> tuple[float, list]:
     makes little difference. Seconds of the run, and its epochs."""
     task_list, per_point = Terms._task_list, 4e-5 if comm.rank == comm.size - 1 else 1e-5
 
-    def with_sleep(terms) -> list:
+    def with_sleep(terms, case) -> list:
         seconds = per_point * sum(state.block.points for state in terms._blocks.states)
-        return [*task_list(terms), ("inviscid", lambda stage: time.sleep(seconds))]
+        return [*task_list(terms, case), ("inviscid", lambda stage: time.sleep(seconds))]
 
     Terms._task_list = with_sleep
     overrides = ["grid.n=[64,64,1]", "time.end=100.0", "time.steps=160"]
