@@ -399,7 +399,7 @@ def slowed(comm, rule: str) -> tuple[float, list]:
         return [*task_list(terms, case), ("inviscid", lambda stage: time.sleep(seconds))]
 
     Terms._task_list = with_sleep
-    overrides = ["grid.n=[64,64,1]", "time.end=100.0", "time.steps=160"]
+    overrides = ["grid.n=[64,64,1]", "time.end=100.0", "time.steps=110"]
     run = Simulation(load("isentropic-vortex", overrides=overrides), backend="cpu", comm=comm, rebalance=rule)
     return run.run(progress=False)["wall_s"], run.epochs
 
