@@ -61,28 +61,20 @@ KERNEL(filter_state, int i, int j, int k, int count, stride sv, const int *place
     position[i] = to, seen[i] = time;
 }
 
-// An interval ends: `sample` is the first sum, which is done, and the next one begins.
-HD void filter_next(int i, int count, double *position, double *sums, double *sample) {
+// An interval ends where the clock is at a sample (kernels/clock.h), which the host may say or the device find: the first
+// sum is done, and goes to its place among `samples`; the next interval begins.
+KERNEL(filter_sample, int i, int j, int k, int count, const double *clock, double *interval, double *position,
+       double *sums, double *samples) {
+    if (!(clock[CLOCK_AT_SAMPLE] > 0.0)) return;
+    const int slot = int(clock[CLOCK_SLOT] + clock[CLOCK_SAMPLES]) - 1;
     for (int n = 0; n < conserved_variables; ++n) {
         double *sum = sums + (long long)n * count + i;
         const long long next = (long long)conserved_variables * count;
-        sample[(long long)n * count + i] = sum[0];
+        samples[slot * next + (long long)n * count + i] = sum[0];
         for (int s = 0; s < 3; ++s) sum[s * next] = sum[(s + 1) * next];
         sum[3 * next] = 0.0;
     }
     position[i] = 0.0;
-}
-
-KERNEL(filter_sample, int i, int j, int k, int count, double *position, double *sums, double *sample) {
-    filter_next(i, count, position, sums, sample);
-}
-
-// The same where a step begins at a sample that the device's clock came to by itself, into the place of it among `samples`.
-KERNEL(filter_sample_passed, int i, int j, int k, int count, const double *clock, double *interval, double *position,
-       double *sums, double *samples) {
-    if (!(clock[CLOCK_AT_SAMPLE] > 0.0)) return;
-    const int slot = int(clock[CLOCK_SLOT] + clock[CLOCK_SAMPLES]) - 1;
-    filter_next(i, count, position, sums, samples + (long long)slot * conserved_variables * count);
     if (i == 0) interval[0] = clock[CLOCK_BEGINS];
 }
 

@@ -59,6 +59,14 @@ class StepClock:
             self.set(clock)
             self._held = time, dt
 
+    def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
+        """As `put`, at a sample for the place `slot`: an interval ends, and one that began at `begins` follows."""
+        clock = new_clock()
+        places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
+        clock[places] = time, dt, begins, slot
+        clock[[DeviceClock.AT_SAMPLE, DeviceClock.SAMPLES]] = 1.0
+        self.set(clock)
+
     def holds(self, time: float, dt: float) -> None:
         """The device left it at this `time`, behind a step `dt`."""
         self._held = time, dt

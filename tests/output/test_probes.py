@@ -224,17 +224,19 @@ def test_samples_that_stay_on_the_device_for_a_while_are_the_same(backend, tmp_p
     )
     monkeypatch.setattr(filtered_nodes, "SECONDS", np.inf)
     kept, most = {}, 6  # samples of every third step between two checkpoints
-    for stay in (1, 4, filtered_nodes.STAY):
+    for stay, bytes_ in ((1, 1 << 26), (4, 1 << 26), (filtered_nodes.STAY, 1 << 26), (2, 1)):
         monkeypatch.setattr(filtered_nodes, "STAY", stay)
+        monkeypatch.setattr(filtered_nodes, "BYTES", bytes_)
         fetched.clear()
         out = tmp_path / f"{stay}"
+        stay = stay if bytes_ > 1 else 1  # no more than there is memory for
         _, whole = ran(case, initial=pulse, out=out, backend=backend)
         assert max(fetched) == max(min(stay, most), filtered_nodes.BEHIND)
         Simulation(restart=checkpoint.listed(out)[1], backend=backend).run(progress=False)  # behind the newest, step 40
         again = {name: history.read(path).flat() for name, path in history.histories(out).items() if name in whole}
-        kept[stay] = (whole, again)
+        kept[stay, bytes_] = (whole, again)
     for some in (table for pair in kept.values() for table in pair):
-        for name, table in kept[1][0].items():
+        for name, table in kept[1, 1 << 26][0].items():
             for column, values in table.items():
                 np.testing.assert_array_equal(some[name][column], values, err_msg=f"{name} {column}")
 

@@ -20,11 +20,12 @@ from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.gather import Nodes
 from hiresx.output.watch.sampling import ROUND_OFF, SampleTimes
 from hiresx.solver import Solver
+from hiresx.time.step_clock import MOST_SAMPLES
 
 # Samples that are under way at a time, and intervals that go by until one is done.
 SUMS, BEHIND = 4, 2
-# Samples that stay on the device at most before the host fetches them together, and for how many seconds.
-STAY, SECONDS = 16, 0.25
+# Samples that stay on the device at most until the host fetches them together, bytes of them, and seconds they stay.
+STAY, BYTES, SECONDS = MOST_SAMPLES, 1 << 26, 0.25
 
 
 class Reader(Protocol):
@@ -57,14 +58,12 @@ class FilteredNodes(Attachment):
         self.names = list(Gas.of(solver.case).primitive(np.ones((self._variables, 1))))
         self._interval = solver.backend.zeros((3,), "float64")
         self.readers: list[Reader] = []
-        self._parts = [_Part(solver, nodes, n, self._interval) for n in np.unique(nodes.states)]
+        self._stay = max(1, min(STAY, BYTES // (8 * self._variables * len(nodes.ids))))
+        self._parts = [_Part(solver, nodes, n, self._interval, self._stay) for n in np.unique(nodes.states)]
         self.columns = self._columns()[nodes.given]
-        self._look = solver.program.prepare([part.look for part in self._parts])
-        self._rest = solver.program.prepare([part.rest for part in self._parts])
-        self._next = [
-            solver.program.prepare([call for part in self._parts for call in (part.look, part.next[n])])
-            for n in range(STAY)
-        ]
+        prepare, looks = solver.program.prepare, [part.look for part in self._parts]
+        self._look, self._rest = prepare(looks), prepare([part.rest for part in self._parts])
+        self._end = prepare([*looks, *(part.sample for part in self._parts)])
         # The step at which the interval began; samples that are still on the device alone, since when.
         self._step: int | None = None
         self._waiting, self._since = 0, 0.0
@@ -81,7 +80,7 @@ class FilteredNodes(Attachment):
             return
         begins, position = self._began()
         if not self._restored:
-            self.samples, self._step, self._waiting, self._coming = 0, solver.steps, 0, None
+            self.samples, self._step = 0, solver.steps
             for part in self._parts:
                 part.forget(position)
         self.continued, self._restored = self._restored, False
@@ -92,20 +91,21 @@ class FilteredNodes(Attachment):
         calls = [part.look for part in self._parts]
         end = None if self._every_time is None else solver.whole_steps.take_samples_of(self)
         if end is not None:
-            calls += [part.passed for part in self._parts]
+            calls += [part.sample for part in self._parts]
             self._leave.append(end)
         self.by_itself = end is not None
         self._leave.append(solver.look_at_steps(calls))
 
     def sample(self) -> None:
         """At the end of an interval, once or more often: the next one begins. Collective."""
-        self._times.struck(self._solver.steps, self._solver.time)
-        if self._step == self._solver.steps:
+        solver = self._solver
+        self._times.struck(solver.steps, solver.time)
+        if self._step == solver.steps:
             return
         self._make_room()
-        self._launch(self._next[self._waiting])
-        self._ended(self._solver.steps)
-        self._put(self._began()[0])
+        solver.clock.put_sample(solver.time, solver.dt, self._began()[0], self._waiting)
+        self._end()
+        self._ended(solver.steps)
 
     # ---- samples that the device comes to by itself
 
@@ -120,7 +120,7 @@ class FilteredNodes(Attachment):
 
     @property
     def room(self) -> int:
-        return STAY - self._waiting
+        return self._stay - self._waiting
 
     @property
     def slot(self) -> int:
@@ -175,7 +175,7 @@ class FilteredNodes(Attachment):
         """Whether there is little room left on the device, or samples have stayed there for long."""
         late = wall.monotonic() - self._since > SECONDS
         # where the device comes to samples by itself, the next ones need some
-        full = self._waiting >= (STAY // 2 if self.by_itself else STAY)
+        full = self._waiting >= (self._stay // 2 if self.by_itself else self._stay)
         return full or bool(self._solver.comm.max(float(late)) > 0)
 
     def rest(self) -> np.ndarray:
@@ -200,8 +200,7 @@ class FilteredNodes(Attachment):
         values[1, known[at] != wanted] = _UNSEEN
         for part in self._parts:
             part.take(values[:, part.chosen])
-        self.samples, self._step, self._waiting = int(captured["samples"]), int(captured["step"]), 0
-        self._coming = None
+        self.samples, self._step = int(captured["samples"]), int(captured["step"])
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
@@ -252,10 +251,10 @@ _UNSEEN = -1.0
 
 class _Part:
     """The nodes in `solver.states[n]`, which are the `chosen` of this rank's, what is summed up of them, and the
-    launches: `look` at the state, the `next` interval after so many others, one that the device's clock came to by
-    itself, the `rest` of samples."""
+    launches: `look` at the state, the `sample` with which an interval ends, `stay` of them at most until they are
+    fetched, the `rest` of samples."""
 
-    def __init__(self, solver: Solver, nodes: Nodes, n: int, interval: Any):
+    def __init__(self, solver: Solver, nodes: Nodes, n: int, interval: Any, stay: int):
         state, backend, program = solver.states[n], solver.backend, solver.program
         self._backend = backend
         self.chosen = np.flatnonzero(nodes.states == n)
@@ -263,7 +262,7 @@ class _Part:
         self._position, self._seen = (backend.zeros((1, count), "float64") for _ in range(2))
         self._held = backend.zeros((variables, count), "float64")
         # `filter_rest` leaves one sample less than there are sums.
-        rows = SUMS, max(STAY, SUMS - 1)
+        rows = SUMS, max(stay, SUMS - 1)
         self._sums, self._samples = (backend.zeros((n, variables, count), "float64") for n in rows)
         places = backend.to_device(nodes.places[self.chosen].astype(np.int32))
 
@@ -274,12 +273,11 @@ class _Part:
             "filter_state", sv=state.variable_stride, places=places, q=state.q, clock=solver.clock.array,
             interval=interval, seen=self._seen, held=self._held,
         )  # fmt: skip
-        self.next = [call("filter_sample", sample=sample) for sample in self._samples]
-        self.passed = call("filter_sample_passed", clock=solver.clock.array, interval=interval, samples=self._samples)
+        self.sample = call("filter_sample", clock=solver.clock.array, interval=interval, samples=self._samples)
         self.rest = call("filter_rest", held=self._held, sample=self._samples)
 
     def fetch(self, samples: int) -> Callable[[], np.ndarray]:
-        """Begins to fetch the first so many of the samples that `next` and `rest` leave. What is returned waits for
+        """Begins to fetch the first so many of the samples that `sample` and `rest` leave. What is returned waits for
         them, (samples, variables, nodes)."""
         return self._backend.fetch(self._samples[:samples])
 
