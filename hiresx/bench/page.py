@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from hiresx.base.shell import word
 from hiresx.bench import page_ranks, page_ready
 from hiresx.bench.markdown import cell, counted, from_results, section, table
 from hiresx.device.fields import Layout
@@ -21,7 +22,6 @@ from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.rhs.compact import NAME as COMPACT
-from hiresx.shell import word
 from hiresx.solver import PLANS, default_plan, work_variables
 from hiresx.time.integrators import integrator
 

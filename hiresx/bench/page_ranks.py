@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from hiresx.base.plural import plural
 from hiresx.bench.markdown import section, table
-from hiresx.plural import plural
 
 Result = dict[str, Any]
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hiresx.case.faults import did_you_mean
-from hiresx.case.given import check_state
+from hiresx.base.signals import SIGNALLED
+from hiresx.case.error_messages import did_you_mean
+from hiresx.case.validation import check_state
 from hiresx.case.waves import Quantity, Waves, at, swings
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError, described, text
-from hiresx.signals import SIGNALLED
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case

@@ -10,7 +10,7 @@ from typing import Any
 
 from hiresx.case import functions
 from hiresx.case.bundle import bundled, bundled_directory
-from hiresx.case.faults import Origin, did_you_mean, shown
+from hiresx.case.error_messages import Origin, did_you_mean, shown
 from hiresx.case.grid_file import GridFile
 from hiresx.case.grids import GENERATORS
 from hiresx.case.model import Table

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.case import functions
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 
 # The function of case.py that gives further parameters.

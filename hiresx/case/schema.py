@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from hiresx.case import functions
 from hiresx.case.boundaries import Boundary
-from hiresx.case.faults import Origin, explain
+from hiresx.case.error_messages import Origin, explain
 from hiresx.case.grids import GridTable
 from hiresx.case.intervals import faults as interval_faults
 from hiresx.case.model import Listed, Points, Positive, State, Table, choice, fault, integrators, kernel_choice

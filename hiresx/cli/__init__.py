@@ -24,9 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def execute(arguments: list[str]) -> int:
     """Exit status of the command line `arguments`. With --json among them stdout holds JSON only, errors included."""
+    from hiresx.base.signals import Terminated
     from hiresx.cli import terminal
     from hiresx.errors import HiresxError, described
-    from hiresx.signals import Terminated
 
     as_json = "--json" in arguments
     for word in arguments:
@@ -42,7 +42,7 @@ def execute(arguments: list[str]) -> int:
     try:
         from typer.main import get_command
 
-        from hiresx.announce import listening
+        from hiresx.base.notify import listening
         from hiresx.cli.app import app
 
         with listening(terminal.note_once):
@@ -68,7 +68,7 @@ def execute(arguments: list[str]) -> int:
         what = f"{named}: {error.strerror}" if named else str(error)
         return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
-        from hiresx.cli import broken
+        from hiresx.cli import import_errors as broken
 
         if (told := broken.library(error)) is not None:
             return terminal.fault(told, 2, told.message, told.mend, as_json)
@@ -124,7 +124,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     path = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(filter(None, ("hiresx", verb)))
     unknown = re.search(r"No such command '([^']*)'", message)
     if unknown:
-        from hiresx.case.faults import did_you_mean
+        from hiresx.case.error_messages import did_you_mean
 
         verbs = getattr(getattr(error.ctx, "command", None), "commands", None) or VERBS
         return f'no verb "{unknown[1]}"', did_you_mean(unknown[1], list(verbs), "verbs")

@@ -75,7 +75,7 @@ def _counts(text: str | None) -> list[int] | None:
 
 
 def _precisions(text: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    from hiresx.case.faults import did_you_mean
+    from hiresx.case.error_messages import did_you_mean
     from hiresx.errors import HiresxError
 
     if text is not None and text not in known:

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
-from hiresx.plural import plural
 
 # Most ranks for which the bytes between all of them fit on a screen.
 MATRIX = 12
@@ -36,7 +36,7 @@ def check(
     with terminal.only_json(json):
         case = load(name, preset, set_ or ())
         from hiresx.cli import check_numbers, check_setup, check_walls
-        from hiresx.cli.checked import checked
+        from hiresx.cli.grid_checks import checked
         from hiresx.equations import equations
         from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
         from hiresx.output.fields import derived, field_output

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hiresx import shell
+from hiresx.base import shell
+from hiresx.base.plural import plural
+from hiresx.base.signals import ENDING
 from hiresx.cli import terminal
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
-from hiresx.signals import ENDING
 
 if TYPE_CHECKING:
     from hiresx.launch.batch_script import Batch
@@ -145,9 +145,9 @@ def _without(arguments: list[str], options: tuple[str, ...], name: str | None = 
 def _here(
     words: _Words, ranks: int | None, per_gpu: int, crowd: bool, given: str | None, dry_run: bool, as_json: bool
 ) -> int:
-    from hiresx import started
     from hiresx.launch import counts, mpi_library
     from hiresx.launch.command import command
+    from hiresx.mpi import launcher_environment as started
     from hiresx.placement.wishes import by_rank
 
     if (started.told() or 0) > 1:
@@ -193,7 +193,7 @@ def _on_gpus(wish: str) -> bool:
 def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool) -> int:
     from hiresx.cli.run import record
     from hiresx.launch import job
-    from hiresx.launch.notices import name
+    from hiresx.launch.mpirun_messages import name
     from hiresx.output.saved.record import fail
 
     began = time.time()

@@ -17,7 +17,7 @@ def _option(name: str, metavar: str | None, text: str) -> Any:
 
 @dataclass(frozen=True)
 class LookOptions:
-    """They are given to commands by `hiresx.cli.unfolded`."""
+    """They are given to commands by `hiresx.cli.option_groups`."""
 
     contours: Annotated[str | None, _option("--contours", "V", "Lines of this variable over it.")] = None
     levels: Annotated[

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from hiresx.base.shell import word
 from hiresx.cli import options, terminal
-from hiresx.shell import word
 
 
 def new(
@@ -49,7 +49,7 @@ def new(
 
 def _from_grid(grid: Path, connectivity: Path | None, directory: Path | None, json: bool) -> int:
     """Print the case.toml that starts from a grid file, or write it to a new folder."""
-    from hiresx.cli.starting import started
+    from hiresx.cli.case_from_grid import started
     from hiresx.errors import HiresxError
 
     with terminal.only_json(json):

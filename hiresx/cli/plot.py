@@ -8,7 +8,7 @@ import typer
 
 from hiresx.cli import options, terminal
 from hiresx.cli.look_options import LookOptions
-from hiresx.cli.unfolded import unfolded
+from hiresx.cli.option_groups import unfolded
 from hiresx.errors import HiresxError
 
 FIELDS, TIMES = "Fields", "Over time"

@@ -11,7 +11,7 @@ import typer
 
 from hiresx.cli import options, terminal
 from hiresx.cli.look_options import LookOptions
-from hiresx.cli.unfolded import Only, unfolded, with_parameters
+from hiresx.cli.option_groups import Only, unfolded, with_parameters
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:

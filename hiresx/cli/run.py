@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hiresx.base.shell import word
+from hiresx.base.signals import SIGNALLED, Terminated, termination_raises
 from hiresx.cli import check_numbers, options, terminal
 from hiresx.errors import HiresxError
-from hiresx.shell import word
-from hiresx.signals import SIGNALLED, Terminated, termination_raises
 
 if TYPE_CHECKING:
     from hiresx.case import Case
-    from hiresx.communicator import Communicator
+    from hiresx.mpi.communicator import Communicator
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
 _ENDS = (HiresxError, *SIGNALLED)
@@ -107,7 +107,7 @@ def run(
     """
     import rich.console  # noqa: F401 - were it broken, that is told before a folder is made
 
-    from hiresx.communicator import world
+    from hiresx.mpi.communicator import world
 
     if threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
@@ -225,7 +225,7 @@ def _new(asked: _Asked) -> _Outcome:
     from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
-    from hiresx.simulation.overdue import Watch
+    from hiresx.simulation.watchdog import Watch
 
     for line in check_numbers.unlikely(case, math.inf):
         terminal.note_once(line)
@@ -261,7 +261,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         )
     from hiresx.output.saved import checkpoint
     from hiresx.simulation import Simulation, kept_case
-    from hiresx.simulation.overdue import Watch
+    from hiresx.simulation.watchdog import Watch
 
     with comm.together():
         case = None if asked.name is None else asked.load()

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hiresx.signals import unheard
+from hiresx.base.signals import unheard
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def fault(cause: BaseException, status: int, message: str, mend: str, as_json: bool, **more: Any) -> int:
     """Prints what ends this process, as `error` does; once, where all ranks have met the same. Returns `status`."""
     try:
-        from hiresx.communicator import ended
+        from hiresx.mpi.communicator import ended
     except Exception:  # it needs NumPy, which may be what is broken
         error(message, mend, as_json, **more)
         return status
@@ -54,7 +54,7 @@ def progress(line: str) -> None:
 
 def note_once(line: str) -> None:
     """As `note`, on the first of the ranks alone."""
-    from hiresx.started import number
+    from hiresx.mpi.launcher_environment import number
 
     if number() == 0:
         note(line)
@@ -147,7 +147,7 @@ def console() -> "Console":
     """The console for tables; wide when its output goes to a file, where there is no edge to wrap at."""
     from rich.console import Console
 
-    from hiresx.started import launcher
+    from hiresx.mpi.launcher_environment import launcher
 
     # Open MPI gives what it starts a terminal for its output, wherever that goes: codes for colours would go with it.
     file = launcher() == "Open MPI" or not sys.stdout.isatty()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, costs
 from hiresx.grid.blocks import Range

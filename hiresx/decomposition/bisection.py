@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Neighbourhood
 from hiresx.decomposition.halves import Cut, RankGroup
 from hiresx.decomposition.sections import Sections, sides_of

@@ -7,7 +7,8 @@ from math import prod
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.bisection import Bisection
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
@@ -19,7 +20,6 @@ from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, regular, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range
-from hiresx.plural import plural
 
 # Pieces per rank that blocks are chopped into before they are dealt out.
 FINENESS = (1, 2, 4)

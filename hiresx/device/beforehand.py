@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
 
+from hiresx.base.threads import later
 from hiresx.device.configuration import Configuration
-from hiresx.parallel import later
 
 
 def begin(configuration: Configuration, name: str) -> Callable[[], bool]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from hiresx.announce import announce
+from hiresx.base.notify import announce
 from hiresx.device import cache
 from hiresx.errors import HiresxError
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import kernels, optional
+from hiresx import kernels
+from hiresx.base import optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
 from hiresx.device.call import Call, Calls

@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hiresx import kernels, optional
-from hiresx.announce import announce
+from hiresx import kernels
+from hiresx.base import optional
+from hiresx.base.notify import announce
 from hiresx.device import cache
 from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration

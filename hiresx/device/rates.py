@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hiresx.announce import announce
+from hiresx.base.notify import announce
 from hiresx.device.cache import directory
 from hiresx.errors import HiresxError
 

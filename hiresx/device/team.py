@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hiresx import kernels
+from hiresx.base.shell import word
 from hiresx.device.compiler import build
 from hiresx.errors import HiresxError
-from hiresx.shell import word
 
 FLAGS = ("-O2", "-std=c++17", "-pthread", "-fPIC", "-shared", "-Wl,-Bsymbolic")
 

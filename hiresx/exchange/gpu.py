@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.arrays import triple
-from hiresx.case.faults import did_you_mean
+from hiresx.base.arrays import triple
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Delivered, direction
 from hiresx.grid.cgns_patches import Left, Zone, abuts, conditions, on_face, patches

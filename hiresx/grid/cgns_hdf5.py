@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import optional
+from hiresx.base import optional
+from hiresx.base.shell import word
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import MEND, Node, plain
 from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5
-from hiresx.shell import word
 
 
 class Hdf5Node(Node):

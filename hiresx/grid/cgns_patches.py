@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.arrays import triple
-from hiresx.case.faults import did_you_mean
+from hiresx.base.arrays import triple
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range
 from hiresx.grid.cgns_tree import Node

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hiresx.case.faults import shown
+from hiresx.case.error_messages import shown
 from hiresx.case.grid_file import GridFile, Rotation
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import read_whole

@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from hiresx.base.shell import word, words
 from hiresx.errors import HiresxError
-from hiresx.shell import word, words
 
 # Seconds before the time limit at which a run ends with a checkpoint.
 MARGIN = 300

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from hiresx.launch.notices import Known, Notices
-from hiresx.signals import URGENT, handled
-from hiresx.started import RANKS
+from hiresx.base.signals import URGENT, handled
+from hiresx.launch.mpirun_messages import Known, Notices
+from hiresx.mpi.launcher_environment import RANKS
 
 POLL = 0.2  # seconds
 # After the second signal, or the first while ranks are being started, the job has this many seconds to end by itself.

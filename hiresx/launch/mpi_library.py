@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hiresx.errors import HiresxError
-from hiresx.started import INSTALL
+from hiresx.mpi.launcher_environment import INSTALL
 
 OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
 # Debian has several side by side; the plain names may be those of any.

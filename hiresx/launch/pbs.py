@@ -1,9 +1,9 @@
 """The script for qsub of PBS (OpenPBS, PBS Professional)."""
 
+from hiresx.base.shell import in_line, word
 from hiresx.errors import HiresxError
 from hiresx.launch.batch_script import Batch, body
 from hiresx.launch.mpi_library import OPEN_MPI
-from hiresx.shell import in_line, word
 
 # Lines that name to mpirun what of the environment the program needs, and what of that there is.
 _PASSED = (

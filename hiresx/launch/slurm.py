@@ -1,7 +1,7 @@
 """The script for sbatch."""
 
+from hiresx.base.shell import in_line, word
 from hiresx.launch.batch_script import Batch, body
-from hiresx.shell import in_line, word
 
 
 def script(batch: Batch, file: str, mpi: str = "pmix") -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.show import colours, picture_file

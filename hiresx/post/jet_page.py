@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.plural import plural
 from hiresx.post import jet_pictures
 from hiresx.post.jet_points import MeasuredPoints
 

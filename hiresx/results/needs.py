@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from hiresx import optional
+from hiresx.base import optional
 
 MEND = "pip install 'hiresx[post]'"
 

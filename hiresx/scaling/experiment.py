@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, mpi_library
 from hiresx.launch.command import command
 from hiresx.output.saved.record import keep_resolved
-from hiresx.plural import plural
 from hiresx.scaling.weak import grown
 
 PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")

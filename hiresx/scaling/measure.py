@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any
 
 from hiresx.case import load
-from hiresx.communicator import ended, world
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import ended, world
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import __version__, blow_up
+from hiresx import __version__
 from hiresx.case import Case, load
-from hiresx.communicator import Communicator
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import block_arrays, checkpoint, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
+from hiresx.simulation import blow_up
 from hiresx.solver import Solver
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hiresx.base.threads import planes
 from hiresx.decomposition import Patch
 from hiresx.decomposition.domain import Coordinates, Domain
 from hiresx.equations.stencil import Stencil
 from hiresx.grid.blocks import slices
-from hiresx.parallel import planes
 from hiresx.rhs.metrics import refuse_volumes
 
 

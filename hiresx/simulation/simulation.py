@@ -8,18 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hiresx import blow_up
-from hiresx.blow_up import BlowUp
+from hiresx.base.signals import Requests
+from hiresx.base.threads import later
 from hiresx.case import Case, load
-from hiresx.case.given import check_profiles
-from hiresx.communicator import Communicator, world
+from hiresx.case.validation import check_profiles
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import beforehand
 from hiresx.errors import HiresxError
 from hiresx.estimate import refuse_on_gpus, refuse_oversized
 from hiresx.grid import Grid, build
-from hiresx.logbook import Logbook
+from hiresx.mpi.communicator import Communicator, world
 from hiresx.output.fields import field_output
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
@@ -28,17 +27,18 @@ from hiresx.output.show.progress import Progress
 from hiresx.output.watch.monitors.own import Own
 from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
-from hiresx.parallel import later
 from hiresx.placement import place
 from hiresx.rhs import fast_waves, frozen, layers
-from hiresx.signals import Requests
+from hiresx.simulation import blow_up
 from hiresx.simulation.agreement import check_same, measured
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
 from hiresx.simulation.grid_check import refuse_folded
-from hiresx.simulation.overdue import Overdue, Watch
+from hiresx.simulation.logbook import Logbook
 from hiresx.simulation.rebalance import Rebalancing, Rule, checked
 from hiresx.simulation.recut_run import RecutRun
+from hiresx.simulation.watchdog import Overdue, Watch
 from hiresx.solver import configuration
 from hiresx.solver.initial_flow import initial_flow
 from hiresx.time.integrators import remarks
@@ -211,7 +211,7 @@ class Simulation(RecutRun):
         checkpoint; with `write_last` false, when it returns before the case's end, only what a clock asks for.
 
         The first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU ends the run after the step that is being taken,
-        with a checkpoint, and goes on up as KeyboardInterrupt or hiresx.signals.Terminated (a SystemExit); the record
+        with a checkpoint, and goes on up as KeyboardInterrupt or hiresx.Terminated (a SystemExit); the record
         says "interrupted". A second Ctrl-C or SIGTERM acts at once. Raises HiresxError when the flow blows up, naming
         where, and when something cannot be written; the record says "failed".
         """
@@ -260,7 +260,7 @@ class Simulation(RecutRun):
                 overdue.heard()
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
-                # What only this rank knows of ends all of them (hiresx.communicator.ended): nothing to wait for is
+                # What only this rank knows of ends all of them (hiresx.mpi.communicator.ended): nothing to wait for is
                 # begun.
                 self.comm.desert(error)
                 alone = self.comm.size > 1 and not getattr(error, "everywhere", False)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hiresx.base.threads import ahead, lines_of, planes
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Later, Piece
@@ -16,7 +17,6 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range
-from hiresx.parallel import ahead, lines_of, planes
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.solver.choices import check_reference, configuration
 from hiresx.solver.initial_flow import Flow

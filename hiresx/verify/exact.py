@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 
-from hiresx.arrays import Values, triple
+from hiresx.base.arrays import Values, triple
 from hiresx.errors import HiresxError
 
 

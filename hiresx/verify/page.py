@@ -12,12 +12,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hiresx.base.plural import plural
+from hiresx.base.shell import word
 from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.output.show import picture_file
-from hiresx.plural import plural
-from hiresx.shell import word
 from hiresx.verify import pictures, runner
 
 HEADING = """# Verification

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from hiresx import kernels
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, machine_record
-from hiresx.plural import plural
 from hiresx.verify import runner
 from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least
 from hiresx.verify.exact import rayleigh_pitot

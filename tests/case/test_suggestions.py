@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from hiresx import shell
-from hiresx.announce import listening
+from hiresx.base import shell
+from hiresx.base.notify import listening
 from hiresx.cli import execute
 from hiresx.device import compiler
 

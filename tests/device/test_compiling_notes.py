@@ -2,7 +2,7 @@
 
 from threading import Thread
 
-from hiresx.announce import announce, listening
+from hiresx.base.notify import announce, listening
 
 
 def test_one_note_for_several_compilations():

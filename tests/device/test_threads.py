@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from vortices import taylor_green
 
-from hiresx import parallel
+from hiresx.base import threads as parallel
 from hiresx.bench.kernel_times import Timed
 from hiresx.case import load
 from hiresx.device import backend, team

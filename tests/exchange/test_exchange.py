@@ -24,9 +24,9 @@ from exchange_arrangements import (
 from ranks import Failed, launcher, run_ranks
 
 from hiresx.bench import exchange as exchange_bench
-from hiresx.communicator import Communicator, alone
 from hiresx.device import Configuration, backend
 from hiresx.grid.blocks import FACES
+from hiresx.mpi.communicator import Communicator, alone
 
 ARRANGEMENTS = int(os.environ.get("HIRESX_ARRANGEMENTS", "100"))
 

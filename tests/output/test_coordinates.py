@@ -8,7 +8,9 @@ import pytest
 from written_runs import Run, periodic
 
 import hiresx
-from hiresx import HiresxError, announce, optional
+from hiresx import HiresxError
+from hiresx.base import notify as announce
+from hiresx.base import optional
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import about

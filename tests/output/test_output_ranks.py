@@ -15,12 +15,12 @@ from ranks import run_ranks
 from vortices import taylor_green
 
 from hiresx import HiresxError, Simulation, load
-from hiresx.background import JointWriter, Work
-from hiresx.communicator import Communicator, alone
+from hiresx.mpi.communicator import Communicator, alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.fields.formats import netcdf
 from hiresx.output.saved import file_layout
+from hiresx.output.saved.background import JointWriter, Work
 from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox
 

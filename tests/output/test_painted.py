@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from plotted import block, case, jet, mesh, ring, save
 
-from hiresx import HiresxError, announce, cli
+from hiresx import HiresxError, cli
+from hiresx.base import notify as announce
 from hiresx.output.show import colours, picture_file, plot_history, raster
 from hiresx.output.show.look import Look
 from hiresx.output.show.plot import plot_run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rank_fields import KINDS, VARIABLES, contents, cut, grid, written
 
-from hiresx.communicator import alone
+from hiresx.mpi.communicator import alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved.files import FileLayout
 from hiresx.output.saved.places import IndexBox, IndexPoints

@@ -10,7 +10,7 @@ import pytest
 from plotted import block, case, mesh, picture, save, vortex
 
 from hiresx import cli
-from hiresx.announce import listening
+from hiresx.base.notify import listening
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf

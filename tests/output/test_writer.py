@@ -11,16 +11,16 @@ from rank_fields import KINDS, Held, grid
 from written_runs import Run, periodic
 
 from hiresx import HiresxError
-from hiresx.background import Writer
-from hiresx.communicator import alone
 from hiresx.decomposition import Part
 from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
+from hiresx.mpi.communicator import alone
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.fields.formats import netcdf, vtk
 from hiresx.output.saved import file_layout, files, places
+from hiresx.output.saved.background import Writer
 from hiresx.output.saved.files import JointFile
 
 # The thread -----------------------------------------------------------------------------------------------------------

@@ -90,10 +90,10 @@ def test_public_names_are_those_that_an_editor_sees():
     text = (ROOT / "hiresx" / "__init__.py").read_text()
     found = re.findall(r"^    from ([\w.]+) import (\w+) as \2$", text, re.MULTILINE)
     seen = {name: home for home, name in found}
-    assert seen == hiresx._HOMES | dict.fromkeys(hiresx._ROOMS, "hiresx")
-    assert set(hiresx.__all__) == {*hiresx._HOMES, "__version__"}
-    assert all(getattr(hiresx, name).__name__ == name for name in hiresx._HOMES)
-    assert all(getattr(hiresx, name).__name__ == f"hiresx.{name}" for name in hiresx._ROOMS)
+    assert seen == hiresx._MODULES | dict.fromkeys(hiresx._PACKAGES, "hiresx")
+    assert set(hiresx.__all__) == {*hiresx._MODULES, "__version__"}
+    assert all(getattr(hiresx, name).__name__ == name for name in hiresx._MODULES)
+    assert all(getattr(hiresx, name).__name__ == f"hiresx.{name}" for name in hiresx._PACKAGES)
 
 
 def test_api_pages_have_every_public_name():
@@ -101,4 +101,4 @@ def test_api_pages_have_every_public_name():
 
     pages = "".join(path.read_text() for path in (ROOT / ".ci" / "site" / "pages").glob("*.md"))
     listed = {name.rpartition(".")[2] for name in re.findall(r"^::: (hiresx[\w.]+)$", pages, re.MULTILINE)}
-    assert {*hiresx._HOMES, *post.__all__, "Run"} - listed == set()
+    assert {*hiresx._MODULES, *post.__all__, "Run"} - listed == set()

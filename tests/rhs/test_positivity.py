@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hiresx import Simulation, kernels, load
-from hiresx.blow_up import BlowUp
 from hiresx.case import Case
 from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.verify import robustness
 from hiresx.verify.checks import Finished
 

@@ -8,10 +8,10 @@ from checkpoint_cases import CHANNEL, swell
 from ranks import run_ranks
 
 from hiresx import Case, HiresxError, Simulation, Waves, load
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Part
 from hiresx.device import backend
 from hiresx.device.side_by_side import flat
+from hiresx.mpi.communicator import Communicator
 from hiresx.rhs.boundary import Prescribe
 from hiresx.solver import Solver
 from hiresx.solver.joined_steps import JoinedSteps

@@ -11,7 +11,7 @@ import types
 import pytest
 
 import hiresx
-import hiresx.simulation.overdue  # stays where `simulation` is stood in for
+import hiresx.simulation.watchdog  # stays where `simulation` is stood in for
 from hiresx import cli
 from hiresx.case.toml import dumps
 from hiresx.cli import doctor

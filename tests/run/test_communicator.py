@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from thread_ranks import run_threads
 
-from hiresx import communicator
-from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
+from hiresx.mpi import communicator
+from hiresx.mpi.communicator import Communicator, alone
 from hiresx.simulation.agreement import check_same
 
 

@@ -16,12 +16,12 @@ from ending import CASE, needs_mpi, written
 from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx.base.signals import Terminated
 from hiresx.case import functions, load
 from hiresx.cli import execute
-from hiresx.communicator import Communicator, _sendable
 from hiresx.errors import described, text
+from hiresx.mpi.communicator import Communicator, _sendable
 from hiresx.output.saved import process, record
-from hiresx.signals import Terminated
 
 # ---- in one process
 
@@ -281,7 +281,7 @@ def test_a_monitor_that_fails_at_once_fails_alike_on_any_number_of_ranks(tmp_pat
 
 SCRIPT = """import sys
 from hiresx import Simulation
-from hiresx.signals import Terminated
+from hiresx.base.signals import Terminated
 simulation = Simulation("sod", "cpu")
 rank = simulation.comm.rank
 if sys.argv[1] == "exit" and rank == 1:

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, Simulation
-from hiresx.blow_up import BlowUp
+from hiresx.base.signals import Requests, Terminated, termination_raises
 from hiresx.case.toml import dumps
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import block_arrays, checkpoint, directories
-from hiresx.signals import Requests, Terminated, termination_raises
+from hiresx.simulation.blow_up import BlowUp
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
 KILLS = int(os.environ.get("HIRESX_KILLS", "5"))

@@ -20,7 +20,7 @@ from ranks import launcher
 from hiresx.errors import HiresxError
 from hiresx.launch import command, counts, job, mpi_library
 from hiresx.launch.mpi_library import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
-from hiresx.launch.notices import Known, Notices
+from hiresx.launch.mpirun_messages import Known, Notices
 
 # ---- the command
 
@@ -383,7 +383,7 @@ def test_files_named_like_modules_in_the_current_folder_are_left_alone(capfd, tm
 @pytest.mark.slow
 def test_the_mpi_library_takes_no_signal(tmp_path):
     """UCX takes SIGHUP, where it is let."""
-    text = "import os, signal, hiresx.communicator as c; got = []"
+    text = "import os, signal, hiresx.mpi.communicator as c; got = []"
     text += "\nsignal.signal(signal.SIGHUP, lambda *_: got.append(1))"
     text += "\nassert c.world().size == 2; os.kill(os.getpid(), signal.SIGHUP); assert got"
     (tmp_path / "program.py").write_text(text)

@@ -13,11 +13,11 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from launching import HIRESX, hiresx, needs_mpi, write_program
 
-from hiresx import started
 from hiresx.errors import HiresxError
 from hiresx.launch import mpi_library
 from hiresx.launch.command import PROGRAM
 from hiresx.launch.mpi_library import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
+from hiresx.mpi import launcher_environment as started
 
 # ---- who started a process
 

@@ -20,15 +20,15 @@ from ranks import ENVIRONMENT, launcher, run_ranks
 from thread_ranks import run_threads
 
 from hiresx import Case, HiresxError, Simulation, load
-from hiresx.blow_up import BlowUp
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch import history
 from hiresx.output.watch.monitors import surface as surface_monitor
 from hiresx.simulation import rebalance, redistribution
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.simulation.rebalance import Rebalancing
 from hiresx.simulation.redistribution import redistributed
 from hiresx.solver.terms import Terms

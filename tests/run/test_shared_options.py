@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 
 from hiresx.cli.look_options import LookOptions
-from hiresx.cli.unfolded import Only, unfolded
+from hiresx.cli.option_groups import Only, unfolded
 from hiresx.errors import HiresxError
 
 

@@ -16,10 +16,10 @@ from paths import ROOT
 from ranks import ENVIRONMENT, launcher
 
 from hiresx import Simulation
+from hiresx.base.signals import ENDING, Requests, Terminated, handled, termination_raises
 from hiresx.case import load
 from hiresx.launch import job
 from hiresx.output.saved import checkpoint, record
-from hiresx.signals import ENDING, Requests, Terminated, handled, termination_raises
 from hiresx.simulation.ends import Ends
 
 

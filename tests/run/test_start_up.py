@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from vortices import taylor_green
 
-from hiresx import Simulation, parallel
+from hiresx import Simulation
+from hiresx.base import threads as parallel
 from hiresx.bench import rhs
 from hiresx.case import Case, load
 from hiresx.device import Configuration, backend, beforehand, cache, cpu, cuda, emulated

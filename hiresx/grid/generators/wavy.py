@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.threads import each, planes
 from hiresx.case.grids import Wavy
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Grid
 from hiresx.grid.generators.box import box_nodes, box_period, unit_lines
-from hiresx.parallel import each, planes
 
 
 def generate(spec: Wavy) -> Grid:

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.background import JointWriter, Work
-from hiresx.communicator import Communicator, alone
 from hiresx.equations import equations
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator, alone
 from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
 from hiresx.output.fields.field_file import check_names
@@ -24,6 +23,7 @@ from hiresx.output.fields.formats import FormatFrame, SeriesFrame
 from hiresx.output.fields.portions import Held, OwnSamples, PartBox
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
+from hiresx.output.saved.background import JointWriter, Work
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator, alone
+from hiresx.base.shell import word
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator, alone
 from hiresx.output.saved import block_arrays, container, directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.block_arrays import Reader
 from hiresx.output.saved.container import Container, Damaged
-from hiresx.shell import word
 from hiresx.solver import Solver
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator, alone
 from hiresx.output.saved import directories, files
 
 MAGIC = b"HIRESX\r\n"

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator, alone
 from hiresx.output.saved.files import fault, once, replacing
 
 # How long what one host has made may take to be seen on the others: network file systems remember for up to half a

@@ -4,8 +4,8 @@ import sys
 import threading
 from types import ModuleType
 
-from hiresx import optional
-from hiresx.shell import word
+from hiresx.base import optional
+from hiresx.base.shell import word
 
 LOCK = threading.RLock()
 """Held around every call into netCDF4: its HDF5 library is not safe for two threads, and fields are written by one of

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 

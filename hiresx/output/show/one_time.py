@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hiresx.base.shell import word
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
-from hiresx.shell import word
 
 # Times that agree to this share are the same.
 SAME_TIME = 1e-9

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.announce import announce
+from hiresx.base.notify import announce
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.announce import announce
-from hiresx.case.faults import did_you_mean
+from hiresx.base.notify import announce
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import record

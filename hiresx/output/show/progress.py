@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hiresx.base.signals import unheard
 from hiresx.output.show.estimate import Estimator
-from hiresx.signals import unheard
 
 if TYPE_CHECKING:
     from rich.console import Group

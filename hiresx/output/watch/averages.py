@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.background import Work
-from hiresx.communicator import Communicator
 from hiresx.device.averaging import means, names
 from hiresx.equations import equations
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields import derived, joined
 from hiresx.output.saved import by_library, file_layout, files
+from hiresx.output.saved.background import Work
 from hiresx.output.saved.files import FileLayout, JointFile, Key
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import IndexBox

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.announce import announce
-from hiresx.communicator import Communicator
+from hiresx.base.notify import announce
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields.field_file import SUFFIX, Coordinates, FieldBlock, Series, frames
 from hiresx.output.fields.formats import FormatSeries, SeriesFrame, WrittenSeries

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.background import JointWriter
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import Later, Piece
@@ -15,6 +14,7 @@ from hiresx.equations import equations
 from hiresx.output.fields import joined
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.background import JointWriter
 from hiresx.output.saved.places import IndexBox
 from hiresx.output.watch.averages import AveragedBox, Averages
 from hiresx.output.watch.sampling import SampleTimes

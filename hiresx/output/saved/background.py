@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from hiresx.communicator import Communicator
+from hiresx.mpi.communicator import Communicator
 
 
 class Writer:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from hiresx import grid
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.shell import word
 from hiresx.case import Case
-from hiresx.cli.checked import checked
+from hiresx.cli.grid_checks import checked
 from hiresx.decomposition import decompose, extended_coordinates, patched_donors
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, direction, rectangles
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.starting_case import WAYS, Contact, case_text, contacts
 from hiresx.grid.survey import survey
-from hiresx.shell import word
 
 # Times that patched faces are cut to the nodes that can be interpolated: cutting them moves the ghosts of what is left.
 TURNS = 4
@@ -28,7 +28,7 @@ def started(path: Path, connectivity: Path | None) -> tuple[str, list[str]]:
     """(the text of a case for the grid file `path`, what its faces that meet others and broken patches became, in
     words). Faces that lie on others are patched where that can be, walls elsewhere.
 
-    Raises HiresxError for a grid of which no case can be made that `hiresx.cli.checked` accepts.
+    Raises HiresxError for a grid of which no case can be made that `hiresx.cli.grid_checks` accepts.
     """
     found = survey(path, connectivity)
     met = contacts(found)

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from hiresx.base.signals import SIGNALLED
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError, described, text
 from hiresx.output.saved import identity, record
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.placement import Placement
-from hiresx.signals import SIGNALLED
 from hiresx.solver import Solver
 
 

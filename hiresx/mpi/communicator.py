@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import started
+from hiresx.base.signals import SIGNALLED
 from hiresx.errors import HiresxError, described
-from hiresx.signals import SIGNALLED
+from hiresx.mpi import launcher_environment as started
 
 # Seconds that a rank with an error of its own leaves to rank 0 to tell of it.
 GRACE = 1.0

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 import hiresx
-from hiresx import optional
+from hiresx.base import optional
+from hiresx.base.shell import word
 from hiresx.errors import HiresxError
-from hiresx.shell import word
 
 HERE = str(Path(hiresx.__file__).parent)
 

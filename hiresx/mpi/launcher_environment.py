@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from hiresx import optional
+from hiresx.base import optional
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 
 # Where a launcher tells a process how many there are: mpirun of Open MPI; Hydra (MPICH, Intel MPI), Cray's PALS, Flux
 # and Slurm's PMI plugins.
