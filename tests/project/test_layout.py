@@ -13,7 +13,7 @@ from paths import ROOT
 # From the ground up. A name is a package or a module of hiresx.
 FLOORS = (
     ("announce", "arrays", "errors", "kernels", "parallel", "plural", "shell", "signals"),
-    ("optional",),
+    ("exact", "optional"),
     ("started",),
     ("communicator",),
     ("background",),
