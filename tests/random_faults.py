@@ -58,6 +58,7 @@ TESTS = {
     "hiresx/cli": ("run", "output", "case"),
     "hiresx/decomposition": ("decomposition", "rhs"),
     "hiresx/equations": ("rhs", "case"),
+    "hiresx/exact": ("rhs", "verify"),
     "hiresx/launch": ("run",),
     "hiresx/placement": ("topology",),
     "hiresx/scaling": ("run",),

@@ -15,6 +15,7 @@ LAYERS = (
     ("errors", "kernels"),
     ("base",),
     ("signals",),  # an alias of base.signals
+    ("exact",),
     ("mpi",),
     ("equations",),
     ("case",),

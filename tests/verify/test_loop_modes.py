@@ -3,12 +3,16 @@
 import json
 from pathlib import Path
 
+import grid_sizes as sizes
+import loop_forms
+import loop_modes as loop_page
+import loop_times as loop_modes
 import numpy as np
+import paper_figures
 import pytest
 import reported
 from paths import ROOT
 
-from hiresx.bench import loop_forms, loop_modes, loop_page, paper_figures, sizes
 from hiresx.device import Configuration, backend, nvrtc
 from hiresx.device.wrappers import generate
 from hiresx.errors import HiresxError
@@ -112,8 +116,8 @@ PAGE = stored("loop-modes-cpu", "loop-modes-h200", "decomposed-h200-stage", "per
 def test_the_page_is_what_its_results_make(monkeypatch):
     monkeypatch.chdir(ROOT)
     text = (ROOT / "docs" / "loop-modes.md").read_text()
-    command = next(line for line in text.splitlines() if "python -m hiresx.bench.loop_page" in line).split()
-    paths, out = command[3:-2], command[-1]
+    command = next(line for line in text.splitlines() if "python docs/make/loop_modes.py" in line).split()
+    paths, out = command[2:-2], command[-1]
     assert loop_page.page([Path(path) for path in paths], Path(out)) == text
 
 

@@ -3,8 +3,7 @@
 import json
 
 from paths import ROOT
-
-from hiresx.bench.precisions import main
+from precision import main
 
 
 def test_the_page_is_of_its_results(tmp_path):

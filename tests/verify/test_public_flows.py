@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from public_flows import ANGLE, MACH, P, _airfoil, _mach_of, _panel_lift, compared
 
 from hiresx.case import Case
 from hiresx.grid import Block, Grid
-from hiresx.verify.public_flows import ANGLE, MACH, P, _airfoil, _mach_of, _panel_lift, compared
 
 
 def profile(thickness: float, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,13 +6,15 @@ import math
 
 import numpy as np
 import pytest
+import verification as page
+import verification_pictures as pictures
 from paths import ROOT, SHARED
 
 from hiresx import kernels, verify
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
 from hiresx.verify import checks as checking
-from hiresx.verify import page, pictures, reference_solutions, runner
+from hiresx.verify import reference_solutions, runner
 from hiresx.verify.groups import kernels as kernel_group
 
 QUICK = [(name, check) for name in verify.names(long=False) for check in runner.group(name).CHECKS]

@@ -1,6 +1,6 @@
 """The page of what lives with which choices, made from stored results and never typed:
 
-python -m hiresx.verify.robustness_page docs/results/robustness-cpu.json --out docs/robustness.md
+python docs/make/robustness.py docs/results/robustness-cpu.json --out docs/robustness.md
 """
 
 import argparse
@@ -10,7 +10,7 @@ from typing import Any
 
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.verify.robustness import FLOWS
+from hiresx.verify.groups.robustness import FLOWS
 
 HEADING = """# Robustness
 
@@ -50,10 +50,8 @@ ADVICE = """## What to do
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m hiresx.verify.robustness_page", description=__doc__.partition("\n")[0]
-    )
-    parser.add_argument("results", type=Path, help="what `python -m hiresx.verify.robustness` wrote")
+    parser = argparse.ArgumentParser(prog="python docs/make/robustness.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("results", type=Path, help="what `python docs/make/robustness_runs.py` wrote")
     parser.add_argument("--out", type=Path, required=True, help="the page to write, e.g. docs/robustness.md")
     asked = parser.parse_args(arguments)
     write(asked.results, asked.out)
@@ -68,9 +66,9 @@ def write(results: Path, out: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HiresxError(
             f"{results} holds no results of robustness: {type(error).__name__}: {error}",
-            f"python -m hiresx.verify.robustness --out {results}",
+            f"python docs/make/robustness_runs.py --out {results}",
         ) from None
-    made = f"python -m hiresx.verify.robustness_page {results} --out {out}"
+    made = f"python docs/make/robustness.py {results} --out {out}"
     small = "The small forms of the flows were run, too coarse to judge their errors.\n" if document["small"] else ""
     sections = [
         HEADING.format(made=made, command=document["command"], cpu=cpu, wall=wall, date=document["date"][:10]) + small

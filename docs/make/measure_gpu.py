@@ -1,4 +1,4 @@
-"""Prove and measure a GPU in one call: `python -m hiresx.verify.device --out DIR`.
+"""Prove and measure a GPU in one call: `python docs/make/measure_gpu.py --out DIR`.
 
 The parts, in order, each a file DIR/<part>.json that is written anew after every figure, so that a run that is stopped
 keeps what it did:
@@ -33,9 +33,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import grid_sizes as sizes
+import loop_times
+from gpu_ranks import ranks
+from mixtures import hybrid
+
 from hiresx import verify
 from hiresx.base.plural import plural
-from hiresx.bench import PRECISIONS, kernel_times, loop_modes, rhs, sizes
+from hiresx.bench import PRECISIONS, kernel_times, rhs
 from hiresx.bench.results import header
 from hiresx.bench.start_up import start_up
 from hiresx.case import load
@@ -48,8 +53,6 @@ from hiresx.output.saved import directories, files
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 from hiresx.verify import runner
-from hiresx.verify.device_hybrid import hybrid
-from hiresx.verify.device_ranks import ranks
 
 SIZES = (64, 128, 256, 384)
 REPEATS = 5
@@ -182,14 +185,14 @@ def blocks(session: Session) -> Iterator[Row]:
 def loops(session: Session) -> Iterator[Row]:
     device = session.device
     for precision in PRECISIONS:
-        worst = max(error for _, error in loop_modes.disagreements(device, loop_modes.COUNTED, precision))
+        worst = max(error for _, error in loop_times.disagreements(device, loop_times.COUNTED, precision))
         yield {"precision": precision, "disagreement": worst}
     for precision in PRECISIONS:
         if not session.fits(10):
             yield {"left_out": f"loop modes {precision}: no time left"}
             continue
         n = _stage_size(session)
-        yield {"nodes": n, "precision": precision, "loops": loop_modes.measure(device, n, precision, REPEATS)}
+        yield {"nodes": n, "precision": precision, "loops": loop_times.measure(device, n, precision, REPEATS)}
         _release(device)
     expected = 0.0  # seconds a size takes, from the one before
     for number, n in enumerate(PAPER_SIZES):
@@ -267,7 +270,8 @@ def _held(device: Backend, solver: Solver) -> float | None:
 
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
-    return pool.total_bytes() / solver.points
+    held: float = pool.total_bytes() / solver.points
+    return held
 
 
 def _release(device: Backend) -> None:
@@ -346,7 +350,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
     began = time.monotonic()
     parser = argparse.ArgumentParser(
-        prog="python -m hiresx.verify.device", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python docs/make/measure_gpu.py", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=__doc__,
     )  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")

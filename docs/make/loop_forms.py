@@ -1,4 +1,4 @@
-"""The ways of going through the loops of the right-hand side that `hiresx.bench.loop_modes` measures: fields to work
+"""The ways of going through the loops of the right-hand side that loop_times.py measures: fields to work
 on, and for each loop and mode the launches (kernels/loop_modes.h).
 
 Modes: "node", a thread per node, "line", one per grid line, "half point", one per half point; a half point that adds to

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import load
+from hiresx.exact import billig_standoff, blasius
 from hiresx.output.show import picture_file
-from hiresx.verify.exact import billig_standoff, blasius
 from hiresx.verify.reference_solutions import table
 
 Curves = dict[str, dict[str, Any]]

@@ -1,5 +1,5 @@
 """Inviscid flows on grids that others published, each run with local time steps until it stands and compared with what
-is known of it: what `hiresx.verify.public_grids` does with the files of its list that have `compared`.
+is known of it: what public_grid_runs.py does with the files of its list that have `compared`.
 
 The walls are the regions that the author names, every one a slip wall: these grids have layers along walls that an
 inviscid flow does not need, and the flows are those that have an answer.
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from hiresx.case.schema import Case
+from hiresx.exact import oblique_shock
 from hiresx.grid import Grid
 from hiresx.simulation import Simulation
-from hiresx.verify.exact import oblique_shock
 
 GAMMA = 1.4
 P = 1 / GAMMA

@@ -1,10 +1,10 @@
 """Which way through a loop suits it: a thread per node, per grid line or per half point, with atomics and without.
 
-    python -m hiresx.bench.loop_modes --json > docs/results/loop-modes-cpu.json
+    python docs/make/loop_times.py --json > docs/results/loop-modes-cpu.json
 
-measures every form of `hiresx.bench.loop_forms` on one core, or with --backend cuda on a GPU, and adds what needs no
-GPU: operations and bytes per node, registers and spills of the CUDA form. On a GPU `python -m hiresx.verify.device
---parts loops` measures the same. `hiresx.bench.loop_page` makes docs/loop-modes.md of the results.
+measures every form of `loop_forms.py` on one core, or with --backend cuda on a GPU, and adds what needs no
+GPU: operations and bytes per node, registers and spills of the CUDA form. On a GPU `python docs/make/measure_gpu.py
+--parts loops` measures the same. loop_modes.py makes docs/loop-modes.md of the results.
 
 After Weng et al., Advances in Aerodynamics 3:21 (2021).
 """
@@ -18,9 +18,9 @@ from statistics import median
 from typing import Any, cast
 
 import numpy as np
+from loop_forms import FLUX, INTERPOLATION, LOOPS, WHOLE, Fields, Form, moved, study
 
 from hiresx.bench import PRECISIONS, operations, rhs
-from hiresx.bench.loop_forms import FLUX, INTERPOLATION, LOOPS, WHOLE, Fields, Form, moved, study
 from hiresx.bench.markdown import cell
 from hiresx.bench.results import header
 from hiresx.device import backend as find_backend
@@ -202,7 +202,7 @@ def _show(result: dict[str, Any]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m hiresx.bench.loop_modes", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python docs/make/loop_times.py", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=__doc__,
     )  # fmt: skip
     parser.add_argument("--backend", default="cpu", help="cpu (one core), cuda or emulated; default: %(default)s")

@@ -1,13 +1,12 @@
 """Grids that others published, read as delivered and run: what stands in docs/public-grids.md.
 
-python -m hiresx.verify.public_grids FOLDER --out docs/results/public-grids.json
-python -m hiresx.verify.public_grids docs/results/public-grids.json --page docs/public-grids.md
+python docs/make/public_grid_runs.py FOLDER --out docs/results/public-grids.json
 
 FOLDER holds the working trees of the repositories as owner/name; archives in them are opened. Nothing of a file is
 kept but what is said of it. For every file: `hiresx info`, the case that `hiresx new --from` starts, its check, and 100
 steps of a uniform flow through it, every boundary the same far field; for one of each family 100 steps of a flow with
 the walls that its author names; and for some a flow that is compared with what is known of it
-(`hiresx.verify.public_flows`). With --flows only these are run, and put into the results that --out has already.
+(public_flows.py). With --flows only these are run, and put into the results that --out has already.
 """
 
 import argparse
@@ -20,11 +19,11 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Sequence
-from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from public_flows import compared
 
 from hiresx.case.schema import Case
 from hiresx.decomposition import decompose
@@ -37,7 +36,6 @@ from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
 from hiresx.output.saved import files
 from hiresx.simulation import Simulation
-from hiresx.verify.public_flows import compared
 
 STEPS = 100
 # A uniform flow along no grid line, in units of the sound speed.
@@ -47,9 +45,10 @@ MIRROR = re.compile(r"symmetry", re.IGNORECASE)
 
 
 def listed() -> list[dict[str, Any]]:
-    """The files, from hiresx/verify/data/public-grids.toml."""
-    text = (resources("hiresx.verify") / "data" / "public-grids.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)["grid"]
+    """The files, from public-grids.toml."""
+    text = Path(__file__).with_name("public_grids.toml").read_text(encoding="utf-8")
+    grids: list[dict[str, Any]] = tomllib.loads(text)["grid"]
+    return grids
 
 
 def measured(folder: Path) -> list[dict[str, Any]]:
@@ -219,22 +218,18 @@ def _flow(case: Case, grid: Grid, solid: list[str]) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m hiresx.verify.public_grids", description=__doc__.partition("\n")[0]
+        prog="python docs/make/public_grid_runs.py", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument("source", type=Path, help="folder of the repositories, or with --page the results")
-    parser.add_argument("--out", type=Path, help="the results to write, e.g. docs/results/public-grids.json")
-    parser.add_argument("--page", type=Path, help="the page to write, e.g. docs/public-grids.md")
+    parser.add_argument("source", type=Path, help="folder of the repositories")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the results to write, e.g. docs/results/public-grids.json"
+    )
     parser.add_argument("--flows", action="store_true", help="run only the flows that are compared with something")
     asked = parser.parse_args(arguments)
-    if asked.out is not None:
-        grids = None if not asked.flows else json.loads(asked.out.read_text(encoding="utf-8"))["grids"]
-        found = measured(asked.source) if grids is None else with_flows(asked.source, grids)
-        with files.replacing(asked.out) as temporary:
-            temporary.write_text(json.dumps({"steps": STEPS, "grids": found}, indent=1) + "\n")
-    if asked.page is not None:
-        from hiresx.verify.public_grids_page import write
-
-        write(asked.out or asked.source, asked.page)
+    grids = None if not asked.flows else json.loads(asked.out.read_text(encoding="utf-8"))["grids"]
+    found = measured(asked.source) if grids is None else with_flows(asked.source, grids)
+    with files.replacing(asked.out) as temporary:
+        temporary.write_text(json.dumps({"steps": STEPS, "grids": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Speed and memory of every precision, measured and as a page.
 
-`python -m hiresx.bench.precisions --backend cuda --out speed.json` measures whole steps of the Taylor-Green vortex on a
+`python docs/make/precision.py --backend cuda --out speed.json` measures whole steps of the Taylor-Green vortex on a
 wavy grid; `--page speed.json errors.json` makes the page docs/precision.md of such a file and of what
 `hiresx verify precision --json` found.
 """
@@ -137,7 +137,7 @@ def _table(head: tuple[str, ...], rows: list[list[str]]) -> list[str]:
 
 def main(words: list[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m hiresx.bench.precisions", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python docs/make/precision.py", description=__doc__)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--points", type=int, default=64)
     parser.add_argument("--page", nargs=2, type=Path, metavar=("SPEED", "ERRORS"))

@@ -1,9 +1,9 @@
 """Whether kernels touch memory that is not theirs, read what nobody wrote, or go by the order of threads.
 
-    python -m hiresx.verify.sanitize [--tools memcheck,initcheck,racecheck] [--flows "jet,round jet"] [--json]
-    python -m hiresx.verify.sanitize --on cuda
+    python tests/sanitize.py [--tools memcheck,initcheck,racecheck] [--flows "jet,round jet"] [--json]
+    python tests/sanitize.py --on cuda
 
-Small flows (hiresx.verify.sanitize_flows) take two steps by the plans that suit them. Without a GPU this is done with
+Small flows (sanitize_flows.py) take two steps by the plans that suit them. Without a GPU this is done with
 the CUDA form of the kernels on the CPU (hiresx.device.checked):
 
   memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size
@@ -30,13 +30,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sanitize_flows import FLOWS, computed
 
 from hiresx.device import backend, emulated
 from hiresx.device.checked import Backend
 from hiresx.device.compiler import compiler
 from hiresx.errors import HiresxError
 from hiresx.kernels import ROOT
-from hiresx.verify.sanitize_flows import FLOWS, computed
 
 TOOLS = ("memcheck", "initcheck", "racecheck")
 # Backwards, and by chance.
@@ -185,7 +185,7 @@ def _ran(command: Sequence[str], environment: dict[str, str]) -> subprocess.Comp
 
 def _again(options: argparse.Namespace, tools: Sequence[str], flows: Sequence[str]) -> list[str]:
     given = ["--inside", "--on", options.on, "--tools", ",".join(tools), "--flows", ",".join(flows)]
-    return [sys.executable, "-m", "hiresx.verify.sanitize", *given]
+    return [sys.executable, __file__, *given]
 
 
 def _report(text: str) -> str:
@@ -209,7 +209,7 @@ def _names(known: Sequence[str]) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m hiresx.verify.sanitize", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python tests/sanitize.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--tools", type=_names(TOOLS), default=list(TOOLS), help=f"of {', '.join(TOOLS)}")
     parser.add_argument("--flows", type=_names(tuple(FLOWS)), default=list(FLOWS), help=f"of {', '.join(FLOWS)}")

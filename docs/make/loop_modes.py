@@ -1,10 +1,10 @@
 r"""The page of loop modes, made from stored results and never typed:
 
-    python -m hiresx.bench.loop_page docs/results/loop-modes-cpu.json docs/results/decomposed-h200-stage.json \
+    python docs/make/loop_modes.py docs/results/loop-modes-cpu.json docs/results/decomposed-h200-stage.json \
         docs/results/performance-h200-stage.json --out docs/loop-modes.md
 
-from what `python -m hiresx.bench.loop_modes --json` gives and, of a GPU, `python -m hiresx.verify.device --parts
-loops`. Its pictures are those of `hiresx.bench.paper_figures`, drawn to the folder of the page.
+from what `python docs/make/loop_times.py --json` gives and, of a GPU, `python docs/make/measure_gpu.py --parts
+loops`. Its pictures are those of paper_figures.py, drawn to the folder of the page.
 """
 
 import sys
@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hiresx.bench import PRECISIONS, loop_modes
-from hiresx.bench.loop_forms import DIFFERENCE, FLUX, INTERPOLATION, LOOPS, VISCOUS_DIFFERENCE, VISCOUS_FLUX, WHOLE
+import loop_times
+from loop_forms import DIFFERENCE, FLUX, INTERPOLATION, LOOPS, VISCOUS_DIFFERENCE, VISCOUS_FLUX, WHOLE
+from paper_figures import PARTS, gpus_of, read
+
+from hiresx.bench import PRECISIONS
 from hiresx.bench.markdown import from_results, section, table
-from hiresx.bench.paper_figures import PARTS, gpus_of, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 
@@ -84,8 +86,8 @@ what each costs, which one the solver takes, and why. It is made from stored res
 
     {command}
 
-which came from `python -m hiresx.bench.loop_modes --json` and, on a GPU, from
-`python -m hiresx.verify.device --out DIR --parts loops`. All forms are made from the same point functions
+which came from `python docs/make/loop_times.py --json` and, on a GPU, from
+`python docs/make/measure_gpu.py --out DIR --parts loops`. All forms are made from the same point functions
 (kernels/loop_modes.h, a program of its own) and their results are compared with the solver's in every run:
 {agreement}.
 
@@ -140,7 +142,7 @@ FIGURES = """## Figures 13 to 15 of HiResX's paper
 
 Drawn from stored results by
 
-    python -m hiresx.bench.paper_figures docs/results/*.json --out docs
+    python docs/make/paper_figures.py docs/results/*.json --out docs
 
 One core is one thread of the machine of docs/results/sizes-cpu.json and docs/results/performance-cpu.json with all its
 vector instructions, its rate that of the time it worked. The paper's is one core of a Xeon E5-2680v3 with another code:
@@ -175,9 +177,9 @@ that is twice as fast waits for the same exchange. The paper's grid has 25 milli
 def page(paths: Sequence[Path], out: Path) -> str:
     """The text of the page. Raises HiresxError where no result of a CPU is among the files."""
     results = read(paths)
-    measured = [result for result in results if result["kind"] == loop_modes.KIND and result["backend"] == "cpu"]
+    measured = [result for result in results if result["kind"] == loop_times.KIND and result["backend"] == "cpu"]
     if not measured:
-        raise HiresxError("no file holds loop modes of a CPU", "python -m hiresx.bench.loop_modes --json")
+        raise HiresxError("no file holds loop modes of a CPU", "python docs/make/loop_times.py --json")
     cpu = measured[-1]
     gpu = next((r for r in results[::-1] if r["kind"] == "device-loops" and r["backend"] == "cuda"), None)
     found = " and ".join(f"{error:.0e} in {precision.upper()}" for precision, error in cpu["disagreement"].items())
@@ -185,7 +187,7 @@ def page(paths: Sequence[Path], out: Path) -> str:
     places = {"core": _of(cpu, "fp64")} | ({"GPU": rows["fp64"]} if gpu else {})
     where = gpus_of(gpu) + " " + gpu["date"][:10] if gpu else NOT_MEASURED
     command = " ".join(
-        ["python -m hiresx.bench.loop_page", *(path.as_posix() for path in paths), "--out", out.as_posix()]
+        ["python docs/make/loop_modes.py", *(path.as_posix() for path in paths), "--out", out.as_posix()]
     )
     parts = [
         INTRODUCTION.format(command=command, agreement=f"the largest difference was {found}"),
@@ -335,9 +337,7 @@ def write(paths: Sequence[Path], out: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
-    return from_results(
-        "hiresx.bench.loop_page", __doc__, "the page to write, e.g. docs/loop-modes.md", write, arguments
-    )
+    return from_results("loop_modes.py", __doc__, "the page to write, e.g. docs/loop-modes.md", write, arguments)
 
 
 if __name__ == "__main__":

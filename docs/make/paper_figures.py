@@ -1,6 +1,6 @@
 """Figures 13 to 15 of HiResX's paper (Ye et al., Advances in Aerodynamics 4:7 (2022)) from stored results:
 
-    python -m hiresx.bench.paper_figures docs/results/*.json --out docs
+    python docs/make/paper_figures.py docs/results/*.json --out docs
 
 writes loop-modes-sizes.png, a GPU against one core over the size of the grid (Fig. 13); loop-modes-parts.png, the
 parts of a step (Fig. 14); and loop-modes-gpus.png, one grid on several GPUs (Fig. 15). Results of other kinds are
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import grid_sizes as sizes
 import numpy as np
 
-from hiresx.bench import sizes
 from hiresx.bench.markdown import counted, from_results
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
@@ -126,7 +126,7 @@ def draw_sizes(results: Sequence[Result]) -> Any:
     if CORE not in curves or len(curves) < 2:
         raise HiresxError(
             "there is no rate of one core, or of a GPU, over the size of the grid",
-            "python -m hiresx.bench.sizes --json, python -m hiresx.verify.device --parts rhs,loops",
+            "python docs/make/grid_sizes.py --json, python docs/make/measure_gpu.py --parts rhs,loops",
         )
     figure = picture_file.figure(3.0)
     left, right = figure.subplots(1, 2)
@@ -154,7 +154,7 @@ def draw_parts(results: Sequence[Result]) -> Any:
     if not cores or len(cores) == len(steps):
         raise HiresxError(
             "there are no kernels of one core, or of a GPU",
-            "hiresx bench --backend cpu --json, python -m hiresx.verify.device --parts stage",
+            "hiresx bench --backend cpu --json, python docs/make/measure_gpu.py --parts stage",
         )
     figure = picture_file.figure(3.4)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
@@ -256,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in draw(results, out):
             print(path)
 
-    return from_results("hiresx.bench.paper_figures", __doc__, "folder for the pictures", make, arguments)
+    return from_results("paper_figures.py", __doc__, "folder for the pictures", make, arguments)
 
 
 if __name__ == "__main__":

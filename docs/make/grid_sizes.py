@@ -1,9 +1,9 @@
 """The rate of whole steps against the size of the grid, on one core or a GPU:
 
-    python -m hiresx.bench.sizes --json > docs/results/sizes-cpu.json
+    python docs/make/grid_sizes.py --json > docs/results/sizes-cpu.json
 
-`hiresx.bench.paper_figures` draws it as Ye et al., Advances in Aerodynamics 4:7 (2022), have it in Fig. 13. On a GPU
-`python -m hiresx.verify.device --parts loops` measures it.
+paper_figures.py draws it as Ye et al., Advances in Aerodynamics 4:7 (2022), have it in Fig. 13. On a GPU
+`python docs/make/measure_gpu.py --parts loops` measures it.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def measure(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m hiresx.bench.sizes", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python docs/make/grid_sizes.py", description=__doc__.partition("\n")[0])
     parser.add_argument("--backend", default="cpu", help="cpu (one core), cuda or emulated; default: %(default)s")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="nodes in a direction; default: %(default)s")
     parser.add_argument("--precision", choices=PRECISIONS, default="fp64", help="default: %(default)s")

@@ -1,7 +1,7 @@
 """What a stage costs in things that can be counted, which are the same on every machine, unlike timings:
 
-    python -m hiresx.bench.counted --json > docs/results/performance-counted.json
-    python -m hiresx.bench.counted --against docs/results/performance-counted.json
+    python docs/make/stage_costs.py --json > docs/results/performance-counted.json
+    python docs/make/stage_costs.py --against docs/results/performance-counted.json
 
 The second exits with status 1 and names what has grown: launches, the bytes that the kernels must move at least, the
 bytes that are held. CI runs it; registers and spills are counted by `python -m hiresx.device.nvrtc`.
@@ -101,17 +101,17 @@ def read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise HiresxError(
-            f"{path} cannot be read: {error}", "name a result of python -m hiresx.bench.counted"
+            f"{path} cannot be read: {error}", "name a result of python docs/make/stage_costs.py"
         ) from None
     if not isinstance(found, dict) or found.get("kind") != "counted":
-        raise HiresxError(f"{path} holds no counts", "name a result of python -m hiresx.bench.counted --json")
+        raise HiresxError(f"{path} holds no counts", "name a result of python docs/make/stage_costs.py --json")
     return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m hiresx.bench.counted",
+        prog="python docs/make/stage_costs.py",
         description="Count launches and bytes of a stage in the form that GPUs run, without a GPU.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")

@@ -2,9 +2,9 @@
 
     hiresx bench --backend cpu --json > docs/results/performance-cpu.json
     python -m hiresx.device.nvrtc --json > docs/results/performance-registers.json
-    python -m hiresx.bench.page docs/results/performance-*.json --out docs/performance.md
+    python docs/make/performance.py docs/results/performance-*.json --out docs/performance.md
 
-and on a machine with a GPU `python -m hiresx.verify.device --out DIR`, whose files are results too. Of two results of
+and on a machine with a GPU `python docs/make/measure_gpu.py --out DIR`, whose files are results too. Of two results of
 one kind on one backend and processor the later date counts.
 """
 
@@ -14,8 +14,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import performance_ranks as page_ranks
+import performance_ready as page_ready
+
 from hiresx.base.shell import word
-from hiresx.bench import page_ranks, page_ready
 from hiresx.bench.markdown import cell, counted, from_results, section, table
 from hiresx.device.fields import Layout
 from hiresx.equations.storage import STORAGE
@@ -39,7 +41,7 @@ NOT_MEASURED = "not measured yet"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
-    return from_results("hiresx.bench.page", __doc__, "the page to write, e.g. docs/performance.md", write, arguments)
+    return from_results("performance.py", __doc__, "the page to write, e.g. docs/performance.md", write, arguments)
 
 
 def write(paths: Iterable[Path], out: Path) -> None:
@@ -57,7 +59,7 @@ def write(paths: Iterable[Path], out: Path) -> None:
 
 def _read(path: Path) -> Result:
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
+        result: Result = json.loads(path.read_text(encoding="utf-8"))
         result["kind"]
         return result
     except OSError as error:
@@ -71,7 +73,7 @@ def _read(path: Path) -> Result:
 
 def page(results: dict[str, Result], out: Path) -> str:
     """The text of the page from results by file name."""
-    command = " ".join(["python -m hiresx.bench.page", *results, "--out", out.as_posix()])
+    command = " ".join(["python docs/make/performance.py", *results, "--out", out.as_posix()])
     of_kind: dict[str, list[Result]] = {}
     for result in sorted(results.values(), key=lambda result: result.get("date", "")):
         of_kind.setdefault(result["kind"], []).append(result)

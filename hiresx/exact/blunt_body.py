@@ -6,7 +6,7 @@ Hussaini, Kopriva, Salas & Zang, AIAA J. 23 (1985) 234. Behind the shock hold th
 characteristic that reaches it from behind give its acceleration; at the sphere the normal velocity vanishes; the last
 ray lies in supersonic flow and needs no condition.
 
-python -m hiresx.verify.blunt_body 2 12        (Mach number, nodes; about two minutes)
+python -m hiresx.exact.blunt_body 2 12        (Mach number, nodes; about two minutes)
 """
 
 import sys

@@ -1,7 +1,7 @@
 """The verification page, made from stored results and never typed:
 
     hiresx verify all --backend cpu --json > docs/results/verification-cpu.json
-    python -m hiresx.verify.page docs/results/verification-*.json --out docs/verification.md
+    python docs/make/verification.py docs/results/verification-*.json --out docs/verification.md
 
 Each results file is what `hiresx verify --json` printed. Of two results of one check on one backend, the later file
 counts. Pictures go beside the page.
@@ -12,13 +12,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import verification_pictures as pictures
+
 from hiresx.base.plural import plural
 from hiresx.base.shell import word
 from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.output.show import picture_file
-from hiresx.verify import pictures, runner
+from hiresx.verify import runner
 
 HEADING = """# Verification
 
@@ -29,7 +31,7 @@ What the method must show, and what it shows. This page is made from stored resu
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m hiresx.verify.page", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python docs/make/verification.py", description=__doc__.partition("\n")[0])
     parser.add_argument("results", nargs="+", type=Path, help="what `hiresx verify --json` printed")
     parser.add_argument("--out", type=Path, required=True, help="the page to write, e.g. docs/verification.md")
     asked = parser.parse_args(arguments)
@@ -39,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
 def write(results: list[Path], out: Path) -> None:
     """Write the page `out` and its pictures from the files `results`. Raises HiresxError for a file that is none of
     `hiresx verify --json`."""
-    command = " ".join(["python -m hiresx.verify.page", *map(str, results), "--out", str(out)])
+    command = " ".join(["python docs/make/verification.py", *map(str, results), "--out", str(out)])
     sections = [HEADING.format(command=command)]
     documents = [_read(path) for path in results]
     sections.append(_sources(results, documents))
@@ -58,7 +60,7 @@ def write(results: list[Path], out: Path) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for check in document["checks"]:
             check["backend"], check["group"]
         return document

@@ -1,5 +1,9 @@
-"""The page of public grids, made from stored results and never typed; see `hiresx.verify.public_grids`."""
+"""The page of public grids, made from stored results and never typed:
 
+python docs/make/public_grid_runs.py docs/results/public-grids.json --out docs/public-grids.md
+"""
+
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +14,11 @@ HEADING = """# Public grids
 What {count} files that others published become here, each read as delivered. None of them is kept in this project. This
 page is made from stored results:
 
-    python -m hiresx.verify.public_grids {results} --page {out}
+    python docs/make/public_grids.py {results} --out {out}
 
 which came from
 
-    python -m hiresx.verify.public_grids FOLDER --out {results}
+    python docs/make/public_grid_runs.py FOLDER --out {results}
 
 where FOLDER holds the working trees of the repositories as owner/name.
 
@@ -32,7 +36,7 @@ COLUMNS = ("file", "form", "blocks", "nodes", "thin", "joins", "author's list", 
 
 def write(results: Path, out: Path) -> None:
     """Write the page `out` from the file `results`. Raises HiresxError for a file that holds no such results."""
-    mend = f"python -m hiresx.verify.public_grids FOLDER --out {results}"
+    mend = f"python docs/make/public_grid_runs.py FOLDER --out {results}"
     write_page(
         results, out, lambda found: _page(found["grids"], found["steps"], results, out), "results of public grids", mend
     )
@@ -83,7 +87,7 @@ def _compared(grids: list[dict[str, Any]]) -> list[str]:
         'Inviscid, with local time steps; slip on the walls that the author names. "change" is that of what is found '
         "over the last tenth of the steps (of values below 0.001 in thousandths). Oblique shock and area relation "
         "(one-dimensional) are those of textbooks, the airfoil's lift that of panels between the grid's own nodes with "
-        "Prandtl and Glauert's rule, good to about 1 % at this Mach number (`hiresx/verify/public_flows.py`).\n",
+        "Prandtl and Glauert's rule, good to about 1 % at this Mach number (`docs/make/public_flows.py`).\n",
         "| family | file | flow | steps | what | found | wanted | change |\n|---|---|---|---|---|---|---|---|",
     ]
     for g in grids:
@@ -112,3 +116,15 @@ def _short(path: str) -> str:
 def _table(rows: list[list[str]]) -> str:
     head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
     return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python docs/make/public_grid_runs.py", description="Write the page.")
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args(arguments)
+    write(asked.results, asked.out)
+
+
+if __name__ == "__main__":
+    main()
