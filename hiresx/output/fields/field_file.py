@@ -3,9 +3,10 @@ time."""
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,16 +19,15 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file, derived, joined
 from hiresx.output.fields.differences import Sides
 from hiresx.output.saved import by_library, file_layout, files
-from hiresx.output.saved.files import FileLayout
+from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.places import IndexBox
 
 SUFFIX = ".nc"
 _SCALES = (
     "Non-dimensional: rho_ref and c_ref are the ambient density and sound speed, T_ref the ambient temperature, L the "
     "length of the case; pressure is p / (rho_ref c_ref^2), T = gamma p / rho, time is t c_ref / L."
 )
-# Bytes written under the lock at a time: some hundredths of a second on a slow disk.
-_SLAB = 1 << 24
 
 
 @dataclass
@@ -123,39 +123,25 @@ class Series:
         )
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
-        """Write the file of one time by the library. See the function `write`."""
-        path = Path(path)
-        with by_library.replacing(path, self._size) as temporary:
-            self._create(temporary, blocks, time, step)
-        return path
+        """Write the file of one time. See the function `write`."""
+        file = JointFile(Path(path), self.learn(path), os.getpid(), root=True)
+        try:
+            with file:
+                file.frame({("", name): number for name, number in (("time", time), ("step", step))})
+                for block in blocks:
+                    for name, value in self._values(block):
+                        file.put((block.name, name), IndexBox.all(block.shape), [value])
+            file.publish()
+        except BaseException:
+            file.discard()
+            raise
+        return file.path
 
-    def learn(self, path: str | Path) -> FileLayout | None:
-        """Where everything lies in these files; None when that cannot be found out. Tried beside `path`. Raises
-        HiresxError as if that were written."""
+    def learn(self, path: str | Path) -> FileLayout:
+        """Where everything lies in these files. Tried beside `path`. Raises HiresxError as if that were written."""
         path = Path(path)
         with by_library.replacing(path, self._size, keep=False) as temporary:
             return file_layout.learn(temporary, self._define, self._link)
-
-    def _create(self, path: Path, blocks: Sequence[FieldBlock], time: float, step: int) -> None:
-        """Write the file by the library."""
-        netCDF4 = library()
-
-        with LOCK:
-            file = netCDF4.Dataset(path, "w", format="NETCDF4")
-        try:
-            with LOCK:
-                # First everything is defined, then written: the library brings the file in order at every change.
-                variables = self._define(file)
-            for key, value in self._values(blocks, time, step):
-                _put(variables[key], np.asarray(value))
-        except BaseException:
-            # What was begun is thrown away; that it cannot be closed either adds nothing.
-            with LOCK, suppress(RuntimeError, OSError):
-                file.close()
-            raise
-        with LOCK:
-            file.close()
-        self._link(path)
 
     def _link(self, path: Path) -> None:
         """Have the file, which is closed, refer to the coordinates."""
@@ -198,18 +184,13 @@ class Series:
         """Attributes of this kind of file."""
         file.case = json.dumps(self._case, default=str)
 
-    def _values(self, blocks: Sequence[FieldBlock], time: float, step: int) -> Iterator[tuple[tuple[str, str], Any]]:
-        """What belongs to the keys of `_define`, in its order."""
-        for name, number in zip((number[0] for number in self._numbers), (time, step), strict=False):
-            yield ("", name), np.asarray(number)
-        for block in blocks:
-            for axis in self._axes:
-                yield (block.name, axis), getattr(block, axis)
-            flow = derived.FlowState(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
-            for name in self._names:
-                # One variable at a time, written before the next is computed: a block's worth of memory, not of all.
-                value = block.state[name] if name in block.state else derived.evaluate([name], flow)[name]
-                yield (block.name, name), value
+    def _values(self, block: FieldBlock) -> Iterator[tuple[str, np.ndarray]]:
+        """The arrays of a block by name. One variable at a time: a block's worth of memory, not of all."""
+        for axis in self._axes:
+            yield axis, getattr(block, axis)
+        flow = derived.FlowState(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
+        for name in self._names:
+            yield name, block.state[name] if name in block.state else derived.evaluate([name], flow)[name]
 
 
 class Coordinates(Series):
@@ -230,17 +211,6 @@ def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **att
     variable.set_auto_maskandscale(False)
     variable.setncatts(attributes)
     return variable
-
-
-def _put(variable: Any, value: np.ndarray) -> None:
-    if not value.ndim:
-        with LOCK:
-            variable[...] = value
-        return
-    rows = max(1, _SLAB // max(value[0].size * variable.dtype.itemsize, 1))
-    for first in range(0, value.shape[0], rows):
-        with LOCK:
-            variable[first : first + rows] = value[first : first + rows]
 
 
 def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileContent:

@@ -18,7 +18,6 @@ from hiresx.equations import equations
 from hiresx.output.fields import derived, joined
 from hiresx.output.saved import by_library, file_layout, files
 from hiresx.output.saved.files import FileLayout, JointFile, Key
-from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import IndexBox
 
 # Of the whole file: (name, type, what it is).
@@ -64,21 +63,16 @@ class Averages:
         self._scalars = equations(case).scalars
         self._tag = comm.bcast(os.getpid())
         self._layout: FileLayout | None = None
-        self._learned = False
 
     def moment(self, portions: Sequence[AveragedBox], numbers: Mapping[str, float]) -> Work:
         """What writes the file, of which this rank has `portions`; `numbers`: time, step, averaged_over. Collective;
         raises HiresxError when nothing can be written."""
-        if not self._learned:
-            self._layout = files.once(self.comm, self._learn)
-            self._learned = True
-        keyed: dict[Key, float] = {("", name): value for name, value in numbers.items()}
         if self._layout is None:
-            return _ByLibrary(self, list(portions), keyed)
+            self._layout = files.once(self.comm, self._learn)
         file = JointFile(self.path, self._layout, self._tag, self.comm.root)
-        return _Together(file, portions, keyed)
+        return _Together(file, portions, {("", name): value for name, value in numbers.items()})
 
-    def _learn(self) -> FileLayout | None:
+    def _learn(self) -> FileLayout:
         with by_library.replacing(self.path, self._size, keep=False) as temporary:
             return file_layout.learn(temporary, self.define)
 
@@ -88,22 +82,6 @@ class Averages:
         of_kinds = sum(len(names(kind, self._scalars)) + (kind == "favre") for kind in self._kinds)
         arrays = 3 + len(means("reynolds", self._scalars)) + of_kinds
         return 8 * arrays * sum(math.prod(shape) for _, shape in self._blocks)
-
-    def create(self, values: Mapping[Key, float], portions: Sequence[AveragedBox]) -> None:
-        """Write the file by the library, from the `portions` of all ranks."""
-        netCDF4 = library()
-
-        with (
-            by_library.replacing(self.path, self._size) as temporary,
-            LOCK,
-            netCDF4.Dataset(temporary, "w", format="NETCDF4") as file,
-        ):
-            variables = self.define(file)
-            for key, value in values.items():
-                variables[key][...] = value
-            for portion in portions:
-                for key, array in entries(portion):
-                    variables[key][tuple(slice(*ends) for ends in portion.box.ends)] = array
 
     def define(self, file: Any) -> dict[Key, Any]:
         """Everything but values. Returns the variables by (block, name), those of the file having the block ""."""
@@ -189,16 +167,3 @@ class _Together(Work):
 
     def discard(self) -> None:
         self._file.discard()
-
-
-class _ByLibrary(Work):
-    """Rank 0 writes what all have, where the library's files cannot be written in another way."""
-
-    def __init__(self, averages: Averages, portions: list[AveragedBox], numbers: Mapping[Key, float]):
-        self._averages, self._portions, self._numbers = averages, portions, numbers
-
-    def complete(self, comm: Communicator) -> None:
-        of_ranks = [self._portions] if comm.mpi_comm is None else comm.mpi_comm.gather(self._portions)
-        with comm.together():
-            if comm.root:
-                self._averages.create(self._numbers, [portion for found in of_ranks for portion in found])
