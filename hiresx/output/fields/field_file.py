@@ -118,9 +118,7 @@ class Series:
         kinds: dict[str, np.dtype[Any]] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
-        self._size = sum(
-            math.prod(b.shape) * (len(self._axes) * 8 + len(self._names) * self._kind.itemsize) for b in blocks
-        )
+        self._size = sum(math.prod(b.shape) for b in blocks) * sum(dtype.itemsize for _, dtype, _ in self._arrays())
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
         """Write the file of one time. See the function `write`."""
@@ -171,14 +169,17 @@ class Series:
                 group.gaps = np.array(gaps, dtype=np.int64)
             for dimension, size in zip("kji", shape, strict=True):
                 group.createDimension(dimension, size)
-            for axis in self._axes:
-                about = {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
-                found[block, axis] = _variable(group, axis, "f8", "kji", **about)
-            for name in self._names:
-                about = {"long_name": derived.about(name).long_name, "units": derived.about(name).scale}
-                about["coordinates"] = "time x y z"
-                found[block, name] = _variable(group, name, self._kind, "kji", **about)
+            for name, dtype, about in self._arrays():
+                found[block, name] = _variable(group, name, dtype, "kji", **about)
         return found
+
+    def _arrays(self) -> Iterator[tuple[str, np.dtype, dict[str, str]]]:
+        """Name, type and attributes of the variables of a block."""
+        for axis in self._axes:
+            yield axis, np.dtype("f8"), {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
+        for name in self._names:
+            entry = derived.about(name)
+            yield name, self._kind, {"long_name": entry.long_name, "units": entry.scale, "coordinates": "time x y z"}
 
     def _describe(self, file: Any) -> None:
         """Attributes of this kind of file."""
