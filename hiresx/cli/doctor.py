@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hiresx.base.plural import plural
@@ -64,16 +64,14 @@ def examine() -> Iterator[Finding]:
     """Looks for everything that some part of the program can use. Nothing is computed on a GPU."""
     yield Finding("python", ".".join(map(str, sys.version_info[:3])), "everything", required=True)
     yield _whole()
-    for package in ("numpy", "netCDF4", "pydantic", "rich", "typer"):
+    for package in ("numpy", "netCDF4", "h5py", "pydantic", "rich", "typer"):
         yield _python_package(package)
     yield from _compiler()
     yield _cache()
     yield _python_package("matplotlib", "plot", "hiresx plot")
-    for package in ("xarray", "scipy", "imageio_ffmpeg"):
+    for package in ("xarray", "scipy", "imageio_ffmpeg", "jinja2"):
         yield _python_package(package, "post", "hiresx.open and hiresx post")
     yield _python_package("pyvista", "surface", "hiresx post isosurface")
-    h5py = _python_package("h5py", needed_for="grids from CGNS files, and coordinates that are kept once")
-    yield replace(h5py, required=False)
     yield from _gpu()
     yield from _mpi()
     yield _hwloc()

@@ -17,7 +17,7 @@ from hiresx.scaling import store
 BLOCKS = [block("main", *mesh(np.linspace(0, 1, 30), np.linspace(0, 1, 20)), 1.0)]
 
 
-def by_the_library(path):
+def one_file(path):
     fields.Series(BLOCKS, case("Box")).write(path, BLOCKS, 0.0, 0)
 
 
@@ -38,7 +38,7 @@ def scaling(path):
     store.write_netcdf(path, {"mode": "strong", "case": "box", "hardware": "x" * 9000, "rows": []})
 
 
-WRITERS = [by_the_library, layout, coordinates, result, scaling]
+WRITERS = [one_file, layout, coordinates, result, scaling]
 
 
 @pytest.mark.parametrize("size", [0, 10, 200, 3000, 12_000, 16_384])

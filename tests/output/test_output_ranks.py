@@ -15,12 +15,11 @@ from ranks import run_ranks
 from vortices import taylor_green
 
 from hiresx import HiresxError, Simulation, load
+from hiresx.mpi.background import JointWriter, Work
 from hiresx.mpi.communicator import Communicator, alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.fields.formats import netcdf
-from hiresx.output.saved import file_layout
-from hiresx.output.saved.background import JointWriter, Work
 from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox
 
@@ -201,14 +200,6 @@ def stressed(comm: Communicator, folder: Path) -> list[dict]:
     return found
 
 
-def by_library(comm: Communicator, folder: Path) -> dict:
-    """Where arrays are not found again in a file, rank 0 writes what all have."""
-    find, file_layout._find = file_layout._find, lambda _, marks: {mark: [] for mark in marks}
-    written(comm, folder, "solid", cut(grid(KINDS["solid"][1]), 9, comm.size, random.Random(8)), steps=2)
-    file_layout._find = find
-    return {}
-
-
 REAL = [
     "grid.n=[24, 18, 16]",
     "time.end=10.0",
@@ -244,7 +235,7 @@ def on_four_ranks(folder: Path, *names: str) -> tuple[Path, dict[str, dict]]:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory) -> tuple[Path, dict[str, dict]]:
-    return on_four_ranks(tmp_path_factory.mktemp("ranks"), "by_library", "real")
+    return on_four_ranks(tmp_path_factory.mktemp("ranks"), "real")
 
 
 @pytest.fixture(scope="module")
@@ -311,12 +302,6 @@ def test_what_fails_on_one_rank_fails_on_all_once(more_ranks):
         assert all(len(raised) == 1 and f"cannot write number {number}" in raised[0] for raised in found["raised"])
         assert all(found["failed"]) and done == list(range(number)), "what came before is there, nothing after it"
         assert number in gone and gone == sorted(gone)
-
-
-@pytest.mark.slow
-def test_many_ranks_without_a_layout(ranks, tmp_path):
-    written(alone(), tmp_path, "solid", steps=2)
-    assert contents(tmp_path) == contents(ranks[0] / "by_library")
 
 
 @pytest.mark.slow

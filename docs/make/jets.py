@@ -1,7 +1,7 @@
-"""Runs of jets kept as results, and the page that is made of them and never typed:
+"""Stored results of jets, and the page docs/jets.md that is made of them:
 
-    python -m hiresx.post.jet_runs collect RUN... --out docs/results/jets.json
-    python -m hiresx.post.jet_runs page docs/results/jets.json --out docs/jets.md
+    python docs/make/jets.py collect RUN... --out docs/results/jets.json
+    python docs/make/jets.py page docs/results/jets.json --out docs/jets.md
 
 Kept is what `hiresx post jet` finds of each run, with its set-up, speed, versions and hardware.
 """
@@ -52,7 +52,7 @@ _RING, _HIGHEST = 4, 4.0
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m hiresx.post.jet_runs", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python docs/make/jets.py", description=__doc__.partition("\n")[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     kept = verbs.add_parser("collect", help="keep what was found of runs")
     kept.add_argument("runs", nargs="+", type=Path, help="folders of runs")
@@ -96,7 +96,7 @@ def collected(run: Any, command: str | None = None) -> dict[str, Any]:
 
 def write(results: Path, out: Path) -> None:
     """Write the page `out` from the file `results`. Raises HiresxError for a file that holds no such results."""
-    made, mend = (f"python -m hiresx.post.jet_runs {words}" for words in (
+    made, mend = (f"python docs/make/jets.py {words}" for words in (
         f"page {results} --out {out}", f"collect RUN... --out {results}"
     ))  # fmt: skip
     write_page(results, out, lambda document: "\n".join(_sections(document, made)), "runs of jets", mend)
