@@ -38,9 +38,7 @@ class Sampled(Table):
     every: Points | None = Field(
         None, description=f"steps between samples; {EVERY} where neither every nor every_time is given"
     )
-    every_time: Positive | None = Field(
-        None, description="time between samples, in L / c_ref; steps are shortened to meet them"
-    )
+    every_time: Positive | None = Field(None, description="time between samples, in L / c_ref; steps end there exactly")
 
     @model_validator(mode="before")
     @classmethod

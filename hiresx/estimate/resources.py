@@ -35,7 +35,7 @@ from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
 from hiresx.time.reduction import scratch_reals
-from hiresx.time.step_rule import largest_step
+from hiresx.time.step_rule import largest_step, steps_towards
 
 # Nodes per block at which the initial state is looked at to estimate the step.
 SAMPLES = 200_000
@@ -273,10 +273,12 @@ def _steps(case: Case, dt: float) -> int | None:
 
 
 def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
-    """Steps `dt`, of which those are shorter that would pass a time at which something is sampled or written, by the
-    interval that makes most steps."""
+    """Steps `dt`, of which those are shorter, or evenly spread (hiresx.time.step_rule), that would pass a time at which
+    something is sampled or written, by the interval that makes most steps."""
     lengths = [end, *(min(every, end) for key, every in intervals(case, sampled()).items() if key != "checkpoint")]
-    return max(math.ceil(end / length * math.ceil(length / dt - 1e-9) - 1e-9) for length in lengths)
+    fixed = case.time.dt is not None
+    steps = [math.ceil(length / dt - 1e-9) if fixed else steps_towards(length, dt) for length in lengths]
+    return max(math.ceil(end / length * n - 1e-9) for length, n in zip(lengths, steps, strict=True))
 
 
 def _step(case: Case, grid: Grid) -> float:
