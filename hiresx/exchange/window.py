@@ -9,7 +9,7 @@ import numpy as np
 
 from hiresx.communicator import Communicator
 from hiresx.exchange.halo_layout import Peer
-from hiresx.exchange.notice import Notice
+from hiresx.exchange.notification import Notification
 
 # Where MPI libraries on Linux keep what processes share.
 SHARED = "/dev/shm"
@@ -60,7 +60,7 @@ class SharedMemory:
         self._window.Free()
 
 
-class Window(Notice):
+class Window(Notification):
     """`messages[turn][rank]`: arrays in `memory`."""
 
     def __init__(
