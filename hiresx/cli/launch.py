@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hiresx import shell
+from hiresx.base import shell
+from hiresx.base.plural import plural
+from hiresx.base.signals import ENDING
 from hiresx.cli import terminal
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
-from hiresx.signals import ENDING
 
 if TYPE_CHECKING:
     from hiresx.launch.batch_script import Batch

@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.base.threads import each, planes
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.oblique_walls import inward_rows, mirrored_places, mirrors
 from hiresx.decomposition.patches import Decomposition, Patch
@@ -17,7 +18,6 @@ from hiresx.grid.connections import Connection
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import HIGHEST, PATCHED, continued, degree_of
-from hiresx.parallel import each, planes
 
 # What lies behind the axis of axisymmetric flow.
 AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))

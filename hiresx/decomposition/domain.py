@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.case import Case
-from hiresx.communicator import Communicator, alone
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.ghost_layers import GhostLayers, filled
 from hiresx.decomposition.parts import Part
@@ -16,6 +15,7 @@ from hiresx.decomposition.split import split
 from hiresx.equations.stencil import stencil
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.stored_coordinates import give_back
+from hiresx.mpi.communicator import Communicator, alone
 
 Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from hiresx import optional
-from hiresx.arrays import triple
+from hiresx.base import optional
+from hiresx.base.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood, links_by_box
 from hiresx.decomposition.rank_cost import capacity
 from hiresx.decomposition.sections import Sections, sides_of

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import GRACE, Communicator, everywhere
 from hiresx.device.interface import Backend, Program
 from hiresx.device.native import Array
 from hiresx.exchange.buffer_layout import BufferLayout
@@ -24,6 +23,7 @@ from hiresx.exchange.signalled_memory import SignalledMemory, SignalledMessages,
 from hiresx.exchange.staged import Staged
 from hiresx.exchange.transport import Transport
 from hiresx.exchange.window import SharedMemory, Window
+from hiresx.mpi.communicator import GRACE, Communicator, everywhere
 
 
 @dataclass

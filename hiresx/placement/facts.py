@@ -5,17 +5,17 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hiresx.base.threads import asked_threads
 from hiresx.device import cuda
-from hiresx.parallel import asked_threads
+from hiresx.mpi.launcher_environment import launcher
 from hiresx.placement import cpu_binding
-from hiresx.started import launcher
 
 
 @dataclass(frozen=True)
 class PlacementFacts:
     """`cpus`: those it may use. `gpus`: PCI addresses of the GPUs that CUDA offers it, in CUDA's order; `names`: what
     they are called. `used`: CUDA's number of the one it has a context on. `fault`: why it has no GPU, and what to do.
-    `threads`: what OMP_NUM_THREADS says. `launcher`: see `hiresx.started`."""
+    `threads`: what OMP_NUM_THREADS says. `launcher`: see `hiresx.mpi.launcher_environment`."""
 
     host: str
     cpus: frozenset[int]

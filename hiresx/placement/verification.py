@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hiresx import optional
-from hiresx.communicator import Communicator
+from hiresx.base import optional
+from hiresx.base.plural import plural
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.placement import AUTO, cpu_binding, place
 from hiresx.placement.stored_placement import Seat
-from hiresx.plural import plural
 from hiresx.topology import memory
 from hiresx.topology.cpus import format_list
 from hiresx.topology.place import even_traffic

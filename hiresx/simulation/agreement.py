@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hiresx.case import Case
-from hiresx.communicator import Communicator
 from hiresx.device.rates import known_rate
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import identity
 from hiresx.placement.backend_selection import by_rank
 

@@ -10,11 +10,11 @@ import pytest
 from exchange_arrangements import INVISCID, ORIENTATIONS, Place, arrangement, nodes, opposite, set_up, values
 from ranks import run_ranks
 
-from hiresx.communicator import alone
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, negotiation, window
 from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.choice import RankFacts, choose
+from hiresx.mpi.communicator import alone
 
 
 def facts(host=0, gpu=None, **others) -> RankFacts:

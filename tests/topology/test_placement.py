@@ -13,9 +13,9 @@ from described_machines import described, pairs
 from ranks import run_ranks
 from topology_recordings import level_matrix
 
-from hiresx.communicator import alone
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import alone
 from hiresx.placement import Seat, backend_selection, cores, place
 from hiresx.placement.facts import PlacementFacts
 from hiresx.placement.stored_placement import Placement

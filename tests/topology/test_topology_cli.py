@@ -230,7 +230,7 @@ def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, ri
 
 def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     """What the placement says and the kernel does not is found: here by a kernel that tells other CPUs."""
-    from hiresx.communicator import alone
+    from hiresx.mpi.communicator import alone
     from hiresx.placement import cpu_binding, verification
 
     assert [entry.right for entry in verification.verify(alone(), wish="cpu")] == [True]
