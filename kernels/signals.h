@@ -2,7 +2,7 @@
 // it. No host has a part in it, so that exchanges may lie within a CUDA graph.
 //
 // count: exchanges that were raised, exchanges that were awaited, and whether the last wait found anything new. Of two
-// buffers, `turn_reals` apart, exchange n takes number n mod 2 (hiresx/exchange/carrier.py says why two are enough).
+// buffers, `turn_reals` apart, exchange n takes number n mod 2 (hiresx/exchange/transport.py says why two are enough).
 //
 // order: one array for all that raises and waits on a rank. They have nothing else in common, and launches that do not
 // depend on each other may change places, on each rank in its own way: then two could each wait for what the other raises

@@ -3,10 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
@@ -19,12 +20,12 @@ VERSION = 1
 MOST_GPUS = 64
 MOST_NICS = 256
 LARGEST_FILE = 64 * 2**20
+MOST_ENTRIES, LONGEST_TEXT = 65536, 4096
+# Keys of a snapshot besides those of `Machine`. Those that `hiresx topo --json` adds follow from the others.
+DERIVED = frozenset({"format", "version", "live", "nvlink_bandwidth", "groups", "tree"})
 
 Matrix = tuple[tuple[str, ...], ...]
 Cpus = frozenset[int]
-_Entry = TypeVar("_Entry")
-# An object of JSON.
-_Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -189,12 +190,10 @@ def from_json(text: str, name: str = "snapshot") -> Machine:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise HiresxError(f'{name}: JSON, but not a snapshot of a machine: no "format": "{FORMAT}"', mend)
     if document.get("version") != VERSION:
-        raise HiresxError(
-            f"{name}: snapshot of version {printable(str(document.get('version'))[:20])}, this program reads {VERSION}",
-            mend,
-        )
+        version = printable(str(document.get("version"))[:20])
+        raise HiresxError(f"{name}: snapshot of version {version}, this program reads {VERSION}", mend)
     try:
-        return _machine(document)
+        return _checked(_read(Machine, {key: document[key] for key in document if key not in DERIVED}, ""))
     except _Fault as fault:
         raise HiresxError(f"{name}: {fault}", mend) from None
 
@@ -203,219 +202,92 @@ class _Fault(Exception):
     pass
 
 
-def _machine(document: _Object) -> Machine:
-    # What `hiresx topo --json` adds is derived from the rest.
-    known = {item.name for item in fields(Machine) if item.compare} | {
-        "format",
-        "version",
-        "live",
-        "nvlink_bandwidth",
-        "groups",
-        "tree",
+def _read(kind: Any, value: Any, where: str) -> Any:
+    """`value` of JSON as the type `kind` of a field says."""
+    if kind == Cpus:
+        cpus = frozenset() if value == "" else parse_list(value) if isinstance(value, str) else None
+        if cpus is None:
+            raise _Fault(f"{where} is no list of CPUs")
+        return cpus
+    if get_origin(kind) is UnionType:  # of a type and None
+        return None if value is None else _read(get_args(kind)[0], value, where)
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list) or len(value) > MOST_ENTRIES:
+            raise _Fault(f"{where} is no list of at most {MOST_ENTRIES} entries")
+        return tuple(_read(get_args(kind)[0], entry, f"{where}[{n}]") for n, entry in enumerate(value))
+    if is_dataclass(kind):
+        return _read_object(kind, value, where)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    good = {
+        str: isinstance(value, str) and len(value) <= LONGEST_TEXT,
+        bool: isinstance(value, bool),
+        int: number and isinstance(value, int) and -1 <= value < 2**63,
+        float: number and math.isfinite(value) and 0 <= value < 1e9,
     }
-    _unknown(document, known, "")
-    gpus = tuple(_gpu(item, n) for n, item in enumerate(_list(document, "gpus", MOST_GPUS)))
-    nics = tuple(_nic(item, n) for n, item in enumerate(_list(document, "nics", MOST_NICS)))
-    n = len(gpus)
-    matrices = {
-        key: _matrix(document, key, n, columns, _level if key != "peer" else _short)
-        for key, columns in (("levels", n), ("pcie", n), ("peer", n), ("nic_levels", len(nics)))
-    }
-    matrices["nic_levels"] = matrices["nic_levels"] or (("",) * len(nics),) * n
-    matrices["nic_pairs"] = _matrix(document, "nic_pairs", len(nics), len(nics), _level, optional=True)
-    for key in ("levels", "pcie", "peer"):
-        for a in range(n):
-            if key != "peer" and matrices[key][a][a] != levels.SELF:
+    if not good[kind]:
+        raise _Fault(f"{where} is no {'text' if kind is str else kind.__name__} in range")
+    return printable(value) if kind is str else kind(value)
+
+
+def _read_object(kind: Any, value: Any, where: str) -> Any:
+    """An object of JSON as the dataclass `kind`."""
+    if not isinstance(value, dict):
+        raise _Fault(f"{where} is no object")
+    start = f"{where}." if where else ""
+    known = {entry.name: entry for entry in fields(kind) if entry.compare}
+    for key in value:
+        if key not in known:
+            raise _Fault(f'unknown key "{start}{printable(key[:40])}"')
+    for key, entry in known.items():
+        if key not in value and entry.default is MISSING:
+            raise _Fault(f"{start}{key} is missing")
+    return kind(**{key: _read(known[key].type, entry, f"{start}{key}") for key, entry in value.items()})
+
+
+def _checked(machine: Machine) -> Machine:
+    """The machine with all matrices filled in. Raises _Fault where its entries do not fit together."""
+    count, adapters = len(machine.gpus), len(machine.nics)
+    if count > MOST_GPUS or adapters > MOST_NICS:
+        raise _Fault(f"{plural(count, 'GPU')} and {adapters} network adapters are no one machine")
+    for n, gpu in enumerate(machine.gpus):
+        if gpu.index != n:
+            raise _Fault(f"gpus[{n}].index is not {n}")
+    machine = replace(machine, nic_levels=machine.nic_levels or (("",) * adapters,) * count)
+    shapes: dict[str, tuple[int, int]] = dict.fromkeys(("levels", "pcie", "peer"), (count, count))
+    shapes |= {"nic_levels": (count, adapters), "nic_pairs": (adapters if machine.nic_pairs else 0, adapters)}
+    for key, (rows, columns) in shapes.items():
+        _check_shape(key, getattr(machine, key), rows, columns)
+        for row in getattr(machine, key) if key != "peer" else ():
+            for word in row:
+                if word and levels.word(word) != word:
+                    raise _Fault(f"{key}: {word[:20]} is no level")
+    for key in ("levels", "pcie"):
+        matrix = getattr(machine, key)
+        for a in range(count):
+            if matrix[a][a] != levels.SELF:
                 raise _Fault(f"{key}[{a}][{a}] is not X")
             for b in range(a):
-                if key != "peer" and (matrices[key][a][b] != matrices[key][b][a] or matrices[key][a][b] == levels.SELF):
+                if matrix[a][b] != matrix[b][a] or matrix[a][b] == levels.SELF:
                     raise _Fault(f"{key}[{a}][{b}] and {key}[{b}][{a}] are not one level")
-                if key == "levels" and not matrices[key][a][b]:
+                if key == "levels" and not matrix[a][b]:
                     raise _Fault(f"levels[{a}][{b}] is empty")
-    return Machine(
-        source=_text(document, "source"),
-        gpus=gpus,
-        levels=matrices["levels"],
-        pcie=matrices["pcie"],
-        peer=matrices["peer"],
-        nic_levels=matrices["nic_levels"],
-        nic_pairs=matrices["nic_pairs"],
-        nics=nics,
-        packages=tuple(
-            Package(_whole(item, "index", f"packages[{m}]"), _text(item, "model"), _cpus(item, "cpus") or frozenset())
-            for m, item in enumerate(_list(document, "packages", 1024))
-        ),
-        numa=tuple(
-            NumaNode(
-                _whole(item, "index", f"numa[{m}]"), _optional(item, "memory", int), _cpus(item, "cpus") or frozenset()
-            )
-            for m, item in enumerate(_list(document, "numa", 4096))
-        ),
-        caches=tuple(
-            Cache(
-                _whole(item, "level", f"caches[{m}]"),
-                _text(item, "kind"),
-                _optional(item, "size", int),
-                _cpus(item, "cpus") or frozenset(),
-            )
-            for m, item in enumerate(_list(document, "caches", 65536))
-        ),
-        devices=tuple(
-            OtherDevice(
-                **{key: _text(item, key) for key in ("kind", "bus_id", "name")}, numa=_optional(item, "numa", int)
-            )
-            for item in _list(document, "devices", 4096)
-        ),
-        cores=tuple(_cpu_text(item, f"cores[{m}]") for m, item in enumerate(_list(document, "cores", 65536, str))),
-        allowed=_cpus(document, "allowed"),
-        host=_text(document, "host"),
-        product=_text(document, "product"),
-        measured=_measured(document.get("measured"), n),
-        problems=tuple(_list(document, "problems", 10000, str)),
-    )
+    if machine.measured is not None:
+        for key, value in vars(machine.measured).items():
+            matrix = value if key in ("device", "latency") else (value,) * bool(value)
+            _check_shape(f"measured.{key}", matrix, count if key in ("device", "latency") else len(matrix), count)
+            if any(entry == 0 for row in matrix for entry in row):
+                raise _Fault(f"measured.{key} has an entry that is not positive")
+    return machine
 
 
-def _gpu(item: _Object, n: int) -> GPU:
-    where = f"gpus[{n}]"
-    _unknown(item, {entry.name for entry in fields(GPU)}, where)
-    if _whole(item, "index", where) != n:
-        raise _Fault(f"{where}.index is not {n}")
-    return GPU(
-        index=n,
-        bus_id=_text(item, "bus_id"),
-        model=_text(item, "model"),
-        uuid=_text(item, "uuid"),
-        memory=_optional(item, "memory", int),
-        memory_used=_optional(item, "memory_used", int),
-        utilisation=_optional(item, "utilisation", int),
-        numa=_optional(item, "numa", int),
-        links=_optional(item, "links", int),
-        mig=_optional(item, "mig", bool),
-        nodes=_cpus(item, "nodes"),
-        cpus=_cpus(item, "cpus"),
-        pcie=_optional(item, "pcie", float),
-        path=tuple(_list(item, "path", 64, str)),
-        mig_uuid=_text(item, "mig_uuid"),
-        domain=_text(item, "domain"),
-    )
-
-
-def _nic(item: _Object, n: int) -> NIC:
-    where = f"nics[{n}]"
-    _unknown(item, {entry.name for entry in fields(NIC)}, where)
-    return NIC(
-        name=_text(item, "name"),
-        bus_id=_text(item, "bus_id"),
-        numa=_optional(item, "numa", int),
-        rdma=bool(_optional(item, "rdma", bool)),
-        speed=_optional(item, "speed", float),
-        path=tuple(_list(item, "path", 64, str)),
-    )
-
-
-def _measured(item: Any, n: int) -> Measured | None:
-    if item is None:
-        return None
-    if not isinstance(item, dict):
-        raise _Fault("measured is no object")
-    _unknown(item, {entry.name for entry in fields(Measured)}, "measured")
-
-    def number(value: Any, where: str) -> float | None:
-        good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9
-        if value is not None and not good:
-            raise _Fault(f"{where} is neither a positive number nor null")
-        return value if value is None else float(value)
-
-    vectors = {}
-    for key in ("to_device", "to_host"):
-        values = _list(item, key, MOST_GPUS, object)
-        if len(values) not in (0, n):
-            raise _Fault(f"measured.{key} has {len(values)} entries for {plural(n, 'GPU')}")
-        vectors[key] = tuple(number(value, f"measured.{key}") for value in values)
-    return Measured(_matrix(item, "device", n, n, number), _matrix(item, "latency", n, n, number), **vectors)
+def _check_shape(key: str, matrix: Sequence[Sequence[Any]], rows: int, columns: int) -> None:
+    if len(matrix) != rows or any(len(row) != columns for row in matrix):
+        raise _Fault(f"{key} is no matrix of {rows} x {columns}")
 
 
 def printable(text: str) -> str:
     """`text` without what a terminal would obey or an encoding refuse."""
     return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _unknown(item: _Object, known: set[str], where: str) -> None:
-    for key in item:
-        if key not in known:
-            raise _Fault(f'unknown key "{f"{where}." if where else ""}{printable(key[:40])}"')
-
-
-def _list(item: _Object, key: str, most: int, kind: type = dict) -> list[Any]:
-    value = item.get(key, [])
-    if not isinstance(value, list) or len(value) > most or not all(isinstance(entry, kind) for entry in value):
-        raise _Fault(f"{key} is no list of at most {most} entries of type {kind.__name__}")
-    return [printable(entry) for entry in value] if kind is str else value
-
-
-def _matrix(
-    item: _Object, key: str, rows: int, columns: int, check: Callable[[Any, str], _Entry], optional: bool = False
-) -> tuple[tuple[_Entry, ...], ...]:
-    value = item.get(key, [])
-    missing = rows and not value and not optional and key != "nic_levels"
-    if not isinstance(value, list) or len(value) not in (0, rows) or missing:
-        raise _Fault(f"{key} is no matrix of {plural(rows, 'row')}")
-    for row in value:
-        if not isinstance(row, list) or len(row) != columns:
-            raise _Fault(f"{key} has a row that is no list of {columns}")
-    return tuple(tuple(check(entry, f"{key}[{a}][{b}]") for b, entry in enumerate(row)) for a, row in enumerate(value))
-
-
-def _level(value: Any, where: str) -> str:
-    if not isinstance(value, str) or (value != "" and levels.word(value) != value):
-        raise _Fault(f"{where} is no level")
-    return value
-
-
-def _short(value: Any, where: str) -> str:
-    if not isinstance(value, str) or len(value) > 40:
-        raise _Fault(f"{where} is no short text")
-    return printable(value)
-
-
-def _text(item: _Object, key: str) -> str:
-    value = item.get(key, "")
-    if not isinstance(value, str) or len(value) > 4096:
-        raise _Fault(f"{key} is no text")
-    return printable(value)
-
-
-def _whole(item: _Object, key: str, where: str) -> int:
-    value = item.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not -1 <= value < 2**31:
-        raise _Fault(f"{where}.{key} is no index")
-    return value
-
-
-def _optional(item: _Object, key: str, kind: type) -> Any:
-    value = item.get(key)
-    if value is None:
-        return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is bool and isinstance(value, bool):
-        return value
-    if kind is int and number and isinstance(value, int) and -1 <= value < 2**63:
-        return value
-    if kind is float and number and math.isfinite(value) and 0 <= value < 1e9:
-        return float(value)
-    raise _Fault(f"{key} is no {kind.__name__} in range")
-
-
-def _cpus(item: _Object, key: str) -> Cpus | None:
-    value = item.get(key)
-    return None if value is None else _cpu_text(value, key)
-
-
-def _cpu_text(value: Any, where: str) -> Cpus:
-    cpus = frozenset() if value == "" else parse_list(value) if isinstance(value, str) else None
-    if cpus is None:
-        raise _Fault(f"{where} is no list of CPUs")
-    return cpus
 
 
 _BUS_ID = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})\.([0-7])")

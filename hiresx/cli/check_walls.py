@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hiresx.decomposition.block_shell import Shell
-from hiresx.decomposition.mirrored import Coordinates, mirrored
-from hiresx.decomposition.oblique import walls
+from hiresx.decomposition.ghost_layers import GhostLayers
+from hiresx.decomposition.mirror_points import Coordinates, mirrored
+from hiresx.decomposition.oblique_walls import walls
 
 if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition
@@ -16,7 +16,7 @@ TELLING, FAR = 1.0, 0.5
 STEEP = 52.0
 
 
-def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Shell]) -> list[dict[str, Any]]:
+def report(decomposition: "Decomposition", extended: Sequence[Coordinates | GhostLayers]) -> list[dict[str, Any]]:
     """Per wall, plane of symmetry and axis: the largest angle in degrees between a grid line and the normal, whether
     ghosts take the flow at the mirror images of their own places, whether there is an edge on it, and the cells by
     which such places were moved at most, as they lie outside the grid."""

@@ -8,7 +8,7 @@ from typing import Any
 from hiresx import grid
 from hiresx.case import Case
 from hiresx.decomposition import decompose, extended_coordinates, patched_donors
-from hiresx.decomposition.block_shell import Shell
+from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.patched_donors import Coordinates
 from hiresx.decomposition.patches import Decomposition, poles
 from hiresx.grid import Grid
@@ -27,7 +27,7 @@ class Checked:
     decomposition: Decomposition
     proofs: Sequence[Proof]
     interfaces: Sequence[patched_donors.Located]
-    extended: Sequence[Coordinates | Shell]
+    extended: Sequence[Coordinates | GhostLayers]
     warnings: list[str]
 
 

@@ -148,7 +148,7 @@ def _here(
     from hiresx.launch import counts, mpi_library
     from hiresx.launch.command import command
     from hiresx.mpi import launcher_environment as started
-    from hiresx.placement.wishes import by_rank
+    from hiresx.placement.backend_selection import by_rank
 
     if (started.told() or 0) > 1:
         raise HiresxError("hiresx launch was itself started by a launcher", "start it plainly, or start hiresx run so")
@@ -247,7 +247,7 @@ def _directory(words: _Words, began: float) -> Path | None:
 
 
 def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: int, words: _Words) -> int:
-    from hiresx.placement.wishes import listed
+    from hiresx.placement.backend_selection import listed
 
     wish = words.values["backend"]
     names = listed(wish)

@@ -144,9 +144,9 @@ def plan(
         )
         text = None
         if export is not None:
-            from hiresx.placement.exported import export as exported
+            from hiresx.placement.export import export as export_plan
 
-            text = exported(made, export, [name for name in (hosts or "").replace(",", " ").split()])
+            text = export_plan(made, export, [name for name in (hosts or "").replace(",", " ").split()])
         if plot is not None:
             from hiresx.topology.diagram import draw
 
@@ -228,10 +228,10 @@ def verify(
         if strategy is not None and strategy not in STRATEGIES:
             raise HiresxError(f"--strategy {strategy}: not known", f"there are {', '.join(STRATEGIES)}")
         matrix = None if bytes_ is None else _matrix(bytes_)
-        from hiresx.placement import verified as room
+        from hiresx.placement import verification
 
-        ranks = room.comm()
-        standing = room.verify(ranks, matrix, strategy)
+        ranks = verification.comm()
+        standing = verification.verify(ranks, matrix, strategy)
     right = all(entry.right for entry in standing)
     if ranks.root:
         if json:

@@ -32,6 +32,14 @@ class Contacts(NamedTuple):
     nodes: np.ndarray
 
 
+def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, int]]]:
+    """By each of `count` boxes (other box, face, nodes) for every contact through which it has ghosts."""
+    links: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
+    for to, source, face, nodes in zip(*(column.tolist() for column in contacts), strict=True):
+        links[to].append((source, face, nodes))
+    return links
+
+
 def boxes(parts: Sequence[Part]) -> Boxes:
     """The boxes of parts, in their order."""
     whole = np.array([part.whole for part in parts], dtype=np.int64)

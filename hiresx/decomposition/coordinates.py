@@ -10,8 +10,8 @@ from itertools import product
 import numpy as np
 
 from hiresx.base.threads import each, planes
-from hiresx.decomposition.block_shell import Shell
-from hiresx.decomposition.oblique import inward_rows, mirrored_places, mirrors
+from hiresx.decomposition.ghost_layers import GhostLayers
+from hiresx.decomposition.oblique_walls import inward_rows, mirrored_places, mirrors
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid.blocks import FACES, Block, Range, direction
 from hiresx.grid.connections import Connection
@@ -23,30 +23,34 @@ from hiresx.grid.patched import HIGHEST, PATCHED, continued, degree_of
 AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 
-def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | Shell]:
+def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | GhostLayers]:
     """Coordinates x, y, z of every block with as many ghost layers as the decomposition's halo has in all three
     directions, singleton ones included: float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
-    Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind the axis of
-    axisymmetric flow at the mirror image (x, -y, z) of the node before it if lines meet it at right angles,
-    behind the plane of symmetry of half a ring
-    around a pole at its mirror image there, behind a patched face, and walls whose ghosts take the flow at mirrored
-    places (`hiresx.decomposition.oblique`) if all lines there are smooth, where a polynomial through the nodes before
-    it goes on to (`hiresx.grid.patched`), behind any other physical boundary at the point
-    reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
-    their axis (j along y, k along z). Edges and corners take the way through a connection where there is one: what a
-    neighbour sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole
-    one. Where several connections lead there to different places (the edge where 3 or 5 blocks meet, the end of a
-    C-grid's cut), one without doubled nodes counts, for it was a cut through one block; then the first of i, j, k.
-    A block that is left in its file has a `Shell` instead.
+    Where a ghost node lies:
+
+    - behind a connection: where its donor node lies, moved as the connection says;
+    - behind the axis of axisymmetric flow, if lines meet it at right angles: at the mirror image (x, -y, z) of the
+      node before it;
+    - behind the plane of symmetry of half a ring around a pole: at its mirror image;
+    - behind a patched face, and behind a wall whose ghosts take the flow at mirrored places
+      (`hiresx.decomposition.oblique_walls`) if all lines there are smooth: on a polynomial through the nodes before it
+      (`hiresx.grid.patched`);
+    - behind any other physical boundary: at the point reflection x_{-m} = 2 x_0 - x_m.
+
+    Singleton directions are extruded by unit steps along their axis (j along y, k along z). Edges and corners take the
+    way through a connection where there is one. A cut block therefore has the ghosts of the whole one. Several
+    connections may lead there to different places (the edge where 3 or 5 blocks meet, the end of a C-grid's cut): one
+    without doubled nodes counts, for it was a cut through one block; then the first of i, j, k.
+    A block that is left in its file has `GhostLayers` instead.
     """
     blocks, halo = decomposition.blocks, decomposition.stencil.halo
     # Singleton directions have no ghosts until the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
-    nodes: list[np.ndarray | Shell] = []
+    nodes: list[np.ndarray | GhostLayers] = []
     for block, h in zip(blocks, depth, strict=True):
         if block.stored:
-            nodes.append(Shell(block, halo))
+            nodes.append(GhostLayers(block, halo))
             continue
         nodes.append(_surrounded(block, h))
 
@@ -84,13 +88,13 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             b, place = at
             _fill(nodes, depth, blocks[b], b, place, connections[b], lines[b], images[b])
 
-        if outside == 1 and not any(isinstance(own, Shell) for own in nodes):
+        if outside == 1 and not any(isinstance(own, GhostLayers) for own in nodes):
             each(fill, places)  # of nodes within alone
         else:
             for at in places:
                 fill(at)
     return [
-        extended if isinstance(extended, Shell) else _extrude(extended, block, halo)
+        extended if isinstance(extended, GhostLayers) else _extrude(extended, block, halo)
         for extended, block in zip(nodes, blocks, strict=True)
     ]
 
@@ -119,7 +123,7 @@ def _degree(block: Block, face: str, range_: Range, halo: int) -> int:
 
 
 def _fill(
-    nodes: Sequence[np.ndarray | Shell],
+    nodes: Sequence[np.ndarray | GhostLayers],
     depth: Sequence[np.ndarray],
     block: Block,
     b: int,
@@ -185,7 +189,7 @@ def _within(nearest: np.ndarray, range_: Range, normal: int) -> np.ndarray:
     return inside
 
 
-def _at(extended: np.ndarray | Shell, index: np.ndarray, depth: np.ndarray) -> np.ndarray:
+def _at(extended: np.ndarray | GhostLayers, index: np.ndarray, depth: np.ndarray) -> np.ndarray:
     """Coordinates (3, ...) at index triples (3, ...)."""
     i, j, k = (m + h for m, h in zip(index, depth, strict=True))
     return extended[:, k, j, i]

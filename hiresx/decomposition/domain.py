@@ -7,8 +7,8 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.case import Case
-from hiresx.decomposition.block_shell import Shell, filled
 from hiresx.decomposition.coordinates import extended_coordinates
+from hiresx.decomposition.ghost_layers import GhostLayers, filled
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
 from hiresx.decomposition.split import split
@@ -30,7 +30,7 @@ class Domain:
     grid: Grid
     whole: Decomposition
     cut: Decomposition
-    extended: list[Coordinates | Shell]
+    extended: list[Coordinates | GhostLayers]
     own: dict[Part, Coordinates] = field(default_factory=dict)
 
     @property
@@ -49,7 +49,7 @@ class Domain:
         if part in self.own:
             return self.own[part]
         extended = self.extended[part.whole]
-        if isinstance(extended, Shell):
+        if isinstance(extended, GhostLayers):
             return filled(self.whole.blocks[part.whole], extended, self.halo, _box(part, self.halo))
         return triple(np.ascontiguousarray(c[_box(part, self.halo)]) for c in extended)
 
@@ -63,7 +63,7 @@ def domain(
     """The domain of a case. `grid` replaces the grid of the case; `parts` cuts the whole blocks (None: not at all, all
     on rank 0). Collective; raises on all ranks what `build`, `decompose` and `split` raise on one."""
     comm = comm or alone()
-    first: tuple[Grid, list[Coordinates | Shell]] | None = None
+    first: tuple[Grid, list[Coordinates | GhostLayers]] | None = None
     decomposed: Decomposition | None = None
     with comm.together():
         if comm.local.root:
@@ -72,7 +72,7 @@ def domain(
             grid = grid if decomposed.blocks is grid.blocks else replace(grid, blocks=decomposed.blocks)
             # the nodes beside the faces are needed no more
             extended = [
-                made.emptied(block, decomposed.stencil.halo) if isinstance(made, Shell) else made
+                made.emptied(block, decomposed.stencil.halo) if isinstance(made, GhostLayers) else made
                 for block, made in zip(decomposed.blocks, extended_coordinates(decomposed), strict=True)
             ]
             first = grid, extended
@@ -98,7 +98,7 @@ def _cut(
     comm: Communicator,
     grid: Grid,
     whole: Decomposition,
-    extended: list[Coordinates | Shell],
+    extended: list[Coordinates | GhostLayers],
     parts: Callable[[Decomposition], Sequence[Part]] | None,
 ) -> Domain:
     cutting: Sequence[Part] | None = None
@@ -122,8 +122,8 @@ def _cut(
 
 
 def _one_copy(
-    comm: Communicator, first: tuple[Grid, list[Coordinates | Shell]] | None, halo: int
-) -> tuple[Grid, list[Coordinates | Shell]]:
+    comm: Communicator, first: tuple[Grid, list[Coordinates | GhostLayers]] | None, halo: int
+) -> tuple[Grid, list[Coordinates | GhostLayers]]:
     """The grid and the coordinates with ghosts that the first rank of this host gives, on memory that all its ranks
     see, or in its file."""
     if comm.local.size == 1 and first is not None:
@@ -136,13 +136,13 @@ def _one_copy(
         views = [c for block in given for c in _arrays(block)]
     shape, rest = comm.local.bcast(told)
     views = comm.shared(views)
-    extended: list[Coordinates | Shell] = []
+    extended: list[Coordinates | GhostLayers] = []
     blocks = []
     for b, (name, size, regions, left) in enumerate(shape):
         coordinates = triple(views[3 * b : 3 * b + 3])
         if left is not None:
             blocks.append(left)
-            extended.append(Shell.over(left, halo, coordinates, inside=0))
+            extended.append(GhostLayers.over(left, halo, coordinates, inside=0))
             continue
         inside = tuple(slice(halo, halo + n) for n in reversed(size))
         blocks.append(Block(name, *triple(c[inside] for c in coordinates), regions))
@@ -150,21 +150,21 @@ def _one_copy(
     return Grid(tuple(blocks), *rest), extended
 
 
-def _arrays(extended: Coordinates | Shell) -> Sequence[np.ndarray]:
-    return extended.layers if isinstance(extended, Shell) else extended
+def _arrays(extended: Coordinates | GhostLayers) -> Sequence[np.ndarray]:
+    return extended.layers if isinstance(extended, GhostLayers) else extended
 
 
 def _read(
-    comm: Communicator, whole: Decomposition, cut: Decomposition, extended: Sequence[Coordinates | Shell]
+    comm: Communicator, whole: Decomposition, cut: Decomposition, extended: Sequence[Coordinates | GhostLayers]
 ) -> dict[Part, Coordinates]:
     """The coordinates with ghosts of this rank's parts of blocks that are left in their file."""
     for block in (*whole.blocks, *cut.blocks):
         block.forget()
     found, halo = {}, whole.stencil.halo
     for part in cut.parts:
-        shell = extended[part.whole]
-        if part.rank == comm.rank and isinstance(shell, Shell):
-            found[part] = filled(whole.blocks[part.whole], shell, halo, _box(part, halo))
+        ghosts = extended[part.whole]
+        if part.rank == comm.rank and isinstance(ghosts, GhostLayers):
+            found[part] = filled(whole.blocks[part.whole], ghosts, halo, _box(part, halo))
     return found
 
 

@@ -9,28 +9,28 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
-from hiresx.decomposition.balance import Balance
-from hiresx.decomposition.bisection import Bisection
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
+from hiresx.decomposition.graph_growing import GraphGrowing
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.pieces import chop, deal, metis
+from hiresx.decomposition.pieces import chop, metis
 from hiresx.decomposition.rank_cost import SAME, capacity, costs
 from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, regular, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range
 
-# Pieces per rank that blocks are chopped into before they are dealt out.
-FINENESS = (1, 2, 4)
-# METIS is asked for grids of at least so many blocks.
+# METIS is asked for grids of at least so many blocks, cut into so many pieces per rank.
 MANY = 16
+FINENESS = (1, 2, 4)
+# Of the partitions of several blocks the cheapest are refined: so many, but at least 3, and in all about so many boxes.
+REFINED, REFINED_BOXES = 12, 3000
 
 
 @dataclass(frozen=True)
 class Partition:
     """`parts`, in the order of the ranks. `method`: what found them: a "grid" or other "sections" of one block,
-    "bisection" of the graph of blocks, pieces of blocks "dealt" largest first, or "metis"; for one rank "whole blocks".
+    "graph growing" over several blocks, or "metis"; for one rank "whole blocks".
     `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
 
     parts: tuple[Part, ...]
@@ -60,19 +60,13 @@ def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[f
     if ranks == 1:
         return _made("whole blocks", neighbourhood, whole, np.zeros(len(sizes), int), speed)
     least = decomposition.stencil.least_nodes
-    sections = Sections(speed.tolist(), sum(map(prod, sizes)) / ranks, least)
     if len(sizes) == 1:
-        candidates = _of_one_block(neighbourhood, whole, speed, sections)
+        candidates = _of_one_block(neighbourhood, whole, speed, Sections(speed.tolist(), prod(sizes[0]) / ranks, least))
     else:
-        candidates = _of_many_blocks(neighbourhood, whole, speed, sections)
+        candidates = _of_many_blocks(neighbourhood, whole, speed, least)
     found = [_made(method, neighbourhood, made, rank, speed) for method, made, rank in candidates]
     cheapest = min(p.costs.max() for p in found)
-    best = min((p for p in found if p.costs.max() <= (1 + SAME) * cheapest), key=lambda p: round(p.costs.sum(), 6))
-    if len(sizes) == 1:
-        return best
-    given = np.array([p.rank for p in best.parts])
-    made, rank = Balance(neighbourhood, boxes(best.parts), given, speed, least).run()
-    return _made(best.method, neighbourhood, *_joined(made, rank), speed)
+    return min((p for p in found if p.costs.max() <= (1 + SAME) * cheapest), key=lambda p: round(p.costs.sum(), 6))
 
 
 def _of_one_block(
@@ -91,32 +85,22 @@ def _of_one_block(
 
 
 def _of_many_blocks(
-    neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, sections: Sections
+    neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, least: int
 ) -> Iterator[tuple[str, Boxes, np.ndarray]]:
-    """The same, made better step by step."""
-    for method, made, rank in _spread(neighbourhood, whole, speed, sections):
+    """The same."""
+    found = [
+        ("graph growing", *made) for made in GraphGrowing(neighbourhood, whole, speed.tolist(), least).partitions()
+    ]
+    for fineness in FINENESS if len(whole.whole) >= MANY else ():
+        pieces = chop(neighbourhood, whole, len(speed), fineness, least)
+        rank = metis(pieces, neighbourhood.contacts(pieces), speed)
+        if rank is not None:
+            found.append(("metis", pieces, rank))
+    price = [costs(made, neighbourhood.contacts(made), rank, speed).max() for _, made, rank in found]
+    for n in np.argsort(price, kind="stable")[: max(3, min(REFINED, REFINED_BOXES // len(whole.whole)))]:
+        method, made, rank = found[n]
         rank = Refinement(made, neighbourhood.contacts(made), rank, speed).run()
         yield method, *_joined(made, rank)
-
-
-def _spread(
-    neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, sections: Sections
-) -> Iterator[tuple[str, Boxes, np.ndarray]]:
-    halved = Bisection(neighbourhood, whole, speed.tolist(), sections).run()
-    if halved is not None:
-        yield "bisection", *halved
-    before = None
-    for fineness in FINENESS:
-        pieces = chop(neighbourhood, whole, len(speed), fineness, sections.least)
-        if before is not None and len(pieces.whole) == len(before.whole):
-            continue
-        before = pieces
-        contacts = neighbourhood.contacts(pieces)
-        yield "dealt", pieces, deal(pieces, contacts, speed)
-        if len(whole.whole) >= MANY:
-            rank = metis(pieces, contacts, speed)
-            if rank is not None:
-                yield "metis", pieces, rank
 
 
 def _joined(made: Boxes, rank: np.ndarray) -> tuple[Boxes, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.base.arrays import Size, triple
-from hiresx.decomposition.block_shell import Shell
+from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
@@ -47,13 +47,13 @@ def shape_maps(whole: Decomposition) -> list[BlockMap]:
     return [BlockMap(block, none, halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
-def block_maps(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[BlockMap]:
+def block_maps(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[BlockMap]:
     """The maps of all whole blocks; `extended`: see `extended_coordinates`."""
     here, halo = _unstored(extended), whole.stencil.halo
     return [BlockMap(block, here[b], halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
-def located(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[Located]:
+def located(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[Located]:
     """Where the ghosts of all patched faces lie; `extended`: see `extended_coordinates`.
 
     Raises HiresxError naming the first node that has no other block behind it.
@@ -65,7 +65,7 @@ def located(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> li
     return [_located(whole, here, maps, place) for place in places]
 
 
-def fitting(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[tuple[Patch, list[Range]]]:
+def fitting(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[tuple[Patch, list[Range]]]:
     """Every patched face and which of its nodes can be interpolated, as disjoint ranges."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
@@ -94,9 +94,9 @@ def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
     return index
 
 
-def _unstored(extended: Sequence[Coordinates | Shell]) -> list[Coordinates]:
+def _unstored(extended: Sequence[Coordinates | GhostLayers]) -> list[Coordinates]:
     """None is left in its file: where faces are patched, `hiresx.decomposition.patches` refuses that."""
-    found = [coordinates for coordinates in extended if not isinstance(coordinates, Shell)]
+    found = [coordinates for coordinates in extended if not isinstance(coordinates, GhostLayers)]
     assert len(found) == len(extended)
     return found
 

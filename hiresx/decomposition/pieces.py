@@ -1,4 +1,4 @@
-"""Blocks chopped into pieces that are then dealt out whole: to the least loaded, or by the graph partitioner METIS."""
+"""Blocks cut into pieces, and the pieces given to ranks by the graph partitioner METIS."""
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
@@ -8,12 +8,9 @@ import numpy as np
 
 from hiresx.base import optional
 from hiresx.base.arrays import triple
-from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
+from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood, links_by_box
 from hiresx.decomposition.rank_cost import capacity
 from hiresx.decomposition.sections import Sections, sides_of
-
-# A piece goes to its best neighbour among the ranks whose load with it is within this share of the least possible.
-NEAR = 0.02
 
 
 def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float, least: int) -> Boxes:
@@ -32,9 +29,7 @@ def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float
         if count[b] < most[b]:
             heappush(heap, (-prod(sizes[b]) / count[b], b))
 
-    links: list[list[tuple[int, int, int]]] = [[] for _ in sizes]
-    for to, source, face, nodes in zip(*(column.tolist() for column in neighbourhood.contacts(boxes)), strict=True):
-        links[to].append((source, face, nodes))
+    links = links_by_box(neighbourhood.contacts(boxes), len(sizes))
     whole, ranges = [], []
     for b, (n, size) in enumerate(zip(count, sizes, strict=True)):
         box = triple((lo, hi) for lo, hi in boxes.ranges[b].tolist())
@@ -42,31 +37,6 @@ def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float
         ranges += cut
         whole += [int(boxes.whole[b])] * n
     return Boxes(np.array(whole), np.array(ranges))
-
-
-def deal(boxes: Boxes, contacts: Contacts, speed: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The rank of each box: the largest box first, to the rank that is done with it earliest; among those about as
-    early, to the one it exchanges most with. No rank is left without a box."""
-    near: list[dict[int, int]] = [{} for _ in boxes.whole]
-    for to, source, _, nodes in zip(*(column.tolist() for column in contacts), strict=True):
-        near[to][source] = near[to].get(source, 0) + nodes
-    points = boxes.sizes.prod(axis=1)
-    rate, load = np.array(speed), np.zeros(len(speed))
-    rank = np.full(len(points), -1)
-    ideal, empty = points.sum() / rate.sum(), len(rate)
-    for dealt, n in enumerate(np.argsort(-points, kind="stable")):
-        done = (load + points[n]) / rate
-        if len(points) - dealt == empty:
-            done = np.where(load > 0, np.inf, done)
-        shared = np.zeros(len(speed))
-        for other, nodes in near[n].items():
-            if rank[other] >= 0:
-                shared[rank[other]] += nodes
-        shared[done > done.min() + NEAR * ideal] = -1
-        best = int(np.lexsort((done, -shared))[0])
-        empty -= load[best] == 0
-        rank[n], load[best] = best, load[best] + points[n]
-    return rank
 
 
 def metis(boxes: Boxes, contacts: Contacts, speed: Sequence[float] | np.ndarray) -> np.ndarray | None:

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hiresx.device.interface import Backend, Call, Program
-from hiresx.exchange.carrier import Transport
+from hiresx.exchange.endpoint import QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merged
-from hiresx.exchange.mailbox import Mail
 from hiresx.exchange.rows import rows
+from hiresx.exchange.transport import Transport
 
 # A rank that waits looks without a pause for so many seconds, then lets others have its core in between, and at last
 # sleeps in between: what comes at once is seen at once, and long waiting leaves the core to those that are waited for.
@@ -42,12 +42,12 @@ class Channel:
     """
 
     def __init__(
-        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool, mail: Mail,
-        later: bool, apart: bool = False,
+        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
+        messages: QuantityMessages, later: bool, apart: bool = False,
     ):  # fmt: skip
         self._program, self._width, self._later = program, width, later
         self._apart = apart
-        self._outgoing, self._transports = mail.outgoing, mail.transports
+        self._outgoing, self._transports = messages.outgoing, messages.transports
         ends = ("donor_direction", "direction", "sign") if directed else ()
 
         def lists(links: Iterable[HaloLink], *keys: str) -> list[tuple[HaloLink, Any, Any]]:
@@ -89,7 +89,7 @@ class Channel:
         self.finish()
         self.exchanges += 1
         if self._transports:
-            self._post(fields)
+            self._begin(fields)
         copy = self._copies.get(fields)
         if copy is None:
             copy = self._copies[fields] = self._program.prepare(
@@ -125,7 +125,7 @@ class Channel:
                 **ends(link),
             )
 
-    def _post(self, fields: ExchangedArrays) -> None:
+    def _begin(self, fields: ExchangedArrays) -> None:
         self._turn = turn = 1 - self._turn
         self._fields, self._sent = fields, False
         self._requests, self._due, self._left = [], [], 0

@@ -9,11 +9,11 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.storage import precision_of
 from hiresx.errors import HiresxError
+from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.channel import Channel, ExchangedArrays
 from hiresx.exchange.choice import NAMES
-from hiresx.exchange.division import Division
+from hiresx.exchange.endpoint import Endpoint, QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout
-from hiresx.exchange.mailbox import Mail, Post
 from hiresx.exchange.signalled_channel import SignalledChannel
 from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.mpi.communicator import Communicator
@@ -72,37 +72,37 @@ class HaloExchange:
         directed = [field.halo == "fluxes" for field in fields]
         self._peers, self._backend, self._kind = layout.peers, backend, kinds[0]
         # Bytes of a point in an exchange of the state with what goes with it, and in one of the fluxes.
-        bytes_ = list(zip(directed, Division(kinds, widths).bytes_per_point, strict=True))
+        bytes_ = list(zip(directed, BufferLayout(kinds, widths).bytes_per_point, strict=True))
         self._bytes = tuple(sum(size for along, size in bytes_ if along == wanted) for wanted in (False, True))
         # Seconds waited by the exchange that this one follows in a run.
         self.waited_before = 0.0
-        self._post = None
+        self._endpoint = None
         self._channels: list[Channel] = []
         self._signalled: list[SignalledChannel] = []
-        mail: Sequence[Mail] = [Mail((), ())] * len(widths)
+        messages: Sequence[QuantityMessages] = [QuantityMessages((), ())] * len(widths)
         if comm.size > 1:
             precision = precision_of(known.storage)
-            self._post = Post(backend, program, gpu, comm, layout, kinds, widths, precision, transport)
-            mail = self._post.mail
+            self._endpoint = Endpoint(backend, program, gpu, comm, layout, kinds, widths, precision, transport)
+            messages = self._endpoint.messages
         try:
             with comm.together():
-                if self._post is not None:
+                if self._endpoint is not None:
                     self._signalled = [
                         SignalledChannel(
                             backend, program, layout, widths[n], directed[n], given, apart=kinds[n] != kinds[0]
                         )
-                        for n, given in enumerate(self._post.signalled)
+                        for n, given in enumerate(self._endpoint.signalled)
                     ]
                 later = gpu is not None
                 self._channels = [*self._signalled] or [
                     Channel(
                         backend, program, layout, width, directed[n], given, later=later, apart=kinds[n] != kinds[0]
                     )
-                    for n, (width, given) in enumerate(zip(widths, mail, strict=True))
+                    for n, (width, given) in enumerate(zip(widths, messages, strict=True))
                 ]
         except BaseException as error:
-            if self._post is not None:
-                self._post.close(error)
+            if self._endpoint is not None:
+                self._endpoint.close(error)
             raise
 
         # Views are made once: a backend remembers the address of an array object.
@@ -152,7 +152,7 @@ class HaloExchange:
     @property
     def memory(self) -> SignalledMemory | None:
         """By which ranks reach each other's memory with "signals"."""
-        return None if self._post is None else self._post.memory
+        return None if self._endpoint is None else self._endpoint.memory
 
     def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
         """Begin to exchange the viscous fluxes normal to the faces: `fluxes[part][direction]`. The
@@ -187,8 +187,8 @@ class HaloExchange:
         found = []
         for peer in self._peers:
             points = peer.out[1] - peer.out[0]
-            assert self._post is not None  # with peers there is one
-            name = self._post.names[peer.rank]
+            assert self._endpoint is not None  # with peers there is one
+            name = self._endpoint.names[peer.rank]
             found.append(Neighbour(peer.rank, name, *(points * size for size in self._bytes)))
         return found
 
@@ -206,8 +206,8 @@ class HaloExchange:
         """Give back what MPI and CUDA hold."""
         for channel in self._channels:
             channel.finish()
-        if self._post is not None:
-            self._post.close()
+        if self._endpoint is not None:
+            self._endpoint.close()
 
 
 def _arrays(arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any] | None) -> ExchangedArrays:

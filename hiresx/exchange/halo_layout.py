@@ -31,7 +31,7 @@ class HaloLink:
 @dataclass(frozen=True, eq=False)
 class Peer:
     """A rank with which messages are exchanged, in both directions, at every exchange: even if one of them is empty, as
-    it is in a message that its sender tells that it has read the one before (see `hiresx.exchange.carrier`).
+    it is in a message that its sender tells that it has read the one before (see `hiresx.exchange.transport`).
 
     `out`, `into`: first and last + 1 of the points of the message among all that this rank sends and receives.
     `links` unpack it, `source` counting from its first point.

@@ -6,10 +6,10 @@ from typing import Any
 
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import Peer
-from hiresx.exchange.notice import Notice
+from hiresx.exchange.notification import Notification
 
 
-class Ipc(Notice):
+class Ipc(Notification):
     """`messages[turn][rank]`: arrays in memory of the peers' GPUs that `gpu` has opened."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu: Gpu):

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hiresx.exchange.carrier import Transport
 from hiresx.exchange.halo_layout import Peer
 from hiresx.exchange.message_buffers import MessageBuffers
+from hiresx.exchange.transport import Transport
 
 
 class Mpi(Transport):

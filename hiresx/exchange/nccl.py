@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hiresx.exchange.carrier import Transport
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import Peer
 from hiresx.exchange.message_buffers import MessageBuffers
+from hiresx.exchange.transport import Transport
 
 
 class Nccl(Transport):

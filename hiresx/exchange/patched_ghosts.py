@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.decomposition import Domain, mirrored, patched_donors
+from hiresx.decomposition import Domain, mirror_points, patched_donors
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
@@ -20,7 +20,7 @@ from hiresx.mpi.communicator import Communicator
 STATE, FLUX = "state", "fluxes"
 TAG = 7
 # What is known of all ghosts of a patch.
-Located = patched_donors.Located | mirrored.Mirrored
+Located = patched_donors.Located | mirror_points.Mirrored
 # What launches the giving and the taking, and the buffers: of what leaves, of what comes, and of that in host memory.
 _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 
@@ -160,7 +160,7 @@ class InterpolatedGhosts(ABC):
                 if turned is not None:
                     turn = np.ascontiguousarray(turned[taken].reshape(-1, 9).T, dtype=real)
                     extra |= {"shares": len(taken), "turn": device(turn)}
-                if isinstance(entry, mirrored.Mirrored) and entry.geometry is not None:
+                if isinstance(entry, mirror_points.Mirrored) and entry.geometry is not None:
                     geometry = np.ascontiguousarray(entry.geometry[:, chosen - ghosts[n]], dtype=real)
                     extra |= {"n": len(chosen), "geometry": device(geometry)}
                 kernel, d = _kernel(entry), int(along[chosen[0]])
@@ -236,7 +236,7 @@ class InterpolatedGhosts(ABC):
 
 
 def _kernel(entry: Located) -> str:
-    if isinstance(entry, mirrored.Mirrored):
+    if isinstance(entry, mirror_points.Mirrored):
         return "mirrored_ghosts" if entry.geometry is None else "curved_ghosts"
     return "patched_ghosts"
 
@@ -271,9 +271,9 @@ class MirroredGhosts(InterpolatedGhosts):
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
     ):  # fmt: skip
         super().__init__(
-            backend, program, comm, domain, states, lambda: mirrored.mirrored(domain.whole, domain.extended)
+            backend, program, comm, domain, states, lambda: mirror_points.mirrored(domain.whole, domain.extended)
         )
         self.places = frozenset(entry.place for entry in self.located)
 
-    def _shares(self, domain: Domain, found: Sequence[mirrored.Mirrored]) -> Iterator[patched_donors.Rows]:
-        return mirrored.rows(domain.whole, domain.cut, found)
+    def _shares(self, domain: Domain, found: Sequence[mirror_points.Mirrored]) -> Iterator[patched_donors.Rows]:
+        return mirror_points.rows(domain.whole, domain.cut, found)

@@ -6,9 +6,9 @@ from weakref import WeakKeyDictionary
 
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.channel import Channel, ExchangedArrays
+from hiresx.exchange.endpoint import QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout
-from hiresx.exchange.mailbox import Mail
-from hiresx.exchange.signalled_memory import SignalledMail
+from hiresx.exchange.signalled_memory import SignalledMessages
 
 
 class SignalledChannel(Channel):
@@ -16,11 +16,11 @@ class SignalledChannel(Channel):
     know how long that took."""
 
     def __init__(
-        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool, mail: SignalledMail,
-        apart: bool = False,
+        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
+        messages: SignalledMessages, apart: bool = False,
     ):  # fmt: skip
-        super().__init__(backend, program, layout, width, directed, Mail((), ()), later=False, apart=apart)
-        self._mail = mail
+        super().__init__(backend, program, layout, width, directed, QuantityMessages((), ()), later=False, apart=apart)
+        self._messages = messages
         self._given: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
         self._taken: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
 
@@ -32,7 +32,12 @@ class SignalledChannel(Channel):
         if give is None:
             # What other ranks wait for goes first.
             packed, copies = list(self._packed(fields)), list(self._inner_copies(fields))
-            calls: list[Call | list[Call]] = [packed, self._mail.signals.raised(), copies, *self._turns(fields, None)]
+            calls: list[Call | list[Call]] = [
+                packed,
+                self._messages.signals.raised(),
+                copies,
+                *self._turns(fields, None),
+            ]
             give = self._given[fields] = self._program.prepare(calls)
         self._fields = fields
         give()
@@ -51,7 +56,7 @@ class SignalledChannel(Channel):
         take = self._taken.get(fields)
         if take is None:
             unpacked = list(self._unpacked(fields))
-            calls: list[Call | list[Call]] = [self._mail.signals.awaited(), unpacked]
+            calls: list[Call | list[Call]] = [self._messages.signals.awaited(), unpacked]
             calls += self._turns_of_peers(fields)
             take = self._taken[fields] = self._program.prepare(calls)
         self._fields = None
@@ -68,22 +73,22 @@ class SignalledChannel(Channel):
             yield self._program.call(
                 self._kernel("pack_signalled_halo"), (len(to), 1, 1), to=to, giving=giving,
                 source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
-                buffer=self._mail.outgoing, turn_reals=self._mail.turn_reals, variables=self._width,
-                sign=self._sign(link), count=self._mail.signals.count,
+                buffer=self._messages.outgoing, turn_reals=self._messages.turn_reals, variables=self._width,
+                sign=self._sign(link), count=self._messages.signals.count,
             )  # fmt: skip
 
     def _unpacked(self, fields: ExchangedArrays) -> Iterator[Call]:
-        for rank, (buffer, apart) in self._mail.incoming.items():
+        for rank, (buffer, apart) in self._messages.incoming.items():
             for link, to, giving in self._unpack[rank]:
                 assert link.block is not None
                 yield self._program.call(
                     self._kernel("unpack_signalled_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=buffer,
                     turn_reals=apart, variables=self._width, target=fields.array(link.block, link.direction),
-                    target_sv=fields.strides[link.block], count=self._mail.signals.count,
+                    target_sv=fields.strides[link.block], count=self._messages.signals.count,
                 )  # fmt: skip
 
     def _turns_of_peers(self, fields: ExchangedArrays) -> Iterator[Call]:
-        for rank in self._mail.incoming:
+        for rank in self._messages.incoming:
             for call in self._turns(fields, rank):
-                given: dict[str, Any] = {**call.arguments, "count": self._mail.signals.count}
+                given: dict[str, Any] = {**call.arguments, "count": self._messages.signals.count}
                 yield self._program.call(self._kernel("rotate_signalled_vectors"), call.extent, **given)

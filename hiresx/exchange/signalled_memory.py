@@ -1,9 +1,11 @@
 """Messages whose coming the device itself hears of, between ranks of one host whose memory kernels can reach: no host
 has a part in an exchange, so that it can lie within a CUDA graph (kernels/signals.h).
 
-The memory of a rank holds what it has packed, as `Division` says, behind that the flags which others raise in it, one
-per rank of every quantity and of every offer, and at last what it offers to all ranks: a few numbers, such as its
-spectral radii.
+The memory of a rank holds, one behind the other:
+
+- what the rank has packed, laid out by `BufferLayout`;
+- the flags which other ranks raise in it, one per rank of every quantity and of every offer;
+- what the rank offers to all ranks: a few numbers, such as its spectral radii.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.interface import Backend, Call, Program
-from hiresx.exchange.division import ALIGNMENT, Division
+from hiresx.exchange.buffer_layout import ALIGNMENT, BufferLayout
 from hiresx.exchange.halo_layout import Peer
 
 # Bytes from one flag to the next: each has a cache line of its own (SIGNAL_STRIDE).
@@ -58,7 +60,7 @@ class SignalFlags:
 
 
 @dataclass
-class SignalledMail:
+class SignalledMessages:
     """What carries one quantity. `outgoing`: the buffers of both turns, `turn_reals` apart; `incoming`: by rank the
     same, from the first variable of its first point for this rank on."""
 
@@ -93,23 +95,23 @@ class SignalledMemory:
         rank: int,
         own: Any,
         others: Mapping[int, Any],
-        division: Division,
+        buffer_layout: BufferLayout,
         points: Sequence[int],
     ):
-        self._backend, self._program, self._rank, self._division = backend, program, rank, division
+        self._backend, self._program, self._rank, self._buffer_layout = backend, program, rank, buffer_layout
         self._memory = {**others, rank: own}
         self._points, self._size = points, len(points)
         self._offers, self._offered = 0, 0
         self._order = backend.zeros((1,), "int32")
 
-    def mail(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMail:
+    def messages(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMessages:
         """Of the peers' points, `spans` are for this rank."""
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)
             incoming[peer.rank] = both[spans[peer.rank][0] :], apart  # kernels/signals.h: variables lie apart
         signals = self._signals(quantity, [peer.rank for peer in peers])
-        return SignalledMail(signals, *self._buffers(self._rank, quantity), incoming)
+        return SignalledMessages(signals, *self._buffers(self._rank, quantity), incoming)
 
     def offer(self, values: int) -> Offer | None:
         """Room for so many numbers of every rank, None where there is none left. All ranks ask for the same."""
@@ -117,7 +119,7 @@ class SignalledMemory:
         if self._offers == OFFERS or self._offered + size > OFFERED:
             return None
         signals = self._signals(
-            len(self._division.widths) + self._offers, [rank for rank in self._memory if rank != self._rank]
+            len(self._buffer_layout.widths) + self._offers, [rank for rank in self._memory if rank != self._rank]
         )
         arrays = [self._offer(rank)[self._offered // 8 : (self._offered + size) // 8] for rank in range(self._size)]
         self._offers, self._offered = self._offers + 1, self._offered + size
@@ -179,15 +181,15 @@ class SignalledMemory:
         return self._backend.to_device(np.array([_address(array) for array in arrays], np.int64))
 
     def _buffers(self, rank: int, quantity: int) -> tuple[Any, int]:
-        return self._division.both_turns(self._memory[rank], self._points[rank])[quantity]
+        return self._buffer_layout.both_turns(self._memory[rank], self._points[rank])[quantity]
 
     def _flags(self, rank: int, quantity: int) -> Any:
-        start = self._division.size(self._points[rank]) + GAP + quantity * self._size * FLAG
+        start = self._buffer_layout.size(self._points[rank]) + GAP + quantity * self._size * FLAG
         return self._memory[rank][start : start + self._size * FLAG].view("int64")
 
     def _offer(self, rank: int) -> Any:
-        flags = (len(self._division.widths) + OFFERS) * self._size * FLAG
-        start = self._division.size(self._points[rank]) + GAP + flags
+        flags = (len(self._buffer_layout.widths) + OFFERS) * self._size * FLAG
+        start = self._buffer_layout.size(self._points[rank]) + GAP + flags
         return self._memory[rank][start : start + OFFERED].view("float64")
 
 

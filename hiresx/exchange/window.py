@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.exchange.halo_layout import Peer
-from hiresx.exchange.notice import Notice
+from hiresx.exchange.notification import Notification
 from hiresx.mpi.communicator import Communicator
 
 # Where MPI libraries on Linux keep what processes share.
@@ -60,7 +60,7 @@ class SharedMemory:
         self._window.Free()
 
 
-class Window(Notice):
+class Window(Notification):
     """`messages[turn][rank]`: arrays in `memory`."""
 
     def __init__(

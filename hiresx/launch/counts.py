@@ -4,9 +4,9 @@ import os
 
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
+from hiresx.placement.backend_selection import AUTO, listed
 from hiresx.placement.facts import gather
 from hiresx.placement.gpus import idle
-from hiresx.placement.wishes import AUTO, listed
 from hiresx.topology import sysfs
 from hiresx.topology.discover import discover
 

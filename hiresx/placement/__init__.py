@@ -21,12 +21,12 @@ from hiresx.device.native import NativeBackend
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
-from hiresx.placement import bound, cores, gpus
+from hiresx.placement import cores, cpu_binding, gpus
+from hiresx.placement.backend_selection import AUTO, by_rank
 from hiresx.placement.cores import Share
 from hiresx.placement.facts import PlacementFacts, gather
 from hiresx.placement.gpus import Chosen
 from hiresx.placement.stored_placement import Placement, Seat
-from hiresx.placement.wishes import AUTO, by_rank
 from hiresx.topology import memory, sysfs
 from hiresx.topology.cpus import format_list
 from hiresx.topology.discover import discover
@@ -145,12 +145,12 @@ def _taken(
     bind: bool,
 ) -> tuple[Seat, Backend]:
     """Bind, then make the backend: the first moment at which a CUDA context may exist."""
-    if not bind and share.cpus != bound.now():
-        share = share._replace(cpus=bound.now(), why=(*share.why, "not bound, as was asked"))
+    if not bind and share.cpus != cpu_binding.now():
+        share = share._replace(cpus=cpu_binding.now(), why=(*share.why, "not bound, as was asked"))
     why = [*(chosen.why if chosen else ()), *share.why]
     by = "the launcher" if share.kept else ""
-    if share.cpus != bound.now():
-        made = bound.bind(share.cpus, chosen and chosen.gpu.index)
+    if share.cpus != cpu_binding.now():
+        made = cpu_binding.bind(share.cpus, chosen and chosen.gpu.index)
         by = made.by.split(" (")[0]
         why += made.warnings
     node = share.node

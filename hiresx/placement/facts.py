@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hiresx.base.threads import asked_threads
 from hiresx.device import cuda
 from hiresx.mpi.launcher_environment import launcher
-from hiresx.placement import bound
+from hiresx.placement import cpu_binding
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class PlacementFacts:
 
 def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementFacts:
     """The facts of this process. `gpu`: whether it may want one; if not, the driver is left alone."""
-    host, cpus, threads = platform.node(), bound.allowed(), asked_threads(environment)
+    host, cpus, threads = platform.node(), cpu_binding.allowed(), asked_threads(environment)
     by = launcher(environment)
     if not gpu:
         return PlacementFacts(host, cpus, threads, by)

@@ -10,7 +10,7 @@ from hiresx.device.rates import known_rate
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import identity
-from hiresx.placement.wishes import by_rank
+from hiresx.placement.backend_selection import by_rank
 
 
 def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ KERNEL(reflect_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
 }
 
 // Where grid lines are not normal to the wall, and where it is curved, a ghost takes the flow at the mirror image of its
-// own place (hiresx/decomposition/mirrored.py), which lies between nodes: sums of shares as of patched faces.
+// own place (hiresx/decomposition/mirror_points.py), which lies between nodes: sums of shares as of patched faces.
 // turn[3 c + x][r] brings vectors from where row r of `shares` was given, behind a plane reflected.
 KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const int *begin, const int *rows,
        const real *buffer, const real *turn, stride sv, state_field<conserved_variables> q) {

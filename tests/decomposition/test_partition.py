@@ -18,7 +18,6 @@ from paths import ROOT
 from hiresx import cli
 from hiresx.case import load
 from hiresx.decomposition import Decomposition, Part, decompose, split
-from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.contacts import Contacts, Neighbourhood, boxes
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition, partition
@@ -189,21 +188,6 @@ def test_by_speed(grid, weights):
     assert found.max() <= 1.05 and found.min() > 0.8
 
 
-@pytest.mark.parametrize(
-    ("parts", "count"),
-    [
-        ([Part(0, ((0, 30), (0, 20), (0, 20)), 0), Part(0, ((30, 40), (0, 20), (0, 20)), 1)], 2),  # the cut is shifted
-        ([Part(0, ((0, 20), (0, 20), (0, 20)), 0), Part(0, ((20, 40), (0, 20), (0, 8)), 1),
-          Part(0, ((20, 40), (0, 20), (8, 20)), 0)], 4),  # a new one: the parts end in different places
-    ],
-)  # fmt: skip
-def test_layers_go_where_there_is_room(parts, count):
-    grid = box(40, 20, 20)
-    ranks = np.array([p.rank for p in parts])
-    made, rank = Balance(Neighbourhood(grid), boxes(parts), ranks, np.ones(2), MINIMUM_NODES).run()
-    assert len(made.whole) <= count and np.bincount(rank, made.sizes.prod(axis=1)).max() <= 1.04 * grid.points / 2
-
-
 # --- little exchange
 
 
@@ -343,8 +327,8 @@ def test_metis_is_taken_when_it_finds_better(monkeypatch):
 
     fake = SimpleNamespace(part_graph=part_graph, Options=dict, CSRAdjacency=lambda *lists: lists)
     monkeypatch.setitem(sys.modules, "pymetis", fake)
-    monkeypatch.setattr("hiresx.decomposition.partition.Bisection.run", lambda self: None)
-    monkeypatch.setattr("hiresx.decomposition.partition.deal", lambda boxes, *_: np.arange(len(boxes.whole)) % 4)
+    by_turns = boxes(grid.parts), np.arange(36) % 4
+    monkeypatch.setattr("hiresx.decomposition.partition.GraphGrowing.partitions", lambda self: [by_turns])
     monkeypatch.setattr("hiresx.decomposition.partition.Refinement.run", lambda self: np.array(self.rank))
     found = best_partition(grid, 4)
     assert found.method == "metis" and found.costs.max() == without.costs.max()
@@ -450,7 +434,7 @@ def test_check_prints_the_plan(capsys):
 
     assert cli.execute(["check", "planar-jet", "--preset", "quick", "--weights", "1,1,4"]) == 0
     out = capsys.readouterr().out
-    assert "3 ranks" in out and "by bisection" in out and "MB/step, from row to column" in out
+    assert "3 ranks" in out and "by graph growing" in out and "MB/step, from row to column" in out
     assert cli.execute(["check", "sod", "--ranks", "99"]) == 2 and "99 ranks are too many" in capsys.readouterr().err
     assert cli.execute(["check", "sod", "--weights", "1,fast"]) == 2 and "--weights" in capsys.readouterr().err
 

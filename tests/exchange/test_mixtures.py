@@ -10,10 +10,10 @@ import pytest
 from thread_ranks import Deserted, StandInGpu, ThreadMemory, run_threads
 
 from hiresx.errors import HiresxError
-from hiresx.exchange import cuda_aware, mailbox, mpi, window
+from hiresx.exchange import cuda_aware, endpoint, mpi, window
 from hiresx.exchange.choice import NAMES
+from hiresx.exchange.endpoint import Endpoint
 from hiresx.exchange.halo_layout import Peer
-from hiresx.exchange.mailbox import Post
 from hiresx.mpi.communicator import Communicator
 
 OWN, SHARED, CPU = "own", "shared", "cpu"
@@ -25,7 +25,7 @@ BACKEND = SimpleNamespace(
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    monkeypatch.setattr(mailbox, "SharedMemory", ThreadMemory)
+    monkeypatch.setattr(endpoint, "SharedMemory", ThreadMemory)
     monkeypatch.setattr(mpi, "_memory", lambda array: array)
     monkeypatch.setattr(window, "room", lambda: np.inf)
     monkeypatch.setattr(cuda_aware, "fault", lambda: "MPI takes none")
@@ -50,8 +50,8 @@ def gpu_of(comm: Communicator, kind: str, closed=()) -> StandInGpu | None:
     return None if kind == CPU else StandInGpu(kind if kind == SHARED else f"{kind} {comm.rank}", comm, closed)
 
 
-def post_of(comm: Communicator, gpu, joined, asked: str) -> Post:
-    return Post(BACKEND, None, gpu, comm, layout(comm.rank, joined), "float64", WIDTHS, "fp64", asked)
+def endpoint_of(comm: Communicator, gpu, joined, asked: str) -> Endpoint:
+    return Endpoint(BACKEND, None, gpu, comm, layout(comm.rank, joined), "float64", WIDTHS, "fp64", asked)
 
 
 def numbers(sender: int, receiver: int, tag: int, moment: int) -> np.ndarray:
@@ -59,35 +59,35 @@ def numbers(sender: int, receiver: int, tag: int, moment: int) -> np.ndarray:
     return np.arange(WIDTHS[tag] * points(sender, receiver)) + 1000.0 * (sender + 10 * tag + 100 * moment)
 
 
-def arrived(comm: Communicator, post: Post, joined) -> None:
+def arrived(comm: Communicator, rank_endpoint: Endpoint, joined) -> None:
     """Messages of all quantities, in both buffers, from everybody to everybody."""
     peers = layout(comm.rank, joined).peers
     for moment in range(3):
         turn = moment % 2
-        for tag, mail in enumerate(post.mail):
-            requests = [request for t in mail.transports for request in t.receive(turn)]
+        for tag, messages in enumerate(rank_endpoint.messages):
+            requests = [request for t in messages.transports for request in t.receive(turn)]
             for peer in peers:
                 first, last = (WIDTHS[tag] * end for end in peer.out)
-                mail.outgoing[turn][first:last] = numbers(comm.rank, peer.rank, tag, moment)
+                messages.outgoing[turn][first:last] = numbers(comm.rank, peer.rank, tag, moment)
             sent = []
-            for transport in mail.transports:
+            for transport in messages.transports:
                 transport.stage(turn)
                 sent += transport.send(turn)
             for request in [*sent, *(request for request, _ in requests)]:
                 request.Wait()
-            found = {peer.rank: t.message(peer, turn) for t in mail.transports for peer in t.peers}
+            found = {peer.rank: t.message(peer, turn) for t in messages.transports for peer in t.peers}
             assert sorted(found) == [peer.rank for peer in peers]
             for rank, message in found.items():
                 np.testing.assert_array_equal(message, numbers(rank, comm.rank, tag, moment))
-        for tag, mail in enumerate(post.signalled):
+        for tag, messages in enumerate(rank_endpoint.signalled):
             for peer in peers:
                 first, _ = peer.out
-                mine = mail.outgoing[turn * mail.turn_reals :][WIDTHS[tag] * first :]
+                mine = messages.outgoing[turn * messages.turn_reals :][WIDTHS[tag] * first :]
                 mine[: WIDTHS[tag] * points(comm.rank, peer.rank)] = numbers(comm.rank, peer.rank, tag, moment)
             comm.barrier()
             for peer in peers:
                 # `incoming` begins with the first number of the first variable of what is for this rank.
-                buffer, apart = mail.incoming[peer.rank]
+                buffer, apart = messages.incoming[peer.rank]
                 first = next(p.out[0] for p in layout(peer.rank, joined).peers if p.rank == comm.rank)
                 start = turn * apart + (WIDTHS[tag] - 1) * first
                 message = buffer[start:][: WIDTHS[tag] * points(peer.rank, comm.rank)]
@@ -99,14 +99,14 @@ def tried(comm: Communicator, kinds, joined, asked: str):
     """By which transports the rank reaches its peers, or what it was told; nothing stays open."""
     gpu = gpu_of(comm, kinds[comm.rank])
     try:
-        post = post_of(comm, gpu, joined, asked)
+        rank_endpoint = endpoint_of(comm, gpu, joined, asked)
     except HiresxError as error:
         assert error.everywhere and error.mend
         found = str(error)
     else:
-        found = post.names
-        arrived(comm, post, joined)
-        post.close()
+        found = rank_endpoint.names
+        arrived(comm, rank_endpoint, joined)
+        rank_endpoint.close()
     assert gpu is None or not (gpu.opened or gpu.locked)
     return found
 
@@ -188,14 +188,14 @@ def test_memory_that_cannot_be_opened(kinds, asked):
     def work(comm):
         gpu = gpu_of(comm, kinds[comm.rank], [f"{OWN} {high}"] if comm.rank == low else [])
         try:
-            post = post_of(comm, gpu, everybody, asked)
+            rank_endpoint = endpoint_of(comm, gpu, everybody, asked)
         except HiresxError as error:
             assert error.everywhere and not (gpu and gpu.opened)
             return str(error)
-        arrived(comm, post, everybody)
-        post.close()
+        arrived(comm, rank_endpoint, everybody)
+        rank_endpoint.close()
         assert not (gpu and gpu.opened)
-        return post.names
+        return rank_endpoint.names
 
     told = run_threads((0, 0, 0), work)
     if asked == "auto":
@@ -213,7 +213,7 @@ def test_memory_of_somebody_else():
         opened = gpu.open
         gpu.open = lambda handle, size: opened(handle, size) if comm.rank == 0 else other(gpu, size)
         with pytest.raises(HiresxError, match="rank 1 reads something else in the GPU memory of rank 0"):
-            post_of(comm, gpu, [(0, 1)], "ipc")
+            endpoint_of(comm, gpu, [(0, 1)], "ipc")
         return gpu.opened
 
     def other(gpu, size):
@@ -260,7 +260,7 @@ def test_what_fails_on_one_rank_is_told_to_all_and_nothing_stays_open(monkeypatc
                     fails()
             made.append(self)
 
-    monkeypatch.setattr(mailbox, "SharedMemory", Memory)
+    monkeypatch.setattr(endpoint, "SharedMemory", Memory)
 
     def work(comm):
         gpu, backend = gpu_of(comm, kinds[comm.rank]), BACKEND
@@ -273,7 +273,7 @@ def test_what_fails_on_one_rank_is_told_to_all_and_nothing_stays_open(monkeypatc
                 dup = comm.mpi_comm.Dup
                 comm.mpi_comm.Dup = lambda: without_requests(dup())
         with pytest.raises(MemoryError, match="nothing is left") as caught:
-            Post(backend, None, gpu, comm, layout(comm.rank, everybody), "float64", WIDTHS, "fp64", asked)
+            Endpoint(backend, None, gpu, comm, layout(comm.rank, everybody), "float64", WIDTHS, "fp64", asked)
         assert caught.value.everywhere
         return gpu is None or not (gpu.opened or gpu.locked)
 
@@ -290,7 +290,7 @@ def without_requests(mpi_comm):
 @pytest.mark.parametrize("what", ["nccl", "window", "communicator"])
 def test_what_all_ranks_make_together_fails_on_one(monkeypatch, what):
     """The others wait for it within MPI or NCCL: it does not wait for them for good, and its GPU is left in order."""
-    monkeypatch.setattr(mailbox, "GRACE", 0.05)
+    monkeypatch.setattr(endpoint, "GRACE", 0.05)
     kinds, everybody = (OWN, OWN, OWN if what == "nccl" else CPU), list(combinations(range(3), 2))
     gpus = {}
 
@@ -300,7 +300,7 @@ def test_what_all_ranks_make_together_fails_on_one(monkeypatch, what):
                 fails()
             super().__init__(comm, size)
 
-    monkeypatch.setattr(mailbox, "SharedMemory", Memory)
+    monkeypatch.setattr(endpoint, "SharedMemory", Memory)
 
     def nccl(size, identity, rank):
         if rank == 1:
@@ -315,7 +315,7 @@ def test_what_all_ranks_make_together_fails_on_one(monkeypatch, what):
             comm.aside()
             if comm.rank == 1:
                 comm.mpi_comm.Dup = fails
-        post_of(comm, gpu, everybody, "nccl" if what == "nccl" else "ipc")
+        endpoint_of(comm, gpu, everybody, "nccl" if what == "nccl" else "ipc")
 
     told = run_threads((0, 0, 0), work)
     assert [type(error) for error in told] == [Deserted, MemoryError, Deserted]

@@ -14,7 +14,7 @@ from hiresx.case import load
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
-from hiresx.exchange.division import Division
+from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.signalled_memory import FLAG, SignalledMemory, extra_bytes
 from hiresx.mpi.communicator import Communicator
 from hiresx.simulation import simulation
@@ -137,11 +137,11 @@ def test_ranks_launch_as_many_steps_as_each_other():
 
 def test_all_that_a_memory_holds_has_a_place_of_its_own():
     """Buffers, the flags of every quantity and offer, and what is offered; a rank raises flags where others look."""
-    division, points = Division("float64", (5, 4)), [10, 7, 0]
-    memory = {n: np.zeros(division.size(p) + extra_bytes(3, 2), np.uint8) for n, p in enumerate(points)}
+    buffer_layout, points = BufferLayout("float64", (5, 4)), [10, 7, 0]
+    memory = {n: np.zeros(buffer_layout.size(p) + extra_bytes(3, 2), np.uint8) for n, p in enumerate(points)}
     numpy = SimpleNamespace(zeros=np.zeros, to_device=np.array)
     made = {
-        n: SignalledMemory(numpy, None, n, own, {m: memory[m] for m in memory if m != n}, division, points)
+        n: SignalledMemory(numpy, None, n, own, {m: memory[m] for m in memory if m != n}, buffer_layout, points)
         for n, own in memory.items()
     }
     flags, kept = {}, {}
@@ -150,7 +150,7 @@ def test_all_that_a_memory_holds_has_a_place_of_its_own():
         offers = [one.offer(size) for size in (6, 100, 2, 1)]
         assert one.offer(1) is None, "there is room for four"
         flags[n] = [*signals, *(offer.signals for offer in offers)]
-        buffers = [both for both, _ in division.both_turns(memory[n], points[n])]
+        buffers = [both for both, _ in buffer_layout.both_turns(memory[n], points[n])]
         kept[n] = [*buffers, *(one.flags for one in flags[n]), *(offer.own for offer in offers)]
     for n, arrays in kept.items():
         spans = sorted((array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays if array.size)

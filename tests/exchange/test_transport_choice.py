@@ -11,9 +11,9 @@ from exchange_arrangements import INVISCID, ORIENTATIONS, Place, arrangement, no
 from ranks import run_ranks
 
 from hiresx.errors import HiresxError
-from hiresx.exchange import agreed, cuda_aware, window
+from hiresx.exchange import cuda_aware, negotiation, window
+from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.choice import RankFacts, choose
-from hiresx.exchange.division import Division
 from hiresx.mpi.communicator import alone
 
 
@@ -261,14 +261,16 @@ class SharedGpu:
 
 @pytest.mark.parametrize(("same", "chosen"), [(True, "ipc"), (False, "staged over window")])
 def test_memory_that_holds_something_else_is_not_used(monkeypatch, same, chosen):
-    monkeypatch.setattr(agreed.cuda_aware, "fault", lambda: "MPI takes none")
-    monkeypatch.setattr(agreed.window, "room", lambda: 1e12)
+    monkeypatch.setattr(negotiation.cuda_aware, "fault", lambda: "MPI takes none")
+    monkeypatch.setattr(negotiation.window, "room", lambda: 1e12)
     table, meeting, memory, found = [None, None], threading.Barrier(2), {}, {}
 
     def rank(me: int) -> None:
         layout = SimpleNamespace(peers=[SimpleNamespace(rank=1 - me, out=(0, 4), into=(0, 4))], sent=4)
-        comm, division = SideBySide(me, table, meeting), Division("float64", (5,))
-        found[me] = agreed.Agreement(comm, SharedGpu(memory, same), layout, division, "fp64", "auto", f"of {me}")
+        comm, buffer_layout = SideBySide(me, table, meeting), BufferLayout("float64", (5,))
+        found[me] = negotiation.Negotiation(
+            comm, SharedGpu(memory, same), layout, buffer_layout, "fp64", "auto", f"of {me}"
+        )
 
     threads = [threading.Thread(target=rank, args=(me,)) for me in range(2)]
     for thread in threads:

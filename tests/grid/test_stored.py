@@ -15,7 +15,7 @@ from test_cgns import written
 from hiresx.case.grid_file import GridFile
 from hiresx.case.schema import Case
 from hiresx.decomposition import Part, domain, extended_coordinates
-from hiresx.decomposition.block_shell import filled
+from hiresx.decomposition.ghost_layers import filled
 from hiresx.decomposition.partition import partition
 from hiresx.estimate.resolution import sound
 from hiresx.grid import build, quality, stored_coordinates

@@ -7,7 +7,7 @@ from plot3d_files import write
 
 from hiresx.case.schema import Case
 from hiresx.decomposition import Part, domain
-from hiresx.decomposition.block_shell import Shell
+from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.grid import from_file, stored_coordinates
 
 N = 112
@@ -39,7 +39,7 @@ def test_the_first_of_two_ranks_holds_its_half(tmp_path, monkeypatch):
     finally:
         tracemalloc.stop()
     own = sum(c.nbytes for c in made.coordinates(made.cut.parts[0]))
-    assert isinstance(made.extended[0], Shell)
+    assert isinstance(made.extended[0], GhostLayers)
     np.testing.assert_array_equal(made.cut.blocks[0].x, nodes[2, : N // 2])
     assert own < 0.65 * nodes.nbytes
     assert held - own < 0.25 * nodes.nbytes

@@ -11,7 +11,7 @@ from hiresx.decomposition import decompose, split
 from hiresx.decomposition.halo_copies import halo_lists
 from hiresx.decomposition.partition import partition
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
-from hiresx.exchange.division import Division
+from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.grid import build
 from hiresx.grid.blocks import FACES, direction, side
@@ -97,7 +97,7 @@ def test_what_one_rank_packs_another_unpacks(layouts):
 @pytest.mark.parametrize("points", [1, 7, 100])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_buffers_do_not_overlap(points, dtype):
-    division = Division(dtype, (5, 4))
+    division = BufferLayout(dtype, (5, 4))
     memory = np.zeros(division.size(points), np.uint8)
     buffers = [buffer for turns in division.buffers(memory, points) for buffer in turns]
     assert [len(buffer) for buffer in buffers] == [5 * points, 5 * points, 4 * points, 4 * points]

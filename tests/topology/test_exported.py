@@ -14,7 +14,7 @@ from topology_recordings import UNEVEN, hwloc_box, hwloc_xml, level_matrix, smi
 from hiresx import cli
 from hiresx.errors import HiresxError
 from hiresx.placement import cores
-from hiresx.placement.exported import FORMS, export, logical_cores
+from hiresx.placement.export import FORMS, export, logical_cores
 from hiresx.placement.facts import PlacementFacts
 from hiresx.topology import sysfs
 from hiresx.topology.cost import traffic

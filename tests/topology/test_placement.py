@@ -16,7 +16,7 @@ from topology_recordings import level_matrix
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import alone
-from hiresx.placement import Seat, cores, place, wishes
+from hiresx.placement import Seat, backend_selection, cores, place
 from hiresx.placement.facts import PlacementFacts
 from hiresx.placement.stored_placement import Placement
 from hiresx.topology import memory, sysfs
@@ -43,7 +43,7 @@ two_cores = pytest.mark.skipif(CORES < 2, reason="binding ranks apart takes two 
     ],
 )
 def test_backends_by_rank(text, hosts, expected):
-    assert wishes.by_rank(text, hosts) == expected
+    assert backend_selection.by_rank(text, hosts) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_backends_by_rank(text, hosts, expected):
 )
 def test_backends_that_do_not_fit(text, hosts, message):
     with pytest.raises(HiresxError, match=message) as caught:
-        wishes.by_rank(text, hosts)
+        backend_selection.by_rank(text, hosts)
     assert "cuda:2,cpu:2" in caught.value.mend
 
 

@@ -213,13 +213,13 @@ class Alone:
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, right, form):
-    from hiresx.placement import verified
+    from hiresx.placement import verification
     from hiresx.placement.stored_placement import Seat
 
     seat = Seat(0, "n1", "cpu", None, "", "", "", "0-3", 4, 0, 4, "hwloc")
-    standing = verified.Standing(seat, "", "0-3" if right else "0-7", "NUMA 0", right, ())
-    monkeypatch.setattr(verified, "comm", Alone)
-    monkeypatch.setattr(verified, "verify", lambda ranks, matrix, strategy: [standing])
+    standing = verification.Standing(seat, "", "0-3" if right else "0-7", "NUMA 0", right, ())
+    monkeypatch.setattr(verification, "comm", Alone)
+    monkeypatch.setattr(verification, "verify", lambda ranks, matrix, strategy: [standing])
     status, out, _ = topo("verify", *form)
     assert status == (0 if right else 1)
     if form:
@@ -231,13 +231,13 @@ def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, ri
 def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     """What the placement says and the kernel does not is found: here by a kernel that tells other CPUs."""
     from hiresx.mpi.communicator import alone
-    from hiresx.placement import bound, verified
+    from hiresx.placement import cpu_binding, verification
 
-    assert [entry.right for entry in verified.verify(alone(), wish="cpu")] == [True]
-    given = bound.allowed()
-    monkeypatch.setattr(verified.bound, "now", lambda: frozenset([4095]))
-    monkeypatch.setattr(verified, "place", lambda *_, **__: _seated(given))
-    (standing,) = verified.verify(alone(), wish="cpu")
+    assert [entry.right for entry in verification.verify(alone(), wish="cpu")] == [True]
+    given = cpu_binding.allowed()
+    monkeypatch.setattr(verification.cpu_binding, "now", lambda: frozenset([4095]))
+    monkeypatch.setattr(verification, "place", lambda *_, **__: _seated(given))
+    (standing,) = verification.verify(alone(), wish="cpu")
     assert not standing.right and "bound to CPUs 4095, not" in standing.remarks[0]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition import Decomposition
-from hiresx.decomposition.block_shell import Shell, filled
 from hiresx.decomposition.coordinates import extended_coordinates
+from hiresx.decomposition.ghost_layers import GhostLayers, filled
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, rows, shape_maps
 from hiresx.equations import GAS_CONSERVED, equations
@@ -61,7 +61,7 @@ def _map(decomposition: Decomposition, b: int) -> BlockMap:
     if not any(wrapped):  # ghosts are not looked at
         return BlockMap(block, [np.pad(np.asarray(c), halo) for c in (block.x, block.y, block.z)], halo, wrapped)
     made = extended_coordinates(decomposition)[b]
-    if isinstance(made, Shell):
+    if isinstance(made, GhostLayers):
         i, j, k = (slice(0, n + 2 * halo) for n in block.size)
         return BlockMap(block, filled(block, made, halo, (k, j, i)), halo, wrapped)
     return BlockMap(block, made, halo, wrapped)

@@ -4,11 +4,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hiresx.exchange.carrier import Transport
 from hiresx.exchange.halo_layout import Peer
+from hiresx.exchange.transport import Transport
 
 
-class Notice(Transport):
+class Notification(Transport):
     """Empty messages of MPI with `tag`; `messages[turn][rank]` are the arrays in the memory of the peers that hold what
     they have for this rank."""
 

@@ -9,33 +9,33 @@ import numpy as np
 
 from hiresx.device.interface import Backend, Program
 from hiresx.device.native import Array
-from hiresx.exchange.agreed import Agreement
-from hiresx.exchange.carrier import Transport
+from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.choice import SIGNALLING, STAGED
 from hiresx.exchange.cuda_aware import CudaAware
-from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import HaloLayout, Peer
 from hiresx.exchange.ipc import Ipc
 from hiresx.exchange.message_buffers import MessageBuffers
 from hiresx.exchange.mpi import Mpi
 from hiresx.exchange.nccl import Nccl
-from hiresx.exchange.signalled_memory import SignalledMail, SignalledMemory, extra_bytes
+from hiresx.exchange.negotiation import Negotiation
+from hiresx.exchange.signalled_memory import SignalledMemory, SignalledMessages, extra_bytes
 from hiresx.exchange.staged import Staged
+from hiresx.exchange.transport import Transport
 from hiresx.exchange.window import SharedMemory, Window
 from hiresx.mpi.communicator import GRACE, Communicator, everywhere
 
 
 @dataclass
-class Mail:
+class QuantityMessages:
     """What carries one quantity: per turn the buffer to pack, and the transports."""
 
     outgoing: Sequence[Any]
     transports: Sequence[Transport]
 
 
-class Post:
-    """`mail`, one per quantity, and `names` of the transports by peer. With "signals" there is `signalled` in its
+class Endpoint:
+    """`messages`, one per quantity, and `names` of the transports by peer. With "signals" there is `signalled` in its
     place, and the `memory` that it is in.
 
     `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: numbers of `dtype`, or of one of each, per
@@ -57,16 +57,16 @@ class Post:
         asked: str,
     ):
         self._backend, self._gpu, self._comm, self._layout = backend, gpu, comm, layout
-        self._division = Division(dtype, widths)
+        self._buffer_layout = BufferLayout(dtype, widths)
         self._extra = extra_bytes(comm.size, len(widths)) if asked in SIGNALLING else 0
         with comm.together():
-            packed = None if gpu is None else gpu.memory(self._division.size(layout.sent) + self._extra)
-        self._agreement = Agreement(comm, gpu, layout, self._division, precision, asked, packed)
-        self.names = self._agreement.names
+            packed = None if gpu is None else gpu.memory(self._buffer_layout.size(layout.sent) + self._extra)
+        self._negotiation = Negotiation(comm, gpu, layout, self._buffer_layout, precision, asked, packed)
+        self.names = self._negotiation.names
         self._window: SharedMemory | None = None
         self._mpi_comm: Any = None
-        self.mail: Sequence[Mail] = ()
-        self.signalled: Sequence[SignalledMail] = ()
+        self.messages: Sequence[QuantityMessages] = ()
+        self.signalled: Sequence[SignalledMessages] = ()
         self.memory: SignalledMemory | None = None
         try:
             # Kept where all have made it: only then can all close it together.
@@ -78,11 +78,11 @@ class Post:
                 duplicate = comm.mpi_comm.Dup()
             self._mpi_comm = duplicate
             with comm.together():
-                if "signals" in self._agreement.pairs.values():
+                if "signals" in self._negotiation.pairs.values():
                     self.memory = self._signalled_memory(program, packed)
-                    self.signalled = self._signalled_mail(self.memory)
+                    self.signalled = self._signalled_messages(self.memory)
                 else:
-                    self.mail = self._mail(packed)
+                    self.messages = self._quantity_messages(packed)
         except BaseException as error:
             self.close(error)
             raise
@@ -90,17 +90,17 @@ class Post:
     def _shared_memory(self) -> SharedMemory | None:
         """Made by all ranks of a host if two of them need it."""
         comm, host = self._comm, self._comm.hosts[self._comm.rank]
-        if self._gpu is None and "signals" in self._agreement.pairs.values():
-            return SharedMemory(comm, self._division.size(self._layout.sent) + self._extra)
-        over_window = [pair for pair, name in self._agreement.pairs.items() if name.endswith("window")]
+        if self._gpu is None and "signals" in self._negotiation.pairs.values():
+            return SharedMemory(comm, self._buffer_layout.size(self._layout.sent) + self._extra)
+        over_window = [pair for pair, name in self._negotiation.pairs.items() if name.endswith("window")]
         if not any(comm.hosts[pair[0]] == host for pair in over_window):
             return None
         mine = any(comm.rank in pair for pair in over_window)
-        return SharedMemory(comm, self._division.size(self._layout.sent) if mine else 0)
+        return SharedMemory(comm, self._buffer_layout.size(self._layout.sent) if mine else 0)
 
     def _nccl_communicator(self) -> Any:
         comm = self._comm
-        if "nccl" not in self._agreement.pairs.values():
+        if "nccl" not in self._negotiation.pairs.values():
             return None
         assert self._gpu is not None
         with comm.together():
@@ -110,8 +110,8 @@ class Post:
             found = self._gpu.nccl(comm.size, identity, comm.rank)
         return found
 
-    def _mail(self, packed: Any) -> list[Mail]:
-        gpu, layout, division = self._gpu, self._layout, self._division
+    def _quantity_messages(self, packed: Any) -> list[QuantityMessages]:
+        gpu, layout, buffer_layout = self._gpu, self._layout, self._buffer_layout
         by_name: dict[str, list[Peer]] = {}
         for peer in layout.peers:
             name = self.names[peer.rank]
@@ -120,26 +120,26 @@ class Post:
         windows, over_mpi = ([n for n in by_name if n.removeprefix(STAGED) == host] for host in ("window", "mpi"))
 
         # What is sent and received, in the memory of the host ...
-        sent: Sequence[Any] = [None] * len(division.widths)
+        sent: Sequence[Any] = [None] * len(buffer_layout.widths)
         into = shared = opened = sent
         if windows:
             assert self._window is not None
-            sent = division.buffers(self._mapped(self._window.own), layout.sent)
-            shared = self._messages({p.rank: self._mapped(self._window.of(p.rank)) for p in by_name[windows[0]]})
+            sent = buffer_layout.buffers(self._mapped(self._window.own), layout.sent)
+            shared = self._peer_messages({p.rank: self._mapped(self._window.of(p.rank)) for p in by_name[windows[0]]})
         elif over_mpi or gpu is None:
-            sent = division.buffers(self._host_memory(layout.sent), layout.sent)
+            sent = buffer_layout.buffers(self._host_memory(layout.sent), layout.sent)
         if over_mpi:
-            into = division.buffers(self._host_memory(layout.received), layout.received)
+            into = buffer_layout.buffers(self._host_memory(layout.received), layout.received)
         # ... and in that of the device.
         outgoing, incoming = sent, into
         if gpu is not None:
-            outgoing = division.buffers(packed, layout.sent)
-            incoming = division.buffers(gpu.memory(division.size(layout.received)), layout.received)
+            outgoing = buffer_layout.buffers(packed, layout.sent)
+            incoming = buffer_layout.buffers(gpu.memory(buffer_layout.size(layout.received)), layout.received)
         if "ipc" in by_name:
-            opened = self._messages({peer.rank: self._agreement.opened[peer.rank] for peer in by_name["ipc"]})
+            opened = self._peer_messages({peer.rank: self._negotiation.opened[peer.rank] for peer in by_name["ipc"]})
 
         found = []
-        for tag, width in enumerate(division.widths):
+        for tag, width in enumerate(buffer_layout.widths):
             on_host = MessageBuffers(sent[tag], into[tag], width)
             on_device = MessageBuffers(outgoing[tag], incoming[tag], width)
             transports = []
@@ -162,31 +162,31 @@ class Post:
                     assert gpu is not None
                     transport = Staged(transport, sent[tag], on_device, gpu)
                 transports.append(transport)
-            found.append(Mail(outgoing[tag], transports))
+            found.append(QuantityMessages(outgoing[tag], transports))
         return found
 
     def _signalled_memory(self, program: Program, packed: Any) -> SignalledMemory:
-        comm, own, opened = self._comm, packed, self._agreement.opened
+        comm, own, opened = self._comm, packed, self._negotiation.opened
         if self._gpu is None:
             assert self._window is not None
             own = self._mapped(self._window.own)
             opened = {rank: self._mapped(self._window.of(rank)) for rank in range(comm.size) if rank != comm.rank}
-        points = [facts.points for facts in self._agreement.facts]
-        return SignalledMemory(self._backend, program, comm.rank, own, opened, self._division, points)
+        points = [facts.points for facts in self._negotiation.facts]
+        return SignalledMemory(self._backend, program, comm.rank, own, opened, self._buffer_layout, points)
 
-    def _signalled_mail(self, memory: SignalledMemory) -> list[SignalledMail]:
+    def _signalled_messages(self, memory: SignalledMemory) -> list[SignalledMessages]:
         peers = self._layout.peers
-        spans = {peer.rank: self._agreement.facts[peer.rank].sends[self._comm.rank] for peer in peers}
-        return [memory.mail(quantity, peers, spans) for quantity in range(len(self._division.widths))]
+        spans = {peer.rank: self._negotiation.facts[peer.rank].sends[self._comm.rank] for peer in peers}
+        return [memory.messages(quantity, peers, spans) for quantity in range(len(self._buffer_layout.widths))]
 
-    def _messages(self, memory: dict[int, Any]) -> list[list[dict[int, Any]]]:
+    def _peer_messages(self, memory: dict[int, Any]) -> list[list[dict[int, Any]]]:
         """What peers have for this rank in their memory."""
-        facts, own = self._agreement.facts, self._comm.rank
+        facts, own = self._negotiation.facts, self._comm.rank
         points = {rank: facts[rank].points for rank in memory}
-        return self._division.messages(memory, points, {rank: facts[rank].sends[own] for rank in memory})
+        return self._buffer_layout.messages(memory, points, {rank: facts[rank].sends[own] for rank in memory})
 
     def _host_memory(self, points: int) -> np.ndarray:
-        size = self._division.size(points)
+        size = self._buffer_layout.size(points)
         return self._backend.zeros((size,), "uint8") if self._gpu is None else self._gpu.host_memory(size)
 
     def _mapped(self, memory: np.ndarray) -> np.ndarray:
@@ -201,11 +201,11 @@ class Post:
         holds, which needs nobody else."""
         together = error is None or everywhere(error)
         with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
-            for transport in (transport for mail in self.mail for transport in mail.transports):
+            for transport in (transport for messages in self.messages for transport in messages.transports):
                 transport.close()
             if self._gpu is not None:
                 self._gpu.unlock()
-        self._agreement.close(error)
+        self._negotiation.close(error)
         if together and self._window is not None:
             self._window.close()
         if together and self._mpi_comm is not None:

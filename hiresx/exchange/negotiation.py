@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.exchange import cuda_aware, window
+from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.choice import RankFacts, choose
-from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.signalled_memory import extra_bytes
@@ -21,7 +21,7 @@ OPENING = frozenset({"ipc", "signals"})
 MARK = 0x48616C6F
 
 
-class Agreement:
+class Negotiation:
     """`facts`: what all ranks told. `pairs`: the transports of all by (lower, higher) rank; `names`: those of this rank
     by peer. `opened`: GPU memory of peers that this rank can read.
 
@@ -30,10 +30,10 @@ class Agreement:
     """
 
     def __init__(
-        self, comm: Communicator, gpu: Gpu | None, layout: HaloLayout, division: Division, precision: str, asked: str,
-        packed: Any,
+        self, comm: Communicator, gpu: Gpu | None, layout: HaloLayout, buffer_layout: BufferLayout, precision: str,
+        asked: str, packed: Any,
     ):  # fmt: skip
-        self._comm, self._gpu, self._layout, self._division = comm, gpu, layout, division
+        self._comm, self._gpu, self._layout, self._buffer_layout = comm, gpu, layout, buffer_layout
         self.opened: dict[int, Any] = {}
         with comm.together():
             own = RankFacts(
@@ -42,7 +42,7 @@ class Agreement:
                 gpu=None if gpu is None else gpu.name,
                 cuda_fault=None if gpu is None else cuda_aware.fault(),
                 precision=precision,
-                widths=tuple(division.widths),
+                widths=tuple(buffer_layout.widths),
                 sends={peer.rank: peer.out for peer in layout.peers},
                 receives={peer.rank: peer.into for peer in layout.peers},
                 points=layout.sent,
@@ -75,8 +75,8 @@ class Agreement:
         for facts in self.facts:
             room[facts.host] = min(room.get(facts.host, np.inf), facts.room)
         for facts in self.facts:
-            signals = extra_bytes(len(self.facts), len(self._division.widths)) if facts.asked == "signals" else 0
-            room[facts.host] -= self._division.size(facts.points) + signals + window.SPARE
+            signals = extra_bytes(len(self.facts), len(self._buffer_layout.widths)) if facts.asked == "signals" else 0
+            room[facts.host] -= self._buffer_layout.size(facts.points) + signals + window.SPARE
         return {host: left >= 0 for host, left in room.items()}
 
     def _open(self, packed: Any) -> dict[int, str]:
@@ -99,8 +99,8 @@ class Agreement:
             for rank in peers:
                 if handles[rank] is None:
                     continue  # its owner says why
-                size = self._division.size(self.facts[rank].points)
-                size += extra_bytes(comm.size, len(self._division.widths)) if signalled else 0
+                size = self._buffer_layout.size(self.facts[rank].points)
+                size += extra_bytes(comm.size, len(self._buffer_layout.widths)) if signalled else 0
                 try:
                     if not self._reaches(rank, handles[rank], size):
                         closed[rank] = f"rank {comm.rank} reads something else in the GPU memory of rank {rank}"

@@ -12,7 +12,7 @@ from hiresx.base.plural import plural
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
-from hiresx.placement import AUTO, bound, place
+from hiresx.placement import AUTO, cpu_binding, place
 from hiresx.placement.stored_placement import Seat
 from hiresx.topology import memory
 from hiresx.topology.cpus import format_list
@@ -67,7 +67,7 @@ def verify(
 
 
 def _standing(seat: Seat, remarks: tuple[str, ...]) -> Standing:
-    cpus = format_list(bound.now())
+    cpus = format_list(cpu_binding.now())
     used = [device.address for device in cuda.devices() if device.used] if seat.gpu is not None else []
     probe = np.ones(PROBE, "u1")
     found = memory.where(probe)

@@ -18,7 +18,7 @@ from hiresx.grid.stored_coordinates import part_of, slabs
 INSIDE = HIGHEST + 1
 
 
-class Shell:
+class GhostLayers:
     """Coordinates (3, nk + 2 halo, nj + 2 halo, ni + 2 halo) of a block of three dimensions, indexed by arrays of
     places: [:, k, j, i]. Of a place farther than `inside` nodes from all faces nothing is known (not a number).
 
@@ -39,20 +39,20 @@ class Shell:
                     self.layers[axis][c][tuple(inside)] = coordinate[box]
 
     @classmethod
-    def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "Shell":
-        """A shell that is filled already."""
+    def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
+        """Ghost layers that are filled already."""
         made = cls.__new__(cls)
         made._sized(block, halo, inside)
         made.layers = list(layers)
         return made
 
-    def emptied(self, block: Block, halo: int) -> "Shell":
+    def emptied(self, block: Block, halo: int) -> "GhostLayers":
         """What is left of it when all ghosts are made: only these."""
         layers = [
             np.ascontiguousarray(np.delete(held, range(halo, held.shape[axis + 1] - halo), axis=axis + 1))
             for axis, held in enumerate(self.layers)
         ]
-        return Shell.over(block, halo, layers, inside=0)
+        return GhostLayers.over(block, halo, layers, inside=0)
 
     def _sized(self, block: Block, halo: int, inside: int) -> None:
         self.shape = triple(n + 2 * halo for n in block.size[::-1])
@@ -88,10 +88,10 @@ class Shell:
 
 
 def filled(
-    block: Block, shell: Shell, halo: int, box: tuple[slice, slice, slice]
+    block: Block, ghosts: GhostLayers, halo: int, box: tuple[slice, slice, slice]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coordinates x, y, z of the places `box` [k, j, i] of a block with ghosts: nodes from the file, ghosts from its
-    shell."""
+    ghosts."""
     ranges = [(s.start, s.stop) for s in box]
     result = np.empty((3, *(hi - lo for lo, hi in ranges)))
     pieces = []
@@ -102,7 +102,7 @@ def filled(
         there = tuple(slice(a - lo, b - lo) for (_, a, b), (lo, _) in zip(place, ranges, strict=True))
         if any(way for way, _, _ in place):
             index = np.meshgrid(*(np.arange(a, b) for _, a, b in place), indexing="ij", sparse=True)
-            result[(slice(None), *there)] = shell[(slice(None), *index)]
+            result[(slice(None), *there)] = ghosts[(slice(None), *index)]
         else:
             inside = triple(slice(a - halo, b - halo) for _, a, b in place)
             for c, coordinate in enumerate((block.x, block.y, block.z)):

@@ -1,5 +1,5 @@
-"""Ghosts behind walls that mirror places (`hiresx.decomposition.oblique`): where in the blocks the mirror images of
-their own places lie.
+"""Ghosts behind walls that mirror places (`hiresx.decomposition.oblique_walls`): the places of their mirror images in
+the blocks.
 
 A ghost at the distance d behind a wall takes the flow at the distance d before it, on the same normal. That is no node:
 where grid lines meet the wall at the angle a to its normal the two are 2 d tan a apart along the wall.
@@ -12,9 +12,9 @@ from itertools import product
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.block_shell import Shell, filled
+from hiresx.decomposition.ghost_layers import GhostLayers, filled
 from hiresx.decomposition.halo_copies import flat_index
-from hiresx.decomposition.oblique import Wall, mirrored_places
+from hiresx.decomposition.oblique_walls import Wall, mirrored_places
 from hiresx.decomposition.patched_donors import Rows, layers_behind, linear, share
 from hiresx.decomposition.patches import Decomposition
 from hiresx.grid import Block
@@ -63,7 +63,7 @@ class Mirrored:
         return len(self.donor) // self.index.shape[1]
 
 
-def mirrored(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[Mirrored]:
+def mirrored(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[Mirrored]:
     """Where all ghosts of walls that mirror places take the flow; `extended`: see `extended_coordinates`."""
     found = mirrored_places(whole)
     maps = _Maps(whole, extended)
@@ -75,7 +75,7 @@ class _Rows:
     nodes along the normal come before them, and `open` (3, 2): whether there are nodes to interpolate from beyond its
     lower and upper ends, of blocks that it is connected to."""
 
-    def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | Shell], b: int, face: str):
+    def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | GhostLayers], b: int, face: str):
         block, d, halo = whole.blocks[b], direction(face), whole.stencil.halo
         rows = min(block.size[d], ROWS * halo)
         self.first = 0 if side(face) < 0 else block.size[d] - rows
@@ -83,7 +83,9 @@ class _Rows:
         box[d] = slice(self.first, self.first + rows + 2 * halo)
         taken = triple(reversed(box))
         given = extended[b]
-        coordinates = filled(block, given, halo, taken) if isinstance(given, Shell) else triple(c[taken] for c in given)
+        coordinates = (
+            filled(block, given, halo, taken) if isinstance(given, GhostLayers) else triple(c[taken] for c in given)
+        )
         inner = tuple(slice(halo, -halo) for _ in range(3))
         slab = Block(block.name, *triple(np.ascontiguousarray(c[inner]) for c in coordinates))
         self.map = BlockMap(slab, coordinates, halo, [None] * 3)
@@ -111,7 +113,7 @@ def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]])
 class _Maps:
     """The rows beside faces, made once."""
 
-    def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | Shell]):
+    def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]):
         self._whole, self._extended = whole, extended
         self._made: dict[tuple[int, str], _Rows] = {}
 
@@ -142,14 +144,14 @@ class _Places:
 
 
 def _mirrored(
-    whole: Decomposition, extended: Sequence[Coordinates | Shell], maps: _Maps, wall: Wall
+    whole: Decomposition, extended: Sequence[Coordinates | GhostLayers], maps: _Maps, wall: Wall
 ) -> Mirrored:  # fmt: skip
     patch = whole.patches[wall.place]
     b, face, d, halo = patch.block, patch.face, direction(patch.face), whole.stencil.halo
     index = layers_behind(patch, range(1, halo + 1)).reshape(3, -1)
     k, j, i = (index[e] + halo for e in (2, 1, 0))
     given = extended[b]
-    ghosts = given[:, k, j, i].T if isinstance(given, Shell) else np.stack([c[k, j, i] for c in given], axis=1)
+    ghosts = given[:, k, j, i].T if isinstance(given, GhostLayers) else np.stack([c[k, j, i] for c in given], axis=1)
     edge = patch.range[d][0]
     start = index.T.astype(float)
     start[:, d] = edge

@@ -10,7 +10,7 @@ import numpy as np
 ALIGNMENT = 64
 
 
-class Division:
+class BufferLayout:
     """`widths`: numbers per point of each quantity, of `dtype` or of one of each. Each has two
     buffers, one per turn."""
 
