@@ -4,6 +4,7 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import public_grid_runs
@@ -13,6 +14,9 @@ from multiblock import Arrangement
 from paths import ROOT
 from plot3d_files import write
 from test_foreign_connectivity import nmf
+
+from hiresx.grid.blocks import face_range
+from hiresx.grid.connections import Connection
 
 
 def test_the_page_is_made_from_the_results(tmp_path, monkeypatch):
@@ -60,3 +64,11 @@ def test_files_are_read_as_they_come(tmp_path, monkeypatch):
     assert good["flow"]["walls"] == ["viscous_solid"] and 0 < good["flow"]["least_p"] < 1 < good["flow"]["largest_p"]
     assert "not a number" in bad["refused"] and str(tmp_path) not in bad["refused"]
     assert "deviation" not in bad
+
+
+def test_a_rim_can_be_left_out():
+    blocks = [SimpleNamespace(size=(5, 4, 3))] * 2
+    joined = [Connection(0, "imax", face_range("imax", (5, 4, 3)), 1, offset=(-5, 0, 0))]
+    found = [public_grids._ghosts(joined, SimpleNamespace(blocks=blocks), rim) for rim in (True, False)]
+    assert found[0] == {(0, 5, j, k): (1, 0, j, k) for j in range(4) for k in range(3)}
+    assert found[1] == {(0, 5, j, 1): (1, 0, j, 1) for j in (1, 2)}

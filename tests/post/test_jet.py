@@ -400,6 +400,8 @@ def test_one_command_writes_the_page(run, made, tmp_path, capsys):
     page = (run / "post" / "jet.html").read_text()
     assert page.count("data:image/png;base64,") == 5 and "http" not in page.replace("http-equiv", "")
     assert "no probe along the shear layer" in page and page.endswith("</html>\n")
+    points.write_text("Mj,Q\n1.5,2\n")
+    assert cli.execute(command) == 2 and "measured.csv has neither" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("velocity", [0.53, 0.61, 0.97])

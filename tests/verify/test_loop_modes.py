@@ -67,6 +67,10 @@ def test_bytes_are_those_of_the_arrays():
     assert reals[loop_forms.FLUX, "half point, two colours"] == 29 + 9 + 10
     assert reals[loop_forms.VISCOUS_FLUX, "node"] == 4 + 9 + 1 + 12
     assert reals[loop_forms.VISCOUS_DIFFERENCE, "node, direction by direction"] == 3 * (4 + 2 * 4)
+    counted = json.loads((ROOT / "docs/results/loop-modes-cpu.json").read_text())["counted"]
+    assert {key: 8 * count for key, count in reals.items()} == {
+        (row["loop"], row["mode"]): row["bytes_per_point"] for row in counted
+    }
 
 
 def test_a_measurement_and_what_it_says():
