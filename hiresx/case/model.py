@@ -14,7 +14,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def fault(expected: str) -> PydanticCustomError:
+def case_error(expected: str) -> PydanticCustomError:
     """The error of a validator: `expected` says what is wanted, the key and the value are added by `faults`."""
     return PydanticCustomError("case", "{expected}", {"expected": expected})
 

@@ -64,6 +64,7 @@ def bench(
 
 
 def _counts(text: str | None) -> list[int] | None:
+    from hiresx.base.threads import check_threads
     from hiresx.errors import HiresxError
 
     if text is None:
@@ -71,6 +72,7 @@ def _counts(text: str | None) -> list[int] | None:
     counts = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
     if min(counts) < 1:
         raise HiresxError(f'--threads "{text}": not a list of numbers of threads', "write for instance --threads 1,2")
+    check_threads(max(counts))
     return counts
 
 

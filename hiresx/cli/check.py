@@ -36,7 +36,7 @@ def check(
     with terminal.only_json(json):
         case = load(name, preset, set_ or ())
         from hiresx.cli import check_numbers, check_setup, check_walls
-        from hiresx.cli.grid_checks import checked
+        from hiresx.cli.grid_checks import check_grid
         from hiresx.equations import equations
         from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
         from hiresx.output.fields import derived, field_output
@@ -46,14 +46,14 @@ def check(
         refuse_oversized(case, for_grid=CHECKING)
         derived.check(case.output.variables, f"{name}: output.variables", equations(case).scalars)
         field_output.check(case)
-        found = checked(case)
+        found = check_grid(case)
         built, quality, decomposition, proofs = found.grid, found.quality, found.decomposition, found.proofs
         interfaces = found.interfaces
         mirrors = check_walls.report(decomposition, found.extended)
         watched = monitors.check(case, decomposition)
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
         planned = estimate(case, grid=built)
-        setup["warnings"] += [*found.warnings, *check_numbers.unlikely(case, planned["dt"])]
+        setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])
         setup["warnings"] += check_setup.aliased(case, decomposition, watched["probe"], planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)

@@ -97,20 +97,20 @@ def launch(
     CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
     SIGUSR2 end the run with a checkpoint.
     """
-    words = understood(run or [])
+    words = parse_run_arguments(run or [])
     as_json = bool(words.values["json"])
     if mix is not None:
         if words.values["backend"] != "auto":
             raise HiresxError("--mix and --backend say the same", "give one of them")
-        words = understood([*(run or []), "--backend", mix])
+        words = parse_run_arguments([*(run or []), "--backend", mix])
     if slurm is not None or pbs is not None:
         size = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
-        made = gathered(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
+        made = make_batch(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
         return write_scripts(made, slurm, pbs, mpi, as_json)
     return _here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
 
 
-def understood(arguments: list[str]) -> _Words:
+def parse_run_arguments(arguments: list[str]) -> _Words:
     """Raises Typer's usage errors of `hiresx run`, here and not on every rank, and HiresxError where no case is
     named."""
     from typer.main import get_command
@@ -145,15 +145,16 @@ def _without(arguments: list[str], options: tuple[str, ...], name: str | None = 
 def _here(
     words: _Words, ranks: int | None, per_gpu: int, crowd: bool, given: str | None, dry_run: bool, as_json: bool
 ) -> int:
+    from hiresx.cli.dry_run import check_run
     from hiresx.launch import counts, mpi_library
     from hiresx.launch.command import command
     from hiresx.mpi import launcher_environment as started
     from hiresx.placement.wishes import by_rank
 
-    if (started.told() or 0) > 1:
+    if (started.launched_processes() or 0) > 1:
         raise HiresxError("hiresx launch was itself started by a launcher", "start it plainly, or start hiresx run so")
     wish = words.values["backend"]
-    count, why = (ranks, "-n") if ranks is not None else counts.default(wish, per_gpu)
+    count, why = (ranks, "-n") if ranks is not None else counts.default_ranks(wish, per_gpu)
     cores = counts.cores()
     if count > MOST_ON_A_CORE * cores and not crowd:
         raise HiresxError(
@@ -166,10 +167,13 @@ def _here(
         used, launcher = mpi_library.find(given)
     line = command(launcher, count, cores, words.words)
     notes = []
-    if used is not None and launcher is not None and not mpi_library.belongs(launcher, used):
+    if used is not None and launcher is not None and not mpi_library.is_compatible(launcher, used):
         notes.append(f"{launcher} does not belong to {used}, which mpi4py uses")
     if count > cores and not _on_gpus(wish):
         notes.append(f"{count} ranks on {plural(cores, 'core')}: they take turns, which is no faster than {cores}")
+    if dry_run:
+        with terminal.only_json(as_json):
+            check_run(words.values, count)
     if dry_run and as_json:
         terminal.print_json({"ranks": count, "why": why, "command": line, "notes": notes})
         return 0
@@ -193,7 +197,7 @@ def _on_gpus(wish: str) -> bool:
 def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool) -> int:
     from hiresx.cli.run import record
     from hiresx.launch import job
-    from hiresx.launch.mpirun_messages import name
+    from hiresx.launch.mpirun_messages import signal_name
     from hiresx.output.saved.record import fail
 
     began = time.time()
@@ -205,26 +209,26 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
     if ended.status == 0 and not begun:
         return 0
     who = "the run" if ended.rank is None else f"rank {ended.rank}"
-    how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {name(ended.signal)}"
+    how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {signal_name(ended.signal)}"
     if ended.status == 0 or ended.left:
         # with a status that says nothing of it; mpirun then makes one up
         how = "left before it was done: a function of the case, or a library, ended its process (os._exit)"
     told = f"{who} {how}" + (", and with it the others" if count > 1 else "")
-    mend = ""
+    hint = ""
     if directory is not None:
         from hiresx.output.saved import checkpoint
 
-        mend = f"what was computed is in {directory}"
+        hint = f"what was computed is in {directory}"
         if checkpoint.listed(directory):
-            mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
+            hint += f"; to go on: hiresx launch -n {count} --restart {shell.quote(directory)}"
             for option in ("backend", "transport", "rebalance"):
                 value = words.values[option]
-                mend += f" --{option} {shell.word(value)}" if value != "auto" else ""
+                hint += f" --{option} {shell.quote(value)}" if value != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
     if begun and directory is not None:
         with contextlib.suppress(HiresxError):
             fail(directory, "failed", told)
-    terminal.error(told, mend, as_json, **more)
+    terminal.error(told, hint, as_json, **more)
     return ended.status or 1
 
 
@@ -254,8 +258,8 @@ def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks
     listing = len(names) if len(names) > 1 or ":" in wish else None
     size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
     if ranks is not None and ranks != (size or 0) * nodes:
-        mend = "give --ranks-per-node" if per_node is None else f"leave -n away, or write -n {nodes * per_node}"
-        raise HiresxError(f"-n {ranks} is not {nodes} nodes times {size or 'a whole number'}", mend)
+        hint = "give --ranks-per-node" if per_node is None else f"leave -n away, or write -n {nodes * per_node}"
+        raise HiresxError(f"-n {ranks} is not {nodes} nodes times {size or 'a whole number'}", hint)
     size = size or listing or gpu_ranks or None
     if size is None:
         raise HiresxError(
@@ -266,7 +270,7 @@ def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks
     return size
 
 
-def gathered(
+def make_batch(
     words: _Words, nodes: int, size: int, gpus: int, cores: int | None, limit: str, queue: str | None,
     account: str | None, setup: Sequence[str] | None,
 ) -> "Batch":  # fmt: skip
@@ -293,7 +297,7 @@ def gathered(
         ranks=size,
         gpus=gpus,
         cores=cores,
-        seconds=batch_script.seconds(limit),
+        seconds=batch_script.parse_time_limit(limit),
         queue=queue,
         account=account,
         setup=(*(setup or ()), *batch_script.environment()),
@@ -330,5 +334,5 @@ def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str,
         return 0
     for path, _, submit in written:
         size = f"{plural(made.size, 'rank')} on {plural(made.nodes, 'node')}"
-        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {shell.word(path)}")
+        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {shell.quote(path)}")
     return 0

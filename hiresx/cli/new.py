@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hiresx.base.shell import word
+from hiresx.base.shell import quote
 from hiresx.cli import options, terminal
 
 
@@ -43,17 +43,17 @@ def new(
         terminal.print_json({"directory": str(target), "files": files})
     else:
         terminal.say(f"wrote {', '.join(files)}")
-        terminal.say(f"  edit {target / 'case.toml'}, then: hiresx check {word(target)}; hiresx run {word(target)}")
+        terminal.say(f"  edit {target / 'case.toml'}, then: hiresx check {quote(target)}; hiresx run {quote(target)}")
     return 0
 
 
 def _from_grid(grid: Path, connectivity: Path | None, directory: Path | None, json: bool) -> int:
     """Print the case.toml that starts from a grid file, or write it to a new folder."""
-    from hiresx.cli.case_from_grid import started
+    from hiresx.cli.case_from_grid import case_from_grid
     from hiresx.errors import HiresxError
 
     with terminal.only_json(json):
-        text, notes = started(grid, connectivity)
+        text, notes = case_from_grid(grid, connectivity)
     if directory is None:
         print(text)
         return 0

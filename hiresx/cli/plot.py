@@ -8,14 +8,14 @@ import typer
 
 from hiresx.cli import options, terminal
 from hiresx.cli.look_options import LookOptions
-from hiresx.cli.option_groups import unfolded
+from hiresx.cli.option_groups import expand_option_groups
 from hiresx.errors import HiresxError
 
 FIELDS, TIMES = "Fields", "Over time"
 _SIZES = ("--width", "--height", "--font")
 
 
-@unfolded
+@expand_option_groups
 def plot(
     directory: Annotated[
         Path,

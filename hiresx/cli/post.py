@@ -11,7 +11,7 @@ import typer
 
 from hiresx.cli import options, terminal
 from hiresx.cli.look_options import LookOptions
-from hiresx.cli.option_groups import Only, unfolded, with_parameters
+from hiresx.cli.option_groups import Only, expand_option_groups, with_parameters
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _analysis(verb: str, out: Any = Out) -> Callable[[Callable[..., Any]], Calla
     written += [Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=options.Json)]
 
     def register(analyse: Callable[..., Any]) -> Callable[..., int]:
-        call = unfolded(analyse)
+        call = expand_option_groups(analyse)
 
         def command(out: Path | None, json: bool, **given: Any) -> int:
             run = given["run"] if "run" in given else given["runs"][0]
@@ -335,7 +335,7 @@ def isosurface(
 
 
 @post.command("animate")
-@unfolded
+@expand_option_groups
 def animate(
     run: Folder,
     variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="What to show, e.g. schlieren.")],

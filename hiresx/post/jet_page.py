@@ -122,7 +122,7 @@ def _one(ours: "Jet") -> list[str]:
     try:
         parts.append(_figure(lambda: jet_pictures.flow(ours), caption))
     except HiresxError as error:
-        parts.append(f'<p class="missing">{html.escape(f"{error.message}; {error.mend}")}</p>')
+        parts.append(f'<p class="missing">{html.escape(f"{error.message}; {error.hint}")}</p>')
     return parts
 
 

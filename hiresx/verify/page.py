@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.base.plural import plural
-from hiresx.base.shell import word
+from hiresx.base.shell import quote
 from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
@@ -65,7 +65,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HiresxError(
             f"{path} holds no verification results: {type(error).__name__}: {error}",
-            f"hiresx verify all --json > {word(path)}",
+            f"hiresx verify all --json > {quote(path)}",
         ) from None
 
 

@@ -86,9 +86,9 @@ def test_a_continued_run_keeps_the_file_and_another_grid_has_its_own(tmp_path):
 def test_without_what_makes_links_each_file_has_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(coordinate_file, "h5py", lambda: None)
     told = []
-    with announce.listening(told.append):
+    with announce.notifications_to(told.append):
         Run(periodic(CLOCK), tmp_path).steps(2).finish()
-    assert "h5py" in told[0] and optional.imported("h5py") is not None
+    assert "h5py" in told[0] and optional.import_or_none("h5py") is not None
     assert sorted(os.listdir(tmp_path)) == ["fields_000000.nc", "fields_000002.nc"]
     assert fields.read(tmp_path / "fields_000002.nc").blocks[0].x.any()
 

@@ -230,14 +230,14 @@ def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, ri
 
 def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     """What the placement says and the kernel does not is found: here by a kernel that tells other CPUs."""
-    from hiresx.mpi.communicator import alone
+    from hiresx.mpi.communicator import single_process
     from hiresx.placement import bound, verified
 
-    assert [entry.right for entry in verified.verify(alone(), wish="cpu")] == [True]
+    assert [entry.right for entry in verified.verify(single_process(), wish="cpu")] == [True]
     given = bound.allowed()
     monkeypatch.setattr(verified.bound, "now", lambda: frozenset([4095]))
     monkeypatch.setattr(verified, "place", lambda *_, **__: _seated(given))
-    (standing,) = verified.verify(alone(), wish="cpu")
+    (standing,) = verified.verify(single_process(), wish="cpu")
     assert not standing.right and "bound to CPUs 4095, not" in standing.remarks[0]
 
 

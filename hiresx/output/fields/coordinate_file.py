@@ -27,7 +27,7 @@ DIGEST = "xyz_sha256"
 
 def h5py() -> ModuleType | None:
     """What makes links; None where it is missing: then each file has its coordinates."""
-    return optional.imported("h5py")
+    return optional.import_or_none("h5py")
 
 
 def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:

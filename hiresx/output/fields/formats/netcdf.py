@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.notify import announce
+from hiresx.base.notify import notify
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields.field_file import SUFFIX, Coordinates, FieldBlock, Series, frames
@@ -84,7 +84,7 @@ class NetcdfSeries(FormatSeries):
         if self._about.case["output"].get("coordinates") != "once":
             return ""
         if coordinate_file.h5py() is None:
-            announce("h5py is missing: the coordinates are written in each file of the fields (pip install h5py)")
+            notify("h5py is missing: the coordinates are written in each file of the fields (pip install h5py)")
             return ""
         return coordinate_file.digest(self._about.pieces, self._about.grid)
 
