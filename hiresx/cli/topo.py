@@ -228,10 +228,10 @@ def verify(
         if strategy is not None and strategy not in STRATEGIES:
             raise HiresxError(f"--strategy {strategy}: not known", f"there are {', '.join(STRATEGIES)}")
         matrix = None if bytes_ is None else _matrix(bytes_)
-        from hiresx.placement import verified as room
+        from hiresx.placement import verified
 
-        ranks = room.comm()
-        standing = room.verify(ranks, matrix, strategy)
+        ranks = verified.comm()
+        standing = verified.verify(ranks, matrix, strategy)
     right = all(entry.right for entry in standing)
     if ranks.root:
         if json:

@@ -30,9 +30,9 @@ def verify(
     """Run the verification checks on this machine; exit status 1 when one fails."""
     began = time.perf_counter()
     with terminal.only_json(json):
-        from hiresx import verify as checks_room
+        from hiresx import verify as verification
 
-        checks = checks_room.run(groups or [], backend, plan=plan)
+        checks = verification.run(groups or [], backend, plan=plan)
     judged = [check for check in checks if check["pass"] is not None]
     passed = sum(bool(check["pass"]) for check in judged)
     if json:

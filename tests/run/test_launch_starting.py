@@ -85,7 +85,7 @@ def test_who_insists_gets_them(monkeypatch, capfd):
         "--dry-run",
         "sod",
         "--set",
-        "grid.n=[8000,1,1]",
+        "grid.n=[400,1,1]",
     ]
     execute(many)
     assert "too many" in capfd.readouterr().err
