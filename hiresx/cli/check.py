@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-import typer
-
 from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
+from hiresx.cli.options import option
 
 # Most ranks for which the bytes between all of them fit on a screen.
 MATRIX = 12
@@ -18,11 +17,10 @@ def check(
     set_: options.Overrides = None,
     ranks: options.Ranks = None,
     weights: Annotated[
-        str | None, typer.Option("--weights", metavar="1,1,4", help="Speeds of the ranks; all are alike if absent.")
+        str | None, option("--weights", "1,1,4", "Speeds of the ranks; all are alike if absent.")
     ] = None,
     points_per_wave: Annotated[
-        float | None,
-        typer.Option("--points-per-wave", metavar="N", min=2, help="Points per wavelength that resolve sound; 8."),
+        float | None, option("--points-per-wave", "N", "Points per wavelength that resolve sound; 8.", min=2)
     ] = None,
     json: options.Json = False,
 ) -> int:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from hiresx.base import shell
 from hiresx.base.plural import plural
 from hiresx.base.signals import ENDING
 from hiresx.cli import terminal
+from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
@@ -27,27 +26,24 @@ MOST_ON_A_CORE = 16
 # How hiresx run ends and has said so itself.
 _TOLD = (2, 3, *(128 + number for number in ENDING))
 
-Positive = {"min": 1, "max": 10_000_000, "metavar": "N"}
+Positive = {"min": 1, "max": 10_000_000}
 
 # Of scripts; `hiresx sweep` has them too.
-Slurm = Annotated[Path | None, typer.Option("--slurm", metavar="FILE", help="Write a script for sbatch instead.")]
-Pbs = Annotated[Path | None, typer.Option("--pbs", metavar="FILE", help="Write a script for qsub instead.")]
-Nodes = Annotated[int, typer.Option("--nodes", help="Script: nodes.", **Positive)]
-RanksPerNode = Annotated[
-    int | None, typer.Option("--ranks-per-node", help="Script: one per GPU if absent.", **Positive)
-]
-GpusPerNode = Annotated[int, typer.Option("--gpus-per-node", metavar="N", min=0, help="Script: GPUs of a node.")]
+Slurm = Annotated[Path | None, option("--slurm", "FILE", "Write a script for sbatch instead.")]
+Pbs = Annotated[Path | None, option("--pbs", "FILE", "Write a script for qsub instead.")]
+Nodes = Annotated[int, option("--nodes", "N", "Script: nodes.", **Positive)]
+RanksPerNode = Annotated[int | None, option("--ranks-per-node", "N", "Script: one per GPU if absent.", **Positive)]
+GpusPerNode = Annotated[int, option("--gpus-per-node", "N", "Script: GPUs of a node.", min=0)]
 CpusPerRank = Annotated[
-    int | None, typer.Option("--cpus-per-rank", help="Script: cores of a rank; whole nodes if absent.", **Positive)
+    int | None, option("--cpus-per-rank", "N", "Script: cores of a rank; whole nodes if absent.", **Positive)
 ]
-Limit = Annotated[str, typer.Option("--time", metavar="H:MM:SS", help="Script: time limit; the run ends before it.")]
-Partition = Annotated[str | None, typer.Option("--partition", metavar="NAME", help="Script: partition or queue.")]
-Account = Annotated[str | None, typer.Option("--account", metavar="NAME", help="Script: who pays.")]
+Limit = Annotated[str, option("--time", "H:MM:SS", "Script: time limit; the run ends before it.")]
+Partition = Annotated[str | None, option("--partition", "NAME", "Script: partition or queue.")]
+Account = Annotated[str | None, option("--account", "NAME", "Script: who pays.")]
 Setup = Annotated[
-    list[str] | None,
-    typer.Option("--setup", metavar="LINE", help="Script: a line before the run, e.g. 'module load openmpi'."),
+    list[str] | None, option("--setup", "LINE", "Script: a line before the run, e.g. 'module load openmpi'.")
 ]
-Mpi = Annotated[str, typer.Option("--mpi", metavar="KIND", help="Script: as in srun --mpi.")]
+Mpi = Annotated[str, option("--mpi", "KIND", "Script: as in srun --mpi.")]
 
 
 class _Words(NamedTuple):
@@ -61,25 +57,21 @@ class _Words(NamedTuple):
 
 def launch(
     run: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="CASE [options of hiresx run]", help="All that hiresx run takes.", show_default=False),
+        list[str] | None, argument("CASE [options of hiresx run]", "All that hiresx run takes.", show_default=False)
     ] = None,
     ranks: Annotated[
         int | None,
-        typer.Option("-n", "--ranks", help="How many; one per free GPU, or one per NUMA node, if absent.", **Positive),
+        option("-n", "N", "How many; one per free GPU, or one per NUMA node, if absent.", also="--ranks", **Positive),
     ] = None,
-    ranks_per_gpu: Annotated[int, typer.Option("--ranks-per-gpu", help="Ranks on each GPU.", **Positive)] = 1,
+    ranks_per_gpu: Annotated[int, option("--ranks-per-gpu", "N", "Ranks on each GPU.", **Positive)] = 1,
     mix: Annotated[
-        str | None,
-        typer.Option("--mix", metavar="cuda:2,cpu:4", help="Ranks with a GPU and without; short for --backend."),
+        str | None, option("--mix", "cuda:2,cpu:4", "Ranks with a GPU and without; short for --backend.")
     ] = None,
     oversubscribe: Annotated[
-        bool, typer.Option("--oversubscribe", help=f"Start more than {MOST_ON_A_CORE} ranks a core.")
+        bool, option("--oversubscribe", None, f"Start more than {MOST_ON_A_CORE} ranks a core.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command and do not run it.")] = False,
-    mpirun: Annotated[
-        str | None, typer.Option("--mpirun", metavar="COMMAND", help="Start with this one, whatever mpi4py uses.")
-    ] = None,
+    dry_run: Annotated[bool, option("--dry-run", None, "Print the command and do not run it.")] = False,
+    mpirun: Annotated[str | None, option("--mpirun", "COMMAND", "Start with this one, whatever mpi4py uses.")] = None,
     slurm: Slurm = None,
     pbs: Pbs = None,
     nodes: Nodes = 1,

@@ -3,24 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from hiresx.base.shell import quote
 from hiresx.cli import options, terminal
+from hiresx.cli.options import argument, option
 
 
 def new(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A bundled case; without it they are listed.")
-    ] = None,
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Folder to make; the case's name when absent.")
-    ] = None,
-    grid: Annotated[
-        Path | None, typer.Option("--from", metavar="GRID", help="A grid file: a case that starts from it.")
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "A bundled case; without it they are listed.")] = None,
+    directory: Annotated[Path | None, argument("[DIR]", "Folder to make; the case's name when absent.")] = None,
+    grid: Annotated[Path | None, option("--from", "GRID", "A grid file: a case that starts from it.")] = None,
     connectivity: Annotated[
-        Path | None, typer.Option("--connectivity", metavar="FILE", help="How the blocks of GRID are connected.")
+        Path | None, option("--connectivity", "FILE", "How the blocks of GRID are connected.")
     ] = None,
     json: options.Json = False,
 ) -> int:

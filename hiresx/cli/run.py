@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hiresx.base.shell import quote
 from hiresx.base.signals import SIGNALLED, Terminated, raise_on_termination
 from hiresx.base.threads import check_threads
 from hiresx.cli import check_numbers, options, terminal
+from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
@@ -25,61 +24,46 @@ if TYPE_CHECKING:
 _ENDS = (HiresxError, *SIGNALLED)
 
 Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="NAME|FILE.toml", help="A bundled case, a case file or its folder; not needed with --restart."
-    ),
+    str | None, argument("NAME|FILE.toml", "A bundled case, a case file or its folder; not needed with --restart.")
 ]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Output folder; runs/<case>-<preset>-<n> if absent.")
-]
-Steps = Annotated[
-    int | None, typer.Option("--steps", metavar="N", min=1, help="Take at most N steps; with --restart N more.")
-]
+Out = Annotated[Path | None, option("--out", "DIR", "Output folder; runs/<case>-<preset>-<n> if absent.")]
+Steps = Annotated[int | None, option("--steps", "N", "Take at most N steps; with --restart N more.", min=1)]
 Restart = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--restart",
-        metavar="[PATH|latest]",
-        help="Go on from a run's newest whole checkpoint, or from one of its files; latest, or nothing: from that of "
-        "the run in runs/ that wrote one last. The case.py that the run keeps may be executed.",
+        "[PATH|latest]",
+        "Go on from a run's newest whole checkpoint, or from one of its files; latest, or nothing: from that "
+        "of the run in runs/ that wrote one last. The case.py that the run keeps may be executed.",
     ),
 ]
 Transport = Annotated[
     str,
-    typer.Option(
+    option(
         "--transport",
-        metavar="NAME",
-        help="How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, nccl, "
-        "staged, signals.",
+        "NAME",
+        "How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, "
+        "nccl, staged, signals.",
     ),
 ]
 Weights = Annotated[
-    str | None,
-    typer.Option(
-        "--weights", metavar="W,W,...", help="How fast each rank is, relative to the others; all alike if absent."
-    ),
+    str | None, option("--weights", "W,W,...", "How fast each rank is, relative to the others; all alike if absent.")
 ]
 Rebalance = Annotated[
     str,
-    typer.Option(
+    option(
         "--rebalance",
-        metavar="auto|never|STEPS",
-        help="Cut the grid anew in mid-run where ranks compute at other speeds than it was cut for: auto, where it "
-        "pays; never; or look every STEPS steps. With --weights auto is never.",
+        "auto|never|STEPS",
+        "Cut the grid anew in mid-run where ranks compute at other speeds than it was cut for: auto, where "
+        "it pays; never; or look every STEPS steps. With --weights auto is never.",
     ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(
-        "--threads",
-        metavar="N",
-        min=1,
-        help="Threads of a rank on a CPU, as OMP_NUM_THREADS=N; all cores if absent.",
-    ),
+    option("--threads", "N", "Threads of a rank on a CPU, as OMP_NUM_THREADS=N; all cores if absent.", min=1),
 ]
 NoBind = Annotated[
-    bool, typer.Option("--no-bind", help="Leave ranks and their memory unbound, as whoever started them left them.")
+    bool, option("--no-bind", None, "Leave ranks and their memory unbound, as whoever started them left them.")
 ]
 
 

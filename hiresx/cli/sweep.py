@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hiresx.base import shell
 from hiresx.base.plural import plural
 from hiresx.cli import launch, options, terminal
+from hiresx.cli.options import option
 from hiresx.cli.run import Transport
 from hiresx.errors import HiresxError
 
@@ -26,46 +25,37 @@ _NUMBERS = 6
 
 Values = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=V,V,...",
-        help="Values of a key; may be repeated. Lists in brackets: 'grid.n=[32,32,1],[64,64,1]'.",
+    option(
+        "--set", "KEY=V,V,...", "Values of a key; may be repeated. Lists in brackets: 'grid.n=[32,32,1],[64,64,1]'."
     ),
 ]
 
 
 def sweep(
     name: options.CaseName,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the sweep, with one for each run.")],
+    out: Annotated[Path, option("--out", "DIR", "Folder of the sweep, with one for each run.")],
     set_: Values = None,
-    preset: Annotated[str | None, typer.Option("--preset", metavar="P,P,...", help="Presets of the case.")] = None,
+    preset: Annotated[str | None, option("--preset", "P,P,...", "Presets of the case.")] = None,
     zip_: Annotated[
-        bool,
-        typer.Option("--zip", help="The first values of all keys together, then the second; not all combinations."),
+        bool, option("--zip", None, "The first values of all keys together, then the second; not all combinations.")
     ] = False,
     columns: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--column",
-            metavar="HISTORY.QUANTITY:HOW",
-            help="Into the table: last, first, mean, min, max or std of a history, e.g. residual.rho:last; repeatable.",
+            "HISTORY.QUANTITY:HOW",
+            "Into the table: last, first, mean, min, max or std of a history, e.g. residual.rho:last; repeatable.",
         ),
     ] = None,
-    start: Annotated[
-        float | None, typer.Option("--from", metavar="T", help="Columns: leave out what was before this time.")
-    ] = None,
+    start: Annotated[float | None, option("--from", "T", "Columns: leave out what was before this time.")] = None,
     collect: Annotated[
         list[str] | None,
-        typer.Option(
-            "--collect", metavar="VERB", help="Numbers of hiresx post into the table, e.g. 'jet --from 15'; repeatable."
-        ),
+        option("--collect", "VERB", "Numbers of hiresx post into the table, e.g. 'jet --from 15'; repeatable."),
     ] = None,
-    plot: Annotated[
-        str | None, typer.Option("--plot", metavar="X,Y", help="Draw a column over another: DIR/table.png.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and what is left to do; run none.")] = False,
-    table: Annotated[bool, typer.Option("--table", help="Only the table, of what is there; run none.")] = False,
-    ranks: Annotated[int, typer.Option("-n", "--ranks", help="Ranks of each run.", **launch.Positive)] = 1,
+    plot: Annotated[str | None, option("--plot", "X,Y", "Draw a column over another: DIR/table.png.")] = None,
+    dry_run: Annotated[bool, option("--dry-run", None, "List the runs and what is left to do; run none.")] = False,
+    table: Annotated[bool, option("--table", None, "Only the table, of what is there; run none.")] = False,
+    ranks: Annotated[int, option("-n", "N", "Ranks of each run.", also="--ranks", **launch.Positive)] = 1,
     backend: options.Backend = "auto",
     transport: Transport = "auto",
     slurm: launch.Slurm = None,

@@ -4,24 +4,22 @@ import time
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-import typer
-
 from hiresx.cli import options, terminal
+from hiresx.cli.options import argument, option
 
 
 def verify(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[GROUP]...", help="Groups of checks; absent: those of seconds; long: those of minutes; all."
-        ),
+        argument("[GROUP]...", "Groups of checks; absent: those of seconds; long: those of minutes; all."),
     ] = None,
     backend: options.Backend = "auto",
     plan: Annotated[
         str | None,
-        typer.Option(
-            metavar="pencils|fused|decomposed|compact",
-            help="Compute by this plan instead of the backend's own (pencils: a CPU's, fused: a GPU's); checks of what "
+        option(
+            "--plan",
+            "pencils|fused|decomposed|compact",
+            "Compute by this plan instead of the backend's own (pencils: a CPU's, fused: a GPU's); checks of what "
             "it does not know are left out.",
         ),
     ] = None,
