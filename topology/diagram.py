@@ -33,7 +33,7 @@ def draw(
     """Write the picture. `placement`: GPU of each rank. Raises HiresxError without matplotlib, for a machine without
     GPUs, and when the file cannot be written."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
-        optional.needed(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
+        optional.import_required(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
     import matplotlib as mpl
 
     if not machine.gpus:

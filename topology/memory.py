@@ -73,7 +73,7 @@ def allocate(shape: int | Sequence[int], dtype: DTypeLike = "f8", node: int | No
                 array = array.view(kind).reshape(shape)
                 by = f"hwloc {library.version}"
         except HiresxError as error:
-            warnings.append(f"{error.message}: memory is where the kernel puts it ({error.mend})")
+            warnings.append(f"{error.message}: memory is where the kernel puts it ({error.hint})")
     if array is None:
         array = np.empty(shape, kind)
     array[...] = 0  # the first touch: only now are there pages

@@ -32,7 +32,7 @@ Handle: TypeAlias = Any
 
 def library() -> Nvml:
     """The started pynvml. Raises HiresxError saying what is missing."""
-    pynvml = optional.needed("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
+    pynvml = optional.import_required("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()
     except Exception as error:  # NVMLError, or whatever a broken module raises

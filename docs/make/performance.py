@@ -17,7 +17,7 @@ from typing import Any
 import performance_ranks as page_ranks
 import performance_ready as page_ready
 
-from hiresx.base.shell import word
+from hiresx.base.shell import quote
 from hiresx.bench.markdown import cell, counted, from_results, section, table
 from hiresx.device.fields import Layout
 from hiresx.equations.storage import STORAGE
@@ -67,7 +67,7 @@ def _read(path: Path) -> Result:
     except (ValueError, KeyError, TypeError) as error:
         raise HiresxError(
             f"{path} holds no results: {type(error).__name__}: {error}",
-            f"hiresx bench --json > {word(path)}, or leave the file out",
+            f"hiresx bench --json > {quote(path)}, or leave the file out",
         ) from None
 
 

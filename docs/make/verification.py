@@ -15,7 +15,7 @@ from typing import Any
 import verification_pictures as pictures
 
 from hiresx.base.plural import plural
-from hiresx.base.shell import word
+from hiresx.base.shell import quote
 from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
@@ -67,7 +67,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HiresxError(
             f"{path} holds no verification results: {type(error).__name__}: {error}",
-            f"hiresx verify all --json > {word(path)}",
+            f"hiresx verify all --json > {quote(path)}",
         ) from None
 
 

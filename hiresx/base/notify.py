@@ -8,14 +8,14 @@ _listeners: list[Callable[[str], None]] = []
 _lock = Lock()
 
 
-def announce(line: str) -> None:
+def notify(line: str) -> None:
     """Tells whoever listens."""
     for listener in [*_listeners]:
         listener(line)
 
 
 @contextmanager
-def listening(listener: Callable[[str], None]) -> Iterator[None]:
+def notifications_to(listener: Callable[[str], None]) -> Iterator[None]:
     """Inside, `listener` is told, of each line once: several threads may begin such work."""
     heard: set[str] = set()
 

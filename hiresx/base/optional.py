@@ -6,7 +6,7 @@ from types import ModuleType
 from hiresx.errors import HiresxError
 
 
-def imported(name: str) -> ModuleType | None:
+def import_or_none(name: str) -> ModuleType | None:
     """The module `name`, None where it is missing or broken."""
     try:
         return importlib.import_module(name)
@@ -14,16 +14,16 @@ def imported(name: str) -> ModuleType | None:
         return None
 
 
-def needed(name: str, what: str, mend: str) -> ModuleType:
+def import_required(name: str, what: str, hint: str) -> ModuleType:
     """The module `name`. Raises HiresxError: `what` ("plotting needs matplotlib"), whether the library is missing or
-    what is wrong with it, and the `mend`."""
+    what is wrong with it, and the `hint`."""
     try:
         return importlib.import_module(name)
     except Exception as error:
-        raise HiresxError(f"{what}, which {fault(name, error)}", mend) from None
+        raise HiresxError(f"{what}, which {describe_import_error(name, error)}", hint) from None
 
 
-def fault(name: str, error: Exception) -> str:
+def describe_import_error(name: str, error: Exception) -> str:
     """What `error`, of importing or beginning to use `name`, says of it: "is not installed", or what is broken."""
     package = name.partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and error.name == package:

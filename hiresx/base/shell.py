@@ -5,21 +5,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def word(text: str | Path) -> str:
+def quote(text: str | Path) -> str:
     """`text` as one word of a command line; a path that looks like an option is given the folder that it lies in."""
     path = str(text)
     return shlex.quote(f"./{path}" if path.startswith("-") and isinstance(text, Path) else path)
 
 
-def words(texts: Iterable[str | Path]) -> str:
+def quote_all(texts: Iterable[str | Path]) -> str:
     """Several of them."""
-    return " ".join(map(word, texts))
+    return " ".join(map(quote, texts))
 
 
-def in_line(text: str | Path) -> str:
-    """As `word`, on one line and without anything that a terminal acts on: for a comment, where a line break would end
+def quote_for_comment(text: str | Path) -> str:
+    """As `quote`, on one line and without anything that a terminal acts on: for a comment, where a line break would end
     it."""
-    shown = word(text)
+    shown = quote(text)
     if shown.isprintable():
         return shown
     return "$'" + "".join(c if c.isprintable() else _escaped(c) for c in _backslashed(str(text))) + "'"

@@ -16,7 +16,7 @@ from typing import Any
 URGENT = (signal.SIGINT, signal.SIGTERM)
 ENDING = (*URGENT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 
-# Whether one of them has come since `termination_raises` was entered.
+# Whether one of them has come since `raise_on_termination` was entered.
 _come = False
 
 
@@ -49,7 +49,7 @@ def _act(number: int, frame: object) -> None:
 
 
 @contextmanager
-def handled(handler: Callable[[int, object], None], numbers: Sequence[int] = ENDING) -> Iterator[None]:
+def handle_signals(handler: Callable[[int, object], None], numbers: Sequence[int] = ENDING) -> Iterator[None]:
     """Context in which the signals `numbers` go to `handler`.
 
     Left alone are those that are ignored (SIGHUP under nohup, SIGINT in a shell's background job), those but SIGINT and
@@ -79,7 +79,7 @@ class Requests:
         self.signal: int | None = None
         self.agreed: int | None = None
         self._urged = False
-        self._handled = handled(self._note)
+        self._handled = handle_signals(self._note)
 
     def __enter__(self) -> "Requests":
         self._handled.__enter__()
@@ -109,7 +109,7 @@ class Requests:
 
 
 @contextmanager
-def unheard(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
+def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Around what is printed: a terminal or a reader that is gone is no reason to end. `lost` is called then."""
     try:
         yield
@@ -120,9 +120,9 @@ def unheard(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
 
 
 @contextmanager
-def termination_raises() -> Iterator[None]:
+def raise_on_termination() -> Iterator[None]:
     """Context in which signals raise Terminated, as SIGINT raises KeyboardInterrupt, so that a command can tidy up."""
     global _come
     _come = False
-    with handled(_act, [number for number in ENDING if number != signal.SIGINT]):
+    with handle_signals(_act, [number for number in ENDING if number != signal.SIGINT]):
         yield

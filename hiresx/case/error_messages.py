@@ -57,7 +57,7 @@ def _holds(layer: Any, path: Sequence[str | int]) -> bool:
     return True
 
 
-def explain(error: ValidationError, model: type[BaseModel], origin: Origin) -> HiresxError:
+def describe_validation_error(error: ValidationError, model: type[BaseModel], origin: Origin) -> HiresxError:
     """The HiresxError for all faults that pydantic found in a `model`."""
     faults: dict[tuple[str | int, ...], list[tuple[str, str]]] = {}
     wanted: dict[tuple[str | int, ...], str] = {}
@@ -96,7 +96,7 @@ def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
     if len(bounds) > 1:
         told.append(" and ".join(f"{_BOUNDS[name]} {bound:g}" for name, bound in sorted(bounds.items())))
     if isinstance(field.default, bool | int | float | str):
-        told.append(f"the default is {shown(field.default)}")
+        told.append(f"the default is {format_value(field.default)}")
     return "; ".join(told)
 
 
@@ -116,7 +116,7 @@ def _joined(texts: Sequence[str]) -> str:
     return head + "".join(f" or {text.split('must be ', 1)[-1]}" for text in others)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as the case file would write it, cut when it is long."""
     from hiresx.case.toml import value_text
 
@@ -146,41 +146,41 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
     kind, value, context = item["type"], item["input"], item.get("ctx", {})
     key = str(path[-1]) if path else ""
     if kind == "extra_forbidden":
-        return f" = {shown(value)}: unknown key", _key_hint(key, path, level, model)
+        return f" = {format_value(value)}: unknown key", _key_hint(key, path, level, model)
     if kind == "missing":
         if isinstance(item["loc"][-1], int):
-            return f" = {shown(value)}: must be a longer list: {item['loc'][-1] + 1} entries or more", ""
+            return f" = {format_value(value)}: must be a longer list: {item['loc'][-1] + 1} entries or more", ""
         description = level.model_fields[key].description if _is_model(level) and key in level.model_fields else ""
         return ": missing", f"give it: {description}" if description else "give it"
     if kind == "case":
         return f": {context['expected']}", ""
     if kind == "choice":
-        return f" = {shown(value)}: not available", did_you_mean(value, context["choices"], "one of")
+        return f" = {format_value(value)}: not available", did_you_mean(value, context["choices"], "one of")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         names = re.findall(r"'([^']*)'", context.get("expected_tags", "")) or list(_tags(level))
         names = [name for name in names if " " not in name]
         tag_key = _tag_key(level)
         tag = value.get(tag_key) if isinstance(value, Mapping) else None
         if not isinstance(value, Mapping):
-            return f" = {shown(value)}: must be a table", f"with the key {tag_key}: {', '.join(names)}"
+            return f" = {format_value(value)}: must be a table", f"with the key {tag_key}: {', '.join(names)}"
         if tag is None:
             return f".{tag_key}: missing", f"one of: {', '.join(names)}"
-        return f".{tag_key} = {shown(tag)}: unknown {tag_key}", did_you_mean(tag, names, "one of")
+        return f".{tag_key} = {format_value(tag)}: unknown {tag_key}", did_you_mean(tag, names, "one of")
     if kind == "literal_error":
         names = re.findall(r"'([^']*)'", context["expected"])
         if item["loc"][-1] == "[key]":
             return ": unknown key", did_you_mean(value, names, "one of")
         near = closest(value, names) if isinstance(value, str) else None
-        return f" = {shown(value)}: must be {context['expected']}", f'did you mean "{near}"?' if near else ""
+        return f" = {format_value(value)}: must be {context['expected']}", f'did you mean "{near}"?' if near else ""
     if kind == "string_pattern_mismatch":
-        said = "" if item["loc"][-1] == "[key]" else f" = {shown(value)}"
+        said = "" if item["loc"][-1] == "[key]" else f" = {format_value(value)}"
         return f"{said}: not a name", _rule(context["pattern"])
     wanted = _WANTED.get(kind)
     if wanted is None:
         wanted = item["msg"].replace("Input should be ", "").replace("Tuple should have", "a list with")
         wanted = wanted.replace("Value should have", "a list with")
         wanted = wanted.replace(" after validation", "")
-    return f" = {shown(value)}: must be {wanted}", ""
+    return f" = {format_value(value)}: must be {wanted}", ""
 
 
 def _rule(pattern: str) -> str:

@@ -25,8 +25,8 @@ def check_profiles(case: "Case", profiles: Iterable[str]) -> None:
             raise HiresxError(
                 f'profiles: "{name}" is a monitor', f"give it as monitors=[{name}], and leave it out of the case"
             )
-        mend = did_you_mean(name, sorted(asked), "they ask for") if asked else "no function is asked for: leave it away"
-        raise HiresxError(f'profiles: no boundary condition and no sponge asks for "{name}"', mend)
+        hint = did_you_mean(name, sorted(asked), "they ask for") if asked else "no function is asked for: leave it away"
+        raise HiresxError(f'profiles: no boundary condition and no sponge asks for "{name}"', hint)
 
 
 def _functions(table: Mapping[str, Any]) -> Iterator[str]:
@@ -48,5 +48,5 @@ def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndar
         if not good.all():
             first = np.unravel_index(int(np.argmin(good)), good.shape)
             point = ", ".join(f"{float(c[first]):.6g}" for c in places)
-            mend = "every value must be finite" + (", and rho and p positive" if "rho" in state else "")
-            raise HiresxError(f"{who} {quantity} = {values[first]:.6g} at (x, y, z) = ({point})", mend)
+            hint = "every value must be finite" + (", and rho and p positive" if "rho" in state else "")
+            raise HiresxError(f"{who} {quantity} = {values[first]:.6g} at (x, y, z) = ({point})", hint)

@@ -10,9 +10,9 @@ import numpy as np
 
 from hiresx import grid
 from hiresx.base.arrays import triple
-from hiresx.base.shell import word
+from hiresx.base.shell import quote
 from hiresx.case import Case
-from hiresx.cli.grid_checks import checked
+from hiresx.cli.grid_checks import check_grid
 from hiresx.decomposition import decompose, extended_coordinates, patched_donors
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, direction, rectangles
@@ -24,7 +24,7 @@ from hiresx.grid.survey import survey
 TURNS = 4
 
 
-def started(path: Path, connectivity: Path | None) -> tuple[str, list[str]]:
+def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str]]:
     """(the text of a case for the grid file `path`, what its faces that meet others and broken patches became, in
     words). Faces that lie on others are patched where that can be, walls elsewhere.
 
@@ -40,13 +40,13 @@ def started(path: Path, connectivity: Path | None) -> tuple[str, list[str]]:
         try:
             taken = trial()
             text = case_text(path, found, connectivity, taken)
-            checked(_case(text))
+            check_grid(_case(text))
             break
         except HiresxError as error:
             if n == len(trials):
                 what = error.message.removeprefix(f"{path.resolve()}: ")
-                mend = f"{error.mend}; hiresx info {word(path)} says what the file holds"
-                raise HiresxError(f"{path}: no case can start from this grid: {what}", mend) from None
+                hint = f"{error.hint}; hiresx info {quote(path)} says what the file holds"
+                raise HiresxError(f"{path}: no case can start from this grid: {what}", hint) from None
     words = [f"left out, broken: {row['patch']}: {row['why']}" for row in found.get("broken", ())]
     words += [
         f"{WAYS[contact.way][0]}: block {contact.block}, face {contact.face}, nodes {_told(contact.nodes)}, meets "

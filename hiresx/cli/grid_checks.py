@@ -11,6 +11,7 @@ from hiresx.decomposition import decompose, extended_coordinates, patched_donors
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.patched_donors import Coordinates
 from hiresx.decomposition.patches import Decomposition, poles
+from hiresx.estimate.volumes import refuse_underflow
 from hiresx.grid import Grid
 from hiresx.grid.proof import Proof
 from hiresx.output.fields import field_output
@@ -18,7 +19,7 @@ from hiresx.rhs import boundary
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
+class CheckedGrid:
     """A case's grid, its `quality` per block, what holds at its faces, the proofs of its connections and where the
     ghosts of its patched faces lie; `extended`: see `extended_coordinates`; `warnings` in words."""
 
@@ -31,12 +32,14 @@ class Checked:
     warnings: list[str]
 
 
-def checked(case: Case) -> Checked:
+def check_grid(case: Case) -> CheckedGrid:
     """Raises HiresxError naming the place of what cannot be computed on."""
     built = grid.build(case.grid, case.directory)
     grid.prove(built.blocks, built.connections)
     quality = grid.quality(built)
     grid.check_jacobian(built, poles(case, built))
+    for found in quality:
+        refuse_underflow(case, found["block"], found["volume_min"]["value"], found["volume_min"]["node"])
     field_output.check_grid(case, built.blocks)
     decomposition = decompose(case, built)
     boundary.check(decomposition.patches)
@@ -50,4 +53,4 @@ def checked(case: Case) -> Checked:
         "computed by itself, nothing of one reaches the other"
         for pair in pairs
     ]
-    return Checked(built, quality, decomposition, proofs, interfaces, extended, warnings)
+    return CheckedGrid(built, quality, decomposition, proofs, interfaces, extended, warnings)

@@ -5,20 +5,22 @@ from pathlib import Path
 
 import hiresx
 from hiresx.base import optional
-from hiresx.base.shell import word
-from hiresx.errors import HiresxError
+from hiresx.base.shell import quote
+from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError, is_file_limit
 
 HERE = str(Path(hiresx.__file__).parent)
 
 
-def library(error: Exception) -> HiresxError | None:
+def describe(error: Exception) -> HiresxError | None:
     """What to tell of an `error` that a library raised while it was being imported by hiresx; None for any other."""
+    if is_file_limit(error):
+        return HiresxError(FILE_LIMIT, FILE_LIMIT_HINT)
     name = _missing(error) or _importing(error)
     if name is None:
         return None
     return HiresxError(
-        f"hiresx needs {name}, which {optional.fault(name, error)}",
-        f"{word(sys.executable)} -m pip install --force-reinstall {name}",
+        f"hiresx needs {name}, which {optional.describe_import_error(name, error)}",
+        f"{quote(sys.executable)} -m pip install --force-reinstall {name}",
     )
 
 

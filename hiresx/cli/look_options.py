@@ -3,16 +3,15 @@
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hiresx.cli import options
+from hiresx.cli.options import option
 
 if TYPE_CHECKING:
     from hiresx.output.show.look import Look
 
 
 def _option(name: str, metavar: str | None, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, rich_help_panel="Look")
+    return option(name, metavar, text, rich_help_panel="Look")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ class Only:
         self.fields = fields
 
 
-def unfolded(command: Callable[..., Any]) -> Callable[..., Any]:
+def expand_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
     """`command` as Typer is to see it: where a parameter is a dataclass, there stand its fields, in their order."""
     groups = {p.name: group for p in inspect.signature(command).parameters.values() if (group := _group(p))}
 

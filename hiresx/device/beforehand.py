@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
 
-from hiresx.base.threads import later
+from hiresx.base.threads import start_in_background
 from hiresx.device.configuration import Configuration
 
 
@@ -15,7 +15,7 @@ def begin(configuration: Configuration, name: str) -> Callable[[], bool]:
     No context is made on a GPU. What fails here is left to the one who asks again, and is told then. Lists of backends
     by rank are not looked at. What is returned tells whether that is over."""
     over = Event()
-    later(_compile, configuration, name, over)
+    start_in_background(_compile, configuration, name, over)
     return over.is_set
 
 

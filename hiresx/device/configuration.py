@@ -121,7 +121,7 @@ def _reference(configuration: Configuration) -> tuple[float, ...]:
 
 def _law(configuration: Configuration) -> Any:
     """The configuration's ViscosityLaw."""
-    from hiresx.case.viscosity import VISCOSITIES  # here, as all of this room is loaded without pydantic
+    from hiresx.case.viscosity import VISCOSITIES  # here, as all of this package is loaded without pydantic
 
     kind = VISCOSITIES.get(configuration.viscosity)
     if kind is None:

@@ -44,7 +44,7 @@ def fault() -> HiresxError | None:
     if why:
         return HiresxError(f"the NVIDIA driver offers no GPU ({why})", _NO_GPU)
     try:
-        optional.needed("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
+        optional.import_required("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
     except HiresxError as error:
         return error
     return None

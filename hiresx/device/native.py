@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hiresx import kernels
-from hiresx.base.threads import asked_threads
+from hiresx.base.threads import requested_threads
 from hiresx.device import team
 from hiresx.device.arguments import (
     INT_RANGES,
@@ -135,7 +135,7 @@ class NativeBackend:
     def threads(self) -> int:
         """Threads of a kernel: OMP_NUM_THREADS or every core that this process may use, until it is set."""
         if self._threads is None:
-            self._threads = asked_threads() or len(os.sched_getaffinity(0))
+            self._threads = requested_threads() or len(os.sched_getaffinity(0))
         return self._threads
 
     @threads.setter

@@ -11,6 +11,7 @@ from hiresx.estimate.resources import (
     memory_bytes,
     refuse_on_gpus,
     refuse_oversized,
+    remarks_on_step,
 )
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "memory_bytes",
     "refuse_on_gpus",
     "refuse_oversized",
+    "remarks_on_step",
 ]

@@ -111,7 +111,8 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     memory = memory_bytes(case, grid.blocks, backend)
     compact_bytes = memory_bytes(case, grid.blocks, backend, "compact")
     with np.errstate(all="ignore"):  # what comes of it is looked at
-        dt = case.time.dt or _step(case, grid)
+        radii = np.max([_radii(case, block) for block in grid.blocks], axis=0).tolist()
+        dt = case.time.dt or largest_step(case.time.cfl or 0.0, case.time.viscous_cfl, *radii)
     if not 0 < dt < math.inf:
         raise HiresxError(
             f"the time step of the initial state comes to {dt:g}",
@@ -139,7 +140,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "cfl": scheme.cfl,
             "viscous_cfl": scheme.viscous_cfl,
         },
-        "notes": remarks(case),
+        "notes": [*remarks(case), *remarks_on_step(case, *radii)],
         "dt": dt,
         "steps": steps,
         "ns_per_point_rhs": None if rate is None else rate["ns_per_point_rhs"],
@@ -281,11 +282,19 @@ def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
     return max(math.ceil(end / length * n - 1e-9) for length, n in zip(lengths, steps, strict=True))
 
 
-def _step(case: Case, grid: Grid) -> float:
-    return min(_block_step(case, block) for block in grid.blocks)
+def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
+    """A remark on a constant `time.dt` with which the integrator is unstable, by the largest spectral radii `inviscid`
+    and `viscous` (c_ref / L) of the flow."""
+    scheme = integrator(case.time.integrator)
+    stable = largest_step(scheme.cfl, scheme.viscous_cfl, inviscid, viscous)
+    if case.time.dt is None or not case.time.dt > stable:
+        return []
+    name = case.time.integrator
+    return [f'time.dt = {case.time.dt:g} is above {stable:.3g}, up to which "{name}" is stable with this flow']
 
 
-def _block_step(case: Case, block: Block) -> float:
+def _radii(case: Case, block: Block) -> tuple[float, float]:
+    """Largest inviscid and viscous spectral radius of the initial state, on a sample of the nodes of a block."""
     stride = max(1, round((block.points / SAMPLES) ** (1 / max(len(block.active), 1))))
     sample = tuple(slice(None, None, stride) for _ in range(3))
     x, y, z = (c[sample] for c in (block.x, block.y, block.z))
@@ -302,15 +311,13 @@ def _block_step(case: Case, block: Block) -> float:
         squares = np.where(squares > 0, squares, np.inf)  # rings around a pole
         inverse.append(1 / np.sqrt(squares))
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
-    assert case.time.cfl is not None  # without a step of its own a case has one
-    slowest = 0.0
-    if case.gas.reynolds is not None:
-        mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
-        schmidt = [scalar.schmidt for scalar in case.scalar]
-        largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
-        diffusion = largest * mu / (case.gas.reynolds * rho)
-        slowest = float(np.max(diffusion * sum(i * i for i in inverse)))
-    return largest_step(case.time.cfl, case.time.viscous_cfl, float(np.max(radius)), slowest)
+    if case.gas.reynolds is None:
+        return float(np.max(radius)), 0.0
+    mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
+    schmidt = [scalar.schmidt for scalar in case.scalar]
+    largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
+    diffusion = largest * mu / (case.gas.reynolds * rho)
+    return float(np.max(radius)), float(np.max(diffusion * sum(i * i for i in inverse)))
 
 
 def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -45,6 +45,12 @@ class RankFacts:
     closed: Mapping[int, str] = field(default_factory=dict)
 
 
+def check_transport(name: str) -> None:
+    """Raises HiresxError for a name of no transport."""
+    if name not in NAMES:
+        raise HiresxError(f'there is no transport "{name}"', f"transports are {', '.join(NAMES)}")
+
+
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
     """The transport of every two ranks that exchange messages, by (lower, higher) rank. `spare_room`: whether a host
     has the shared memory that windows take.

@@ -148,7 +148,7 @@ class Gpu:
 
     def nccl_identity(self, root: bool) -> Any:
         """What the ranks of a communicator of NCCL must share, on one of them. Raises HiresxError without NCCL."""
-        nccl = optional.imported("cupy.cuda.nccl")
+        nccl = optional.import_or_none("cupy.cuda.nccl")
         if nccl is None or not nccl.available:
             raise HiresxError(
                 'transport "nccl" needs the library NCCL, which CuPy does not find',

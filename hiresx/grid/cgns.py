@@ -97,7 +97,7 @@ def _grid(path: Path, root: Node, left: Left) -> tuple[Grid, list[str]]:
         free = settled(blocks, claims)
     except HiresxError as error:
         key = '[grid] drop = ["ZONE/PATCH"] leaves one out'
-        raise HiresxError(f"{path}: {error.message}", f"{error.mend}; {key}") from None
+        raise HiresxError(f"{path}: {error.message}", f"{error.hint}; {key}") from None
     for claim, name, ranges in zip(claims, homes, free, strict=False):
         known = blocks[claim.block].regions
         parts = (*known.get(name, ()), *((claim.face, range_) for range_ in ranges))
@@ -136,7 +136,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
         block = Delivered(_plain_name(node.name), *triple(nodes))
         return Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
-        raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{node.path}: {error.message}", error.hint) from None
 
 
 def _in_metres(values: Nodes, factor: float, offset: float) -> Nodes:

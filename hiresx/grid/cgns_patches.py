@@ -63,7 +63,7 @@ class Left:
             yield
         except HiresxError as error:
             key = f'[grid] drop = ["{zone.name}/{node.name}"] leaves it out'
-            raise HiresxError(error.message, f"{error.mend}; {key}") from None
+            raise HiresxError(error.message, f"{error.hint}; {key}") from None
 
     def check_all_found(self) -> None:
         for name in self.names:

@@ -12,7 +12,7 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case import toml
 from hiresx.case.boundaries import Face, Interval
-from hiresx.case.error_messages import Origin, did_you_mean, explain
+from hiresx.case.error_messages import Origin, describe_validation_error, did_you_mean
 from hiresx.case.grid_file import Rotation
 from hiresx.case.model import Listed, Table, Vector
 from hiresx.equations.stencil import DIFFERENCE_REACH
@@ -116,7 +116,7 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
     try:
         spec = Connectivity.model_validate(data)
     except ValidationError as error:
-        raise explain(error, Connectivity, Origin(str(path))) from None
+        raise describe_validation_error(error, Connectivity, Origin(str(path))) from None
     blocks = _named(path, spec.blocks, blocks)
     index = {block.name: b for b, block in enumerate(blocks)}
     regions = _regions(path, spec.region, blocks, index, settle=other is not None)
@@ -137,7 +137,7 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
     try:
         free = settled(blocks, claims, held=regions)
     except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
     connections = [replace(c, range=range_) for c, ranges in zip(connections, free, strict=True) for range_ in ranges]
     if spec.match:
         connections += _matched(blocks, regions, connections)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hiresx.base.shell import word
+from hiresx.base.shell import quote
 from hiresx.case import toml
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Range
@@ -86,7 +86,7 @@ def case_text(
     Raises HiresxError for a file of which no grid can be made.
     """
     if "refused" in found:
-        raise HiresxError(found["refused"], f"hiresx info {word(path)} says what the file holds")
+        raise HiresxError(found["refused"], f"hiresx info {quote(path)} says what the file holds")
     met = contacts(found) if met is None else met
     regions = [_region(name, found["regions"]) for name in dict.fromkeys(r["region"] for r in found.get("regions", ()))]
     viscous = VISCOUS if any(f'type = "{NO_SLIP}"' in lines for lines in regions) else ""

@@ -22,7 +22,7 @@ _SIGNAL = re.compile(rb"signal (\d+) \(|\(signal (\d+)\)")
 
 
 @dataclass
-class Known:
+class EndFacts:
     """`rank`, `pid`: of the process that ended first, `signal`: what ended it, as far as mpirun says; None if not.
     `left`: it ended with status 0, and without a word to MPI. `ended`: mpirun says that it ended, and of no signal."""
 
@@ -33,10 +33,10 @@ class Known:
     ended: bool = False
 
 
-class Notices:
+class MessageFilter:
     """Of one stream; what it finds goes to `known`."""
 
-    def __init__(self, known: Known):
+    def __init__(self, known: EndFacts):
         self.known = known
         self._line, self._frame = b"", b""
 
@@ -93,7 +93,7 @@ class Notices:
         return shown
 
 
-def name(number: int) -> str:
+def signal_name(number: int) -> str:
     """SIGKILL for 9."""
     try:
         return signal.Signals(number).name

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.base.signals import SIGNALLED
-from hiresx.errors import HiresxError, described
+from hiresx.errors import HiresxError, describe
 from hiresx.mpi import launcher_environment as started
 
 # Seconds that a rank with an error of its own leaves to rank 0 to tell of it.
@@ -37,7 +37,7 @@ class Communicator:
         self._windows: list[Any] = []
         self._aside: Any = None
         self._end: Any = None
-        self._deserted = 0
+        self._abort_status = 0
         self._unanswered: Any = None
 
     def allgather(self, thing: Any) -> list[Any]:
@@ -90,16 +90,16 @@ class Communicator:
         try:
             yield
         except SIGNALLED as found:
-            self.desert(found)
+            self.mark_aborting(found)
             raise
         except Exception as found:
             error = found
         except BaseException as found:
-            error = HiresxError(f"ended by {described(found)}", "see what calls it in the middle of the work")
+            error = HiresxError(f"ended by {describe(found)}", "see what calls it in the middle of the work")
             error.__cause__ = found
         if not self._any_failed(error is not None, patience):
             if error is not None:
-                self.desert(error)
+                self.mark_aborting(error)
                 raise error
             return
         errors = self.aside().allgather(None if error is None else _sendable(error))
@@ -127,20 +127,20 @@ class Communicator:
         asked.Wait()
         return bool(flags.any())
 
-    def desert(self, error: BaseException, status: int = 1) -> None:
+    def mark_aborting(self, error: BaseException, status: int = 1) -> None:
         """Note an `error` that goes up on this rank and that others may not have: should this process come to its end
         without them, it ends them with exit status `status`."""
-        if self.mpi_comm is not None and not everywhere(error):
-            self._deserted = status
+        if self.mpi_comm is not None and not is_on_all_ranks(error):
+            self._abort_status = status
 
     def leave(self) -> None:
         """At the end of this process, of which `world` has told the others: wait for them to come to theirs, or end
         them if this one has deserted them."""
         asked = self._end.Ibarrier()
-        if self._deserted:
+        if self._abort_status:
             if not _done(asked, 2 * GRACE):
                 _say(f"rank {self.rank} has ended before the others, and ends them")
-                self.abort(self._deserted)
+                self.abort(self._abort_status)
         elif not _done(asked, LONG):
             _say(f"rank {self.rank} has come to its end and waits for the other ranks")
             asked.Wait()
@@ -207,10 +207,10 @@ def _sendable(error: Exception) -> Exception:
             return error
     except BaseException:  # its own methods may do anything
         pass
-    return RuntimeError(described(error))
+    return RuntimeError(describe(error))
 
 
-def everywhere(error: BaseException) -> bool:
+def is_on_all_ranks(error: BaseException) -> bool:
     """Whether all ranks have it, and come together to where it is caught."""
     try:
         return bool(getattr(error, "everywhere", False))
@@ -233,7 +233,7 @@ def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def alone() -> Communicator:
+def single_process() -> Communicator:
     """This process without any other."""
     return Communicator()
 
@@ -260,14 +260,14 @@ def world() -> Communicator:
 
 
 def _started() -> Communicator:
-    expected = started.told()
+    expected = started.launched_processes()
     if expected in (None, 1):
-        return alone()
-    mpi_comm = started.mpi().COMM_WORLD
-    return Communicator(mpi_comm) if mpi_comm.Get_size() > 1 else alone()
+        return single_process()
+    mpi_comm = started.initialised_mpi().COMM_WORLD
+    return Communicator(mpi_comm) if mpi_comm.Get_size() > 1 else single_process()
 
 
-def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
+def end_process(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
     """What to do with an `error` that ends a rank of the `world`; returns the exit status if the rank is to exit
     itself.
 
@@ -277,7 +277,7 @@ def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int
     if not _world:
         return _ended_early(error, status, tell)
     comm = _world[0]
-    if comm.size == 1 or everywhere(error):
+    if comm.size == 1 or is_on_all_ranks(error):
         if comm.root:
             tell("")
         return status
@@ -293,8 +293,8 @@ def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int
 
 def _ended_early(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
     """Before there is a world: process 0 speaks; the launcher ends the others, unless only they have the error."""
-    rank = started.number()
-    if rank and everywhere(error):
+    rank = started.process_number()
+    if rank and is_on_all_ranks(error):
         return status
     if rank:
         time.sleep(GRACE)
@@ -305,7 +305,7 @@ def _ended_early(error: BaseException, status: int, tell: Callable[[str], None])
 def _exit(before: Callable[[Any], None], status: Any = None) -> None:
     """sys.exit in a program on several ranks: Python tells nobody else of it."""
     if status not in (None, 0):
-        _world[0]._deserted = status if isinstance(status, int) else 1
+        _world[0]._abort_status = status if isinstance(status, int) else 1
     before(status)
 
 
@@ -320,4 +320,4 @@ def _end_all(
             print(prefix, end="", file=sys.stderr)
         before(kind, error, traceback)
 
-    ended(error, 1, tell)
+    end_process(error, 1, tell)

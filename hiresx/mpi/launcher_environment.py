@@ -20,7 +20,7 @@ INSTALL = (
 )
 
 
-def told(environment: Mapping[str, str] = os.environ) -> int | None:
+def launched_processes(environment: Mapping[str, str] = os.environ) -> int | None:
     """How many processes a launcher says it started: 0 when it does not say how many, None when none did."""
     for name in SIZES:
         if environment.get(name, "").isdigit():
@@ -31,15 +31,15 @@ def told(environment: Mapping[str, str] = os.environ) -> int | None:
     return 0 if any(environment.get(name, "").isdigit() for name in RANKS) else None
 
 
-def number(environment: Mapping[str, str] = os.environ) -> int:
+def process_number(environment: Mapping[str, str] = os.environ) -> int:
     """The number of this process among those of its launcher; 0 when none started it."""
-    if told(environment) is None:
+    if launched_processes(environment) is None:
         return 0
     names = (*RANKS, "SLURM_PROCID")
     return next((int(environment[name]) for name in names if environment.get(name, "").isdigit()), 0)
 
 
-def launcher(environment: Mapping[str, str] = os.environ) -> str:
+def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
     """What started this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" when that is not known."""
     if "OMPI_COMM_WORLD_SIZE" in environment:
         return "Open MPI"
@@ -48,13 +48,13 @@ def launcher(environment: Mapping[str, str] = os.environ) -> str:
     return "Slurm" if "SLURM_STEP_NUM_TASKS" in environment else ""
 
 
-def mpi(environment: Mapping[str, str] = os.environ) -> Any:
+def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
     """mpi4py's MPI, initialised, as many processes as the launcher says.
 
     Raises HiresxError when mpi4py is not there or finds no library, and when the library is another MPI than the
     launcher: it would abort, or every process would find itself alone.
     """
-    expected = told(environment)
+    expected = launched_processes(environment)
     some = plural(expected, "process") if expected else "this process"
     try:
         import mpi4py
@@ -68,11 +68,12 @@ def mpi(environment: Mapping[str, str] = os.environ) -> Any:
             from mpi4py import MPI
     except Exception as error:
         raise HiresxError(
-            f"a launcher started {some}, but mpi4py cannot be used: it {optional.fault('mpi4py', error)}",
+            f"a launcher started {some}, but mpi4py cannot be used: it "
+            f"{optional.describe_import_error('mpi4py', error)}",
             INSTALL,
         ) from None
     library = " ".join(MPI.Get_library_version().split("\n")[0].strip("\0 ").partition(",")[0].split())
-    by = launcher(environment)
+    by = launcher_name(environment)
     if not MPI.Is_initialized():
         if by in ("Open MPI", "MPICH") and (by == "Open MPI") != library.startswith("Open MPI"):
             raise _mixed(some, f"the mpirun of {by} started them, mpi4py uses {library}", by)
@@ -89,10 +90,10 @@ def mpi(environment: Mapping[str, str] = os.environ) -> Any:
 
 
 def _mixed(some: str, what: str, by: str) -> HiresxError:
-    mend = "start it with hiresx launch, which finds the mpirun of that library"
+    hint = "start it with hiresx launch, which finds the mpirun of that library"
     if by == "Slurm":
-        mend = "srun --mpi=pmix (srun --mpi=list names what there is), or mpi4py with the MPI module of the cluster"
-    error = HiresxError(f"a launcher started {some}, but {what}: launcher and library belong to two MPIs", mend)
+        hint = "srun --mpi=pmix (srun --mpi=list names what there is), or mpi4py with the MPI module of the cluster"
+    error = HiresxError(f"a launcher started {some}, but {what}: launcher and library belong to two MPIs", hint)
     error.everywhere = True
     return error
 

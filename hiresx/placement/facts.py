@@ -5,9 +5,9 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hiresx.base.threads import asked_threads
+from hiresx.base.threads import requested_threads
 from hiresx.device import cuda
-from hiresx.mpi.launcher_environment import launcher
+from hiresx.mpi.launcher_environment import launcher_name
 from hiresx.placement import cpu_binding
 
 
@@ -29,12 +29,12 @@ class PlacementFacts:
 
 def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementFacts:
     """The facts of this process. `gpu`: whether it may want one; if not, the driver is left alone."""
-    host, cpus, threads = platform.node(), cpu_binding.allowed(), asked_threads(environment)
-    by = launcher(environment)
+    host, cpus, threads = platform.node(), cpu_binding.allowed(), requested_threads(environment)
+    by = launcher_name(environment)
     if not gpu:
         return PlacementFacts(host, cpus, threads, by)
     if error := cuda.fault():
-        return PlacementFacts(host, cpus, threads, by, fault=(error.message, error.mend))
+        return PlacementFacts(host, cpus, threads, by, fault=(error.message, error.hint))
     found = cuda.devices()
     used = next((device.number for device in found if device.used), None)
     addresses = tuple(device.address for device in found)

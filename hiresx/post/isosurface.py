@@ -228,7 +228,7 @@ def _about(name: str) -> str:
 
 
 def _pyvista() -> ModuleType:
-    return optional.needed("pyvista", "surfaces need PyVista", _MEND)
+    return optional.import_required("pyvista", "surfaces need PyVista", _MEND)
 
 
 def _view(camera: str | None) -> tuple[float, float, float]:

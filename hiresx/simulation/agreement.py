@@ -29,7 +29,7 @@ def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
     raise error
 
 
-def measured(comm: Communicator, wish: str, case: Case) -> list[float] | None:
+def measured_speeds(comm: Communicator, wish: str, case: Case) -> list[float] | None:
     """How fast the ranks of unlike backends are, by what `hiresx bench` measured on their hosts; None if they are alike
     or it was not run on one of them."""
     names = by_rank(wish, comm.hosts)

@@ -48,7 +48,7 @@ class AttachedRun:
     @property
     def restarted(self) -> list[str]:
         """From which checkpoint the run goes on, and what was passed over; empty once it was said."""
-        return self._continuation.told
+        return self._continuation.notes
 
     @property
     def restarts(self) -> list[dict[str, Any]]:

@@ -28,17 +28,17 @@ class BlowUp(HiresxError):
     def __init__(
         self,
         message: str,
-        mend: str,
+        hint: str,
         block: int | None = None,
         node: tuple[int, int, int] | None = None,
         rank: int | None = None,
         again: str = "",
     ):
-        super().__init__(message, mend)
+        super().__init__(message, hint)
         self.block, self.node, self.rank, self.again = block, node, rank, again
 
 
-def _mend(solver: Solver) -> str:
+def _hint(solver: Solver) -> str:
     """What the case can still do. A restart may change the step, and not what is computed."""
     limits = kernels.trait("positivity", solver.case.scheme.positivity, "limits_flux")
     limiter = 'begin anew with scheme.positivity = "limiter"'
@@ -80,7 +80,7 @@ def nowhere(solver: Solver, what: str) -> BlowUp:
     """The error for a flow that blew up at no place that can be named."""
     return BlowUp(
         f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere",
-        _mend(solver),
+        _hint(solver),
         again=_again(solver),
     )
 
@@ -111,7 +111,7 @@ def _error(solver: Solver, first: Found, moment: str | None = None) -> BlowUp:
     return BlowUp(
         f"the flow blew up: {('rho', 'p')[order]} = {value:.4g} in block '{solver.grid.blocks[whole].name}' at node "
         f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), {moment or _moment(solver)}",
-        f"{_mend(solver)}; look at the grid and the conditions near that place",
+        f"{_hint(solver)}; look at the grid and the conditions near that place",
         whole,
         (i, j, k),
         rank,

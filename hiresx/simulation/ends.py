@@ -22,7 +22,7 @@ class Ends:
     def __init__(self, case: Case, comm: Communicator, made: float, checkpoints: Checkpoints | None):
         self._spec, self._comm, self._made, self._checkpoints = case.time, comm, made, checkpoints
         self._longest_step = 0.0
-        self.struck = False
+        self.checkpoint_due = False
 
     def begin(self) -> None:
         self._longest_step = 0.0
@@ -42,7 +42,7 @@ class Ends:
             found = self._comm.max(found)
         # A signal that came to this rank meanwhile stays noted, and is told the others next time.
         requests.agreed = int(found[0]) or None
-        self.struck = bool(found[2])
+        self.checkpoint_due = bool(found[2])
         return bool(found[0] or found[1])
 
     def _out_of_time(self) -> bool:

@@ -32,7 +32,7 @@ class _Transfer:
     bytes: int
 
 
-def redistributed(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
+def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
     """Reads the arrays whose `pieces` the ranks hold by the boxes of `parts`, those of this rank only.
 
     A piece is named <array>.<number of its whole block>. Beside the pieces of one array and what it gives, a rank holds

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from hiresx.base.signals import ENDING, URGENT, Terminated
-from hiresx.mpi.communicator import Communicator, ended
+from hiresx.mpi.communicator import Communicator, end_process
 from hiresx.output.saved import record
 
 # Seconds that a rank has to come to the end of its step and hear from the others, or so many of its longest steps; and
@@ -20,7 +20,7 @@ from hiresx.output.saved import record
 PATIENCE, STEPS, FIRST, URGED = 8.0, 5.0, 60.0, 2.0
 
 
-class Overdue(Terminated):
+class WatchdogTimeout(Terminated):
     """Ended by the signal `number` after `seconds` in which nothing came."""
 
     def __init__(self, number: int, seconds: float):
@@ -31,17 +31,19 @@ class Overdue(Terminated):
         return f"{super().__str__()}; no step came to its end in {self.seconds:.0f} s: it waited for another rank"
 
 
-class Watch:
-    """Context around the steps of a run in `directory` (None: nothing is written). `tell`: prints an Overdue, and ends
-    all ranks where that has to be; absent: a line. Signals are heard where the caller is the main thread."""
+class Watchdog:
+    """Context around the steps of a run in `directory` (None: nothing is written). `report` prints a WatchdogTimeout
+    and ends all ranks if necessary (default: one line). It receives signals if the caller is the main thread."""
 
-    def __init__(self, comm: Communicator, directory: Path | None, tell: Callable[[Overdue], object] | None = None):
-        self._comm, self._directory, self._tell = comm, directory, tell or _print
+    def __init__(
+        self, comm: Communicator, directory: Path | None, report: Callable[[WatchdogTimeout], object] | None = None
+    ):
+        self._comm, self._directory, self._report = comm, directory, report or _print
         self._over = threading.Event()
         self._began = self._longest = 0.0
         self._ends: tuple[int, int] | None = None
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "Watchdog":
         if threading.current_thread() is not threading.main_thread():
             return self
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -63,14 +65,14 @@ class Watch:
             signal.set_wakeup_fd(-1)
             os.close(self._ends[1])  # the thread closes the other end
 
-    def stepped(self) -> None:
+    def record_step(self) -> None:
         """All ranks have come as far as this one."""
         now = time.monotonic()
         if self._began:
             self._longest = max(self._longest, now - self._began)
         self._began = now
 
-    def heard(self) -> None:
+    def stop(self) -> None:
         """The run ends by itself."""
         self._over.set()
 
@@ -90,22 +92,22 @@ class Watch:
                 if urged and any(again in URGENT for again in os.read(read, 64)):
                     patience = min(patience, time.monotonic() - since + URGED)
             if time.monotonic() - since > patience:
-                self._end(Overdue(number, time.monotonic() - since))
+                self._end(WatchdogTimeout(number, time.monotonic() - since))
         os.close(read)
 
-    def _end(self, error: Overdue) -> None:
+    def _end(self, error: WatchdogTimeout) -> None:
         if self._directory is not None:
             with suppress(Exception):  # the job ends all the same
                 record.fail(self._directory, "interrupted", f"rank {self._comm.rank}: {error}")
         try:
-            self._tell(error)
+            self._report(error)
         finally:
             self._comm.abort(error.number + 128)
 
 
-def _print(error: Overdue) -> None:
+def _print(error: WatchdogTimeout) -> None:
     def tell(prefix: str) -> None:
         with suppress(OSError, ValueError):
             os.write(2, f"error: {prefix}{error}\n".encode())
 
-    ended(error, error.number + 128, tell)
+    end_process(error, error.number + 128, tell)

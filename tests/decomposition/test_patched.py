@@ -17,7 +17,7 @@ from hiresx.grid.blocks import Delivered, whole_box
 from hiresx.grid.patched import BlockMap, continued, degree_of, lagrange
 from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
-from hiresx.mpi.communicator import alone
+from hiresx.mpi.communicator import single_process
 from hiresx.output.watch import history
 from hiresx.solver import Solver
 
@@ -145,8 +145,12 @@ def computed(comm, cuts, backends):
 
 @pytest.mark.parametrize("ranks", [1, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (2, 3))])
 def test_the_answer_does_not_depend_on_cut_and_ranks(ranks):
-    whole = {b: values for b, _, values in computed(alone(), False, ["cpu"])}
-    rows = [computed(alone(), True, ["cpu"])] if ranks == 1 else run_ranks(ranks, computed, True, ["cpu", "emulated"])
+    whole = {b: values for b, _, values in computed(single_process(), False, ["cpu"])}
+    rows = (
+        [computed(single_process(), True, ["cpu"])]
+        if ranks == 1
+        else run_ranks(ranks, computed, True, ["cpu", "emulated"])
+    )
     parts = [part for row in rows for part in row]
     assert len(parts) == 8 and all(np.isfinite(field).all() for values in whole.values() for field in values.values())
     for b, box, values in parts:
@@ -225,7 +229,7 @@ def test_faces_that_meet_are_offered(tmp_path):
     closed = Case.from_dict({**offered.model_dump(), "boundary": [{"faces": "all", "type": "slip-wall"}]})
     with pytest.raises(HiresxError) as error:
         decompose(closed, build(closed.grid, tmp_path))
-    assert '[[boundary]] with type = "patched"' in error.value.mend
+    assert '[[boundary]] with type = "patched"' in error.value.hint
 
 
 def test_abutting_zones_of_a_cgns_file(tmp_path):

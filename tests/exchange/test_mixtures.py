@@ -101,7 +101,7 @@ def tried(comm: Communicator, kinds, joined, asked: str):
     try:
         rank_endpoint = endpoint_of(comm, gpu, joined, asked)
     except HiresxError as error:
-        assert error.everywhere and error.mend
+        assert error.everywhere and error.hint
         found = str(error)
     else:
         found = rank_endpoint.names

@@ -251,7 +251,7 @@ def test_without_h5py(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(HiresxError, match="h5py, which is not installed") as error:
         read(tmp_path / "g.cgns")
-    assert error.value.mend == "pip install h5py"
+    assert error.value.hint == "pip install h5py"
 
 
 # --- faults

@@ -120,16 +120,16 @@ Z = [0.0, 0.0, 1.0]
         ({"blocks": ["one", "one"]}, "two blocks are named 'one'", "own name"),
     ],
 )
-def test_faults_in_a_connectivity_file(tmp_path, tables, message, mend):
+def test_faults_in_a_connectivity_file(tmp_path, tables, message, hint):
     with pytest.raises(HiresxError, match=message) as error:
         saved(tmp_path, pair(), {"blocks": NAMES} | tables)
-    assert re.search(mend, error.value.mend), error.value.mend
+    assert re.search(hint, error.value.hint), error.value.hint
 
 
 def test_a_grid_that_does_not_match(tmp_path):
     with pytest.raises(HiresxError, match="do not match; first") as error:
         saved(tmp_path, pair(shift=0.3), {"blocks": NAMES, "connection": [JOIN]})
-    assert "all of them are off by (0, -0.3, 0)" in error.value.mend
+    assert "all of them are off by (0, -0.3, 0)" in error.value.hint
     left, right = pair()
     y = right.y.copy()
     y[4, 8, 6] += 0.02  # one node of the face, beyond the tolerance
@@ -157,7 +157,7 @@ def test_left_handed_neighbour(tmp_path):
     table = {k: v for k, v in JOIN.items() if k != "transform"}
     with pytest.raises(HiresxError, match="a right-handed block meets a left-handed one") as error:
         saved(tmp_path, [left, mirrored], {"blocks": NAMES, "connection": [table]}, reverse="keep")
-    assert error.value.mend == "reverse one index direction of block 'right'"
+    assert error.value.hint == "reverse one index direction of block 'right'"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_missing_files(tmp_path):
     (tmp_path / "old.cgns").write_bytes(b"@(#)ADF Database Version A02011>AdF0" + bytes(200))
     with pytest.raises(HiresxError, match="byte 100: numbers of the format") as error:
         build(GridFile(file="old.cgns"), tmp_path)
-    assert "cgnsconvert" in error.value.mend and "adf2hdf" in error.value.mend
+    assert "cgnsconvert" in error.value.hint and "adf2hdf" in error.value.hint
 
 
 # --- from the command line

@@ -197,11 +197,11 @@ def test_a_left_handed_plane_off_z_by_round_off_is_reversed(tmp_path, plane, off
     check_jacobian(grid)
     with pytest.raises(HiresxError, match="the whole block is left-handed") as error:
         check_jacobian(build(GridFile(file=str(tmp_path / "g.x"), reverse="keep")))
-    assert '[grid] reverse = ["block-1"]' in error.value.mend
+    assert '[grid] reverse = ["block-1"]' in error.value.hint
     check_jacobian(build(GridFile(file=str(tmp_path / "g.x"), reverse=["block-1"])))
     with pytest.raises(HiresxError, match=r"grid\.reverse: there is no block 'block1'") as error:
         build(GridFile(file=str(tmp_path / "g.x"), reverse=["block1"]))
-    assert "block-1" in error.value.mend
+    assert "block-1" in error.value.hint
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -337,7 +337,7 @@ def test_mirrors_that_are_none(tmp_path):
         build(GridFile(file=str(tmp_path / "g.x"), mirror=("y",), translate=(0.0, -0.9, 0.0)))
     with pytest.raises(HiresxError, match="the grid lies in a plane of constant z") as caught:
         build(GridFile(file=str(tmp_path / "g.x"), mirror=("z",)))
-    assert caught.value.mend == 'it can be mirrored along x or y: leave "z" out'
+    assert caught.value.hint == 'it can be mirrored along x or y: leave "z" out'
 
 
 def test_planes_drawn_out_and_turned(tmp_path):

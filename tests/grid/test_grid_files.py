@@ -238,7 +238,7 @@ def test_rotated_connections_of_a_file(tmp_path):
     outer["rotation"]["angle"] = 60.0
     with pytest.raises(HiresxError, match=r"face jmin.* do not match.*after a rotation by 60 degrees") as error:
         saved(tmp_path, parts, tables)
-    assert error.value.mend == "they match with the inverse motion"
+    assert error.value.hint == "they match with the inverse motion"
     outer["rotation"] = {"axis": [0.0, 1.0, 0.0], "angle": -60.0}
     with pytest.raises(HiresxError, match="takes a block of 2 dimensions out of its plane"):
         saved(tmp_path, parts, tables)

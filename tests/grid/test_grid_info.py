@@ -33,7 +33,7 @@ def test_a_displaced_node_is_named(n, stretched, at, by):
     with pytest.raises(HiresxError) as error:
         check_jacobian(Grid((Block("b", *nodes),)))
     assert f"node ({node[0]}, {node[1]}, {node[2]}) is out of its place" in error.value.message
-    assert "correct that node" in error.value.mend
+    assert "correct that node" in error.value.hint
 
 
 def test_a_stretched_line_has_no_displaced_node():

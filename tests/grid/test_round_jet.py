@@ -160,4 +160,4 @@ def test_a_vortex_passes_over_the_corners():
 def test_refusals(keys, message):
     with pytest.raises(HiresxError, match=message) as error:
         grid(**keys)
-    assert error.value.mend
+    assert error.value.hint

@@ -16,7 +16,7 @@ from hiresx.decomposition import Part
 from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
 from hiresx.mpi.background import Writer
-from hiresx.mpi.communicator import alone
+from hiresx.mpi.communicator import single_process
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
@@ -181,7 +181,7 @@ def test_requests_that_no_grid_can_meet(overrides, message):
 def test_a_run_whose_blocks_cannot_name_files(tmp_path):
     left, right = grid(KINDS["sheet"][1])
     blocks = Block("a/b", left.x, left.y, left.z), right
-    solver = Held(alone(), blocks, [Part(n, whole_box(block.size), 0) for n, block in enumerate(blocks)])
+    solver = Held(single_process(), blocks, [Part(n, whole_box(block.size), 0) for n, block in enumerate(blocks)])
     case = periodic('output.formats=["vtk"]')
     FieldOutput(case, None).begin(solver, False)  # nothing is written
     with pytest.raises(HiresxError, match='block name "a/b"'):
@@ -253,7 +253,7 @@ def test_a_full_disk_is_reported_once_and_leaves_what_was_there(tmp_path, format
                 raised.append(error)
         run.finish()
     assert len(raised) == 1 and run.solver.steps == 10
-    assert "cannot write" in raised[0].message and str(tmp_path) in raised[0].message and raised[0].mend
+    assert "cannot write" in raised[0].message and str(tmp_path) in raised[0].message and raised[0].hint
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert (list(fields.frames(tmp_path)) or list(vtk.frames(tmp_path))) == [0, 2, 4]
 

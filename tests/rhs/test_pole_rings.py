@@ -281,7 +281,7 @@ def test_refusals(blocks, half, words):
     blocks = blocks()
     with pytest.raises(HiresxError, match=words) as error:
         decompose(case(SEVERAL[:1] * len(blocks), LEVEL, half), joined(blocks))
-    assert "docs/grids.md" in error.value.mend
+    assert "docs/grids.md" in error.value.hint
 
 
 def test_a_block_of_the_ring_that_is_no_pole():

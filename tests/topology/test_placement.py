@@ -15,7 +15,7 @@ from topology_recordings import level_matrix
 
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
-from hiresx.mpi.communicator import alone
+from hiresx.mpi.communicator import single_process
 from hiresx.placement import Seat, backend_selection, cores, place
 from hiresx.placement.facts import PlacementFacts
 from hiresx.placement.stored_placement import Placement
@@ -166,7 +166,7 @@ def test_with_and_without_gpus():
 
 def test_alone_nothing_changes():
     before = os.sched_getaffinity(0)
-    made = place(alone(), wish="cpu")
+    made = place(single_process(), wish="cpu")
     assert os.sched_getaffinity(0) == before
     (seat,) = made.seats
     assert (seat.backend, seat.gpu, seat.bound, made.remarks) == ("cpu", None, "", ())
@@ -180,9 +180,9 @@ def test_alone_nothing_changes():
 def test_alone_without_a_gpu(monkeypatch):
     monkeypatch.setattr(cuda, "fault", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu"))
     with pytest.raises(HiresxError, match=r"^the cuda backend finds no NVIDIA driver\n") as caught:
-        place(alone(), wish="cuda")
-    assert caught.value.mend == "use cpu"
-    assert place(alone()).backend.name == "cpu"
+        place(single_process(), wish="cuda")
+    assert caught.value.hint == "use cpu"
+    assert place(single_process()).backend.name == "cpu"
 
 
 def test_memory_is_preferred_on_a_node():

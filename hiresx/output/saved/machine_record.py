@@ -90,7 +90,7 @@ def _driver() -> dict[str, str | None]:
 
 def _ask_nvml(question: Callable[[Any], Any]) -> Any:
     """The answer of `question`(pynvml); None without NVML, without a driver, or where it cannot say."""
-    pynvml = optional.imported("pynvml")
+    pynvml = optional.import_or_none("pynvml")
     if pynvml is None:
         return None
     try:

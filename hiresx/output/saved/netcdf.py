@@ -5,7 +5,7 @@ import threading
 from types import ModuleType
 
 from hiresx.base import optional
-from hiresx.base.shell import word
+from hiresx.base.shell import quote
 
 LOCK = threading.RLock()
 """Held around every call into netCDF4 or h5py: their HDF5 library is not safe for two threads, and fields are written
@@ -23,4 +23,4 @@ def h5py() -> ModuleType:
 
 
 def _needed(name: str, what: str) -> ModuleType:
-    return optional.needed(name, what, f"{word(sys.executable)} -m pip install --force-reinstall {name}")
+    return optional.import_required(name, what, f"{quote(sys.executable)} -m pip install --force-reinstall {name}")
