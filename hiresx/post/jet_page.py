@@ -36,7 +36,7 @@ def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
                 stream = io.BytesIO()
                 drawn.savefig(stream, format="png", dpi=150, bbox_inches="tight", pad_inches=0.05)
         except HiresxError as error:
-            return markup.Markup('<p class="missing">{}</p>').format(f"{error.message}; {error.mend}")
+            return markup.Markup('<p class="missing">{}</p>').format(f"{error.message}; {error.hint}")
         data = base64.b64encode(stream.getvalue()).decode()
         return markup.Markup(
             '<figure><img alt="" src="data:image/png;base64,{}"><figcaption>{}</figcaption></figure>'

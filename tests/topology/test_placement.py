@@ -61,7 +61,7 @@ def test_backends_by_rank(text, hosts, expected):
 def test_backends_that_do_not_fit(text, hosts, message):
     with pytest.raises(HiresxError, match=message) as caught:
         backend_selection.by_rank(text, hosts)
-    assert "cuda:2,cpu:2" in caught.value.mend
+    assert "cuda:2,cpu:2" in caught.value.hint
 
 
 # ---- cores
