@@ -1,6 +1,7 @@
-"""The stored solutions of hiresx/verify/data, computed anew: the default scheme on 6400 points, averaged to every fourth.
+"""The stored solutions of hiresx/verify/data, computed anew: the default scheme on 6400 points, averaged to every
+fourth:
 
-python docs/make/reference_solutions.py shu-osher blast-waves
+    python docs/make/reference_solutions.py shu-osher blast-waves
 """
 
 import sys
