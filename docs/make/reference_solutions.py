@@ -40,7 +40,7 @@ def compute(name: str) -> str:
 def _averaged(values: np.ndarray, nodes: str) -> np.ndarray:
     """Means over four cells, or, with nodes on the walls, over two intervals to each side of every fourth node."""
     if nodes == "centres":
-        return values.reshape(-1, 4).mean(axis=1)
+        return np.asarray(values.reshape(-1, 4).mean(axis=1))
     mean = np.convolve(values, [1 / 8, 1 / 4, 1 / 4, 1 / 4, 1 / 8], mode="same")[::4]
     mean[[0, -1]] = values[[0, -1]]
     return mean

@@ -12,7 +12,7 @@ from hiresx.decomposition.block_shell import Shell
 from hiresx.decomposition.patched_donors import Coordinates
 from hiresx.decomposition.patches import Decomposition, poles
 from hiresx.grid import Grid
-from hiresx.grid.proof import Proof
+from hiresx.grid.connectivity_check import ConnectionCheck
 from hiresx.output.fields import field_output
 from hiresx.rhs import boundary
 
@@ -25,7 +25,7 @@ class Checked:
     grid: Grid
     quality: list[dict[str, Any]]
     decomposition: Decomposition
-    proofs: Sequence[Proof]
+    proofs: Sequence[ConnectionCheck]
     interfaces: Sequence[patched_donors.Located]
     extended: Sequence[Coordinates | Shell]
     warnings: list[str]
@@ -34,13 +34,13 @@ class Checked:
 def checked(case: Case) -> Checked:
     """Raises HiresxError naming the place of what cannot be computed on."""
     built = grid.build(case.grid, case.directory)
-    grid.prove(built.blocks, built.connections)
+    grid.check_connections(built.blocks, built.connections)
     quality = grid.quality(built)
     grid.check_jacobian(built, poles(case, built))
     field_output.check_grid(case, built.blocks)
     decomposition = decompose(case, built)
     boundary.check(decomposition.patches)
-    proofs = grid.prove(built.blocks, decomposition.connections)
+    proofs = grid.check_connections(built.blocks, decomposition.connections)
     extended = extended_coordinates(decomposition)
     interfaces = patched_donors.located(decomposition, extended)
     over = {frozenset((t.block, t.other)) for t in built.touching if t.over or t.other_face is None}
