@@ -6,7 +6,7 @@ Hussaini, Kopriva, Salas & Zang, AIAA J. 23 (1985) 234. Behind the shock hold th
 characteristic that reaches it from behind give its acceleration; at the sphere the normal velocity vanishes; the last
 ray lies in supersonic flow and needs no condition.
 
-python -m hiresx.exact.blunt_body 2 12        (Mach number, nodes; about two minutes)
+    python docs/make/blunt_body.py 2 12        (Mach number, nodes; about two minutes)
 """
 
 import sys
@@ -169,7 +169,7 @@ class BluntBody:
         return GAMMA * float(np.exp(self.on_axis(self.layer.p[0])))
 
 
-def solved(mach: float, n: int, tolerance: float = 1e-4, steps: int = 40_000) -> BluntBody:
+def solve(mach: float, n: int, tolerance: float = 1e-4, steps: int = 40_000) -> BluntBody:
     """The flow when the rate of the shock's velocity, in squares of the speed of sound over the radius, has fallen
     below `tolerance`."""
     flow = BluntBody(mach, n)
@@ -180,5 +180,5 @@ def solved(mach: float, n: int, tolerance: float = 1e-4, steps: int = 40_000) ->
 
 
 if __name__ == "__main__":
-    found = solved(float(sys.argv[1]), int(sys.argv[2]))
+    found = solve(float(sys.argv[1]), int(sys.argv[2]))
     print(f"stand-off {found.standoff:.5f} R, stagnation pressure {found.stagnation_pressure:.4f}")
