@@ -10,10 +10,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from hiresx.base.plural import plural
 from hiresx.bench.markdown import cell, table
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.plural import plural
 
 
 def by(rows: Iterable[dict[str, Any]], key: str) -> list[tuple[Any, list[dict[str, Any]]]]:

@@ -17,11 +17,11 @@ from typing import Any
 
 import pages
 
+from hiresx.base.shell import word
 from hiresx.bench.markdown import cell
 from hiresx.device.fields import Layout
 from hiresx.equations.storage import STORAGE
 from hiresx.rhs.compact import NAME as COMPACT
-from hiresx.shell import word
 from hiresx.solver import PLANS, default_plan, work_variables
 from hiresx.time.integrators import integrator
 

@@ -15,10 +15,10 @@ from typing import Any
 import pages
 import verification_pictures
 
+from hiresx.base.plural import plural
+from hiresx.base.shell import word
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.plural import plural
-from hiresx.shell import word
 from hiresx.verify import runner
 
 Result = dict[str, Any]

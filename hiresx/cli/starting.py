@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from hiresx import grid
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.shell import word
 from hiresx.case import Case
 from hiresx.cli.checked import checked
 from hiresx.decomposition import decompose, extended_coordinates, patched_donors
@@ -18,7 +19,6 @@ from hiresx.grid.blocks import Range, direction, rectangles
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.starting_case import WAYS, Contact, case_text, contacts
-from hiresx.shell import word
 
 # Times that patched faces are cut to the nodes that can be interpolated: cutting them moves the ghosts of what is left.
 TURNS = 4

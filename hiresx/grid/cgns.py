@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Delivered, direction

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.case import toml
 from hiresx.case.boundaries import Face, Interval
 from hiresx.case.faults import Origin, did_you_mean, explain
@@ -36,7 +37,6 @@ from hiresx.grid.orientation import (
 )
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.writing import written
-from hiresx.plural import plural
 
 HEAD = """\
 # Connectivity of a Plot3D grid. Ranges are half-open, from 0: [first, last + 1]; a face without one is meant whole.

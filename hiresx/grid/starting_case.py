@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from hiresx.base.shell import word
 from hiresx.case import toml
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Range
 from hiresx.grid.patched import PATCHED
-from hiresx.shell import word
 
 HEAD = """\
 # A case for the grid {file}.

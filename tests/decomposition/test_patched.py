@@ -10,7 +10,6 @@ from ranks import run_ranks
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.case import Case
-from hiresx.communicator import alone
 from hiresx.decomposition import Part, decompose, domain, extended_coordinates, patched_donors
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, read_grid, write_connectivity, write_plot3d
@@ -18,6 +17,7 @@ from hiresx.grid.blocks import Delivered, whole_box
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import BlockMap, continued, degree_of, lagrange
 from hiresx.grid.starting_case import case_text
+from hiresx.mpi.communicator import alone
 from hiresx.output.watch import history
 from hiresx.solver import Solver
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.shell import word
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
@@ -16,7 +17,6 @@ from hiresx.output.saved.container import MAGIC
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.show import standing
 from hiresx.output.watch import history
-from hiresx.shell import word
 
 _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
