@@ -16,7 +16,7 @@ from hiresx.device.interface import Backend
 from hiresx.grid import Block, Grid, build
 from hiresx.rhs import chunks
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import rearranged
+from hiresx.verify.turned_blocks import rearranged
 
 # A jet of four blocks with every kind of boundary condition that the full one has.
 JET = (

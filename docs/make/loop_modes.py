@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import loop_times
+import pages
 from loop_forms import DIFFERENCE, FLUX, INTERPOLATION, LOOPS, VISCOUS_DIFFERENCE, VISCOUS_FLUX, WHOLE
 from paper_figures import PARTS, gpus_of, read
 
 from hiresx.bench import PRECISIONS
-from hiresx.bench.markdown import from_results, section, table
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files
 
 Result = Mapping[str, Any]
 NOT_MEASURED = "not measured"
@@ -78,100 +77,14 @@ CHOSEN = {
     ),
 }
 
-INTRODUCTION = """# Loop modes
 
-A loop of the right-hand side can be gone through with a thread per node, per grid line, or per half point (the face
-between two nodes), and where half points add to the nodes on both their sides, with atomics or without. This page has
-what each costs, which one the solver takes, and why. It is made from stored results:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns its exit status."""
 
-    {command}
+    def write(results: Sequence[Path], out: Path) -> None:
+        pages.write(page(results, out), out)
 
-which came from `python docs/make/loop_times.py --json` and, on a GPU, from
-`python docs/make/measure_gpu.py --out DIR --parts loops`. All forms are made from the same point functions
-(kernels/loop_modes.h, a program of its own) and their results are compared with the solver's in every run:
-{agreement}.
-
-The question, and the words, are those of Weng et al., *Effects of mesh loop modes on performance of unstructured finite
-volume GPU simulations*, Advances in Aerodynamics 3:21 (2021), who studied PHengLEI.
-"""
-
-CHOICES = """What the solver takes. `decomposed` is the plan of HiResX's paper, one kernel a loop; the plans that fuse
-are `fused` on a GPU and `pencils` on a CPU. The reasons are bytes, operations and registers, which are counted, and
-times: of a core, of a GPU ({gpu}), and of the solver's own kernels ([Performance](performance.md)).
-The fastest form is not taken where it adds in an order that is open."""
-
-MODES = """ns: per node, median of {repeats}; along i, j and k where a form works along one direction. CPU: {place}, one
-core, {nodes}^3 points, {date}: the time that the core worked for it, as it had other work too; wall times are in the
-result{noise}.
-There "adds" are plain adds, as one core has no rival, so that the columns show locality and arithmetic alone. Lines
-along i are the only form that a core cannot do with packs. GPU: {gpu}.
-Bytes: the least that must move, FP64, one direction. Operations: sums, products, quotients and roots per node, ends of
-lines included (24^3 points), along j. Registers: {architecture}, NVRTC, of the kernel that takes most; spilled: bytes.
-"""
-
-PAPER = """## What the paper found
-
-Weng et al. measured cells, faces and nodes of tetrahedra and hexahedra on an NVIDIA V100 and a K80 (their tables 5 to
-7; time of a form over that of the face loop, for the smallest mesh, 1.05 million cells, and the largest, 8.78 million):
-
-| kernel | loop | atomics | V100 | K80 | here |
-|---|---|---|---|---|---|
-| q from cells to nodes | cell | yes | 0.27 to 0.39 | 0.32 to 0.33 | no such loop: values stay at nodes |
-| | node | no | 0.85 to 0.30 | 0.26 to 0.21 | |
-| gradient of q | cell | no | 2.20 to 1.82 | 1.36 to 1.59 | viscous flux: a node that computes both its half points |
-| | node | yes | 22.3 to 15.8 | 10.8 to 10.3 | no such loop: there are no corners |
-| sum of fluxes | cell | no | 1.51 to 0.94 | 0.74 to 0.77 | flux difference: a node |
-| local least and largest p | cell | no | 0.40 to 0.43 | 0.46 to 0.43 | no such loop |
-
-Their conclusions, and what becomes of them on structured grids with high order:
-
-- *Where face data are read, loop over faces, for its locality.* It rests on indices that are looked up: the loop whose
-  own data are needed reads them side by side. On a structured grid every neighbour is a stride away, and all loops read
-  side by side along i but the lines along i.
-- *Where cells and nodes are read but no faces, loop over cells.* Here interpolation is that case: its node loop reads
-  nodes and writes half points, each once.
-- *Atomics cost much on a K80, little on a V100* (0.122 with and 0.138 s without on the smallest mesh). Their cost
-  here is another one: the order of the two adds is open, and with it the last bit.
-- *All loops chosen well gave 15 to 20 % of the whole.* Here what is between the loops weighs more: four kernels of a
-  direction move {four_bytes:.0f} bytes a node, one sweep {sweep_bytes:.0f}.
-- HiResX's paper (section 4.5) splits the flux into kernels of few registers for occupancy and notes that a split costs
-  accesses to global memory. Kept on the chip, nothing has to be split{sweeps}.
-"""
-
-FIGURES = """## Figures 13 to 15 of HiResX's paper
-
-Drawn from stored results by
-
-    python docs/make/paper_figures.py docs/results/*.json --out docs
-
-One core is one thread of the machine of docs/results/sizes-cpu.json and docs/results/performance-cpu.json with all its
-vector instructions, its rate that of the time it worked. The paper's is one core of a Xeon E5-2680v3 with another code:
-its speed-ups (about 640 on an RTX 2080 Ti, 1500 on a P100, 1950 predicted for a Titan V) are not to be set beside
-these. The decomposed plan was measured on 20 November 2026, before the fused one was there, the fused plan on 22
-November.{sizes}
-
-### Fig. 13: the size of the grid
-
-![Rates and speed-ups over the number of points](loop-modes-sizes.png)
-
-The rate of the core beyond its largest grid is taken to be that of its largest.
-
-### Fig. 14: the parts of a step
-
-![Shares of a step and speed-ups by part](loop-modes-parts.png)
-
-FP64, viscous; 64^3 points on the core (wall time, [Performance](performance.md)), 256^3 on the GPU, where a point has a
-quarter of the ghosts; three stages, one time step and one residual. A sweep takes viscous differences along (along i on
-the GPU, all on the core), and the update of the GPU's fused plan the others: parts of different plans are not the same
-work. With the decomposed plan on both they are.
-
-### Fig. 15: several GPUs
-
-![Speed-up over the number of GPUs](loop-modes-gpus.png)
-
-Strong scaling on GPUs of one host, of the decomposed plan on 20 November and the fused one on 22 November: a GPU
-that is twice as fast waits for the same exchange. The paper's grid has 25 million points.
-"""
+    return pages.command_line("loop_modes.py", __doc__, write, arguments)
 
 
 def page(paths: Sequence[Path], out: Path) -> str:
@@ -182,32 +95,27 @@ def page(paths: Sequence[Path], out: Path) -> str:
         raise HiresxError("no file holds loop modes of a CPU", "python docs/make/loop_times.py --json")
     cpu = measured[-1]
     gpu = next((r for r in results[::-1] if r["kind"] == "device-loops" and r["backend"] == "cuda"), None)
-    found = " and ".join(f"{error:.0e} in {precision.upper()}" for precision, error in cpu["disagreement"].items())
     rows = {precision: _gpu_rows(gpu, precision) for precision in PRECISIONS}
     places = {"core": _of(cpu, "fp64")} | ({"GPU": rows["fp64"]} if gpu else {})
-    where = gpus_of(gpu) + " " + gpu["date"][:10] if gpu else NOT_MEASURED
-    command = " ".join(
-        ["python docs/make/loop_modes.py", *(path.as_posix() for path in paths), "--out", out.as_posix()]
+    return pages.fill(
+        "loop-modes.md.jinja",
+        command=pages.command("loop_modes.py", paths, out),
+        agreement=" and ".join(f"{error:.0e} in {name.upper()}" for name, error in cpu["disagreement"].items()),
+        cpu=cpu,
+        gpu=f"{gpus_of(gpu)} {gpu['date'][:10]}" if gpu else NOT_MEASURED,
+        measured_gpu=gpu is not None,
+        fastest=[f"fastest on the {place} (times as fast as `decomposed`)" for place in places],
+        chosen=[
+            [loop, choice.decomposed, choice.fused, *(_fastest(found, loop) for found in places.values()), choice.why]
+            for loop, choice in CHOSEN.items()
+        ],
+        loops=[row["calibration_ns"] for row in cpu["rows"] if row["calibration_ns"]],
+        architecture=ARCHITECTURE,
+        costs=[(loop, _costs(loop, cpu, rows)) for loop in LOOPS],
+        four_bytes=_bytes(cpu, True),
+        sweep_bytes=_bytes(cpu, False),
+        sweeps=_sweeps(results),
     )
-    parts = [
-        INTRODUCTION.format(command=command, agreement=f"the largest difference was {found}"),
-        section("## Which mode, and why", CHOICES.format(gpu=where), _chosen(places)),
-        section("## What each mode costs", _about(cpu, where), *(_loop(loop, cpu, rows) for loop in LOOPS)),
-        PAPER.format(four_bytes=_bytes(cpu, True), sweep_bytes=_bytes(cpu, False), sweeps=_sweeps(results)),
-        FIGURES.format(sizes="" if gpu else " Grids of 1.0e8 points are not measured yet."),
-    ]
-    return "\n".join(parts)
-
-
-def _about(cpu: Result, where: str) -> str:
-    loops = [row["calibration_ns"] for row in cpu["rows"] if row["calibration_ns"]]
-    noise = (
-        f"; the calibration loop (kernels/calibration.h) took {min(loops):.2f} to {max(loops):.2f} ns" if loops else ""
-    )
-    return MODES.format(
-        repeats=cpu["repeats"], place=cpu["hardware"]["cpu"], nodes=cpu["nodes"], date=cpu["date"][:10], noise=noise,
-        gpu=where, architecture=ARCHITECTURE,
-    ).rstrip("\n")  # fmt: skip
 
 
 def _gpu_rows(gpu: Result | None, precision: str) -> list[Result]:
@@ -227,11 +135,11 @@ def _of(result: Result, precision: str) -> list[Result]:
     return [row for row in result["rows"] if row["precision"] == precision]
 
 
-def _loop(loop: str, cpu: Result, gpu: Mapping[str, list[Result]]) -> str:
-    """The table of one loop: a row for each mode of its CUDA form."""
+def _costs(loop: str, cpu: Result, gpu: Mapping[str, list[Result]]) -> list[list[Any]]:
+    """The rows of one loop, one for each mode of its CUDA form."""
     # along j, of those that work along one direction, or along i what works there alone
     forms = {row["mode"]: row for row in cpu["counted"] if row["loop"] == loop and row["direction"] != "k"}
-    rows = [
+    return [
         [
             mode,
             "yes" if form["atomics"] else "",
@@ -243,11 +151,6 @@ def _loop(loop: str, cpu: Result, gpu: Mapping[str, list[Result]]) -> str:
         ]
         for mode, form in forms.items()
     ]
-    columns = [
-        "mode", "atomics", "CPU FP64", "CPU FP32", "GPU FP64", "GPU FP32", "bytes", "operations", "registers FP64",
-        "registers FP32",
-    ]  # fmt: skip
-    return f"### {loop.capitalize()}\n\n{table(columns, rows)}"
 
 
 def _taken(cpu: Result, kernels: Iterable[str], precision: str) -> str:
@@ -262,16 +165,6 @@ def _taken(cpu: Result, kernels: Iterable[str], precision: str) -> str:
         return ""
     spilled = sum(row["spill_stores"] + row["spill_loads"] for row in found)
     return f"{max(row['registers'] for row in found)}" + (f", {spilled} B spilled" if spilled else "")
-
-
-def _chosen(places: Mapping[str, list[Result]]) -> str:
-    """The table of choices; `places` has the FP64 rows of each machine."""
-    rows = [
-        [loop, choice.decomposed, choice.fused, *(_fastest(found, loop) for found in places.values()), choice.why]
-        for loop, choice in CHOSEN.items()
-    ]
-    fastest = (f"fastest on the {place} (times as fast as `decomposed`)" for place in places)
-    return table(["loop", "`decomposed`", "fused plans", *fastest, "why"], rows)
 
 
 def _fastest(rows: Iterable[Result], loop: str) -> str:
@@ -303,41 +196,21 @@ def _bytes(cpu: Result, solvers: bool) -> float:
     return found
 
 
-def _sweeps(results: Iterable[Result]) -> str:
-    """What a direction takes a GPU in both plans, in words; nothing where one of them was not measured."""
-    took: dict[str, tuple[str, list[float]]] = {}
+def _sweeps(results: Iterable[Result]) -> dict[str, dict[str, str]] | None:
+    """What a direction takes a GPU by each of both plans, and on which; None where one of them was not measured."""
+    found = {}
     for result in results:
         if result["kind"] != "device-stage" or result["backend"] != "cuda":
             continue
         kernels = next(row["kernels"] for row in result["rows"] if row["precision"] == "fp64")
         inviscid = [row for row in kernels if row["kernel"] in PARTS["inviscid terms"][1]]
         shared = sum(row["ns_per_point"] for row in inviscid if row["direction"] is None) / 3
-        plan = result.get("plan", "fused")
         each = [shared + sum(r["ns_per_point"] for r in inviscid if r["direction"] == d) for d in "ijk"]
-        took[plan] = f"{gpus_of(result)}, {result['date'][:10]}", each
-    if set(took) != {"fused", "decomposed"}:
-        return ""
-    sweeps, four = (f"{min(took[p][1]):.3f} to {max(took[p][1]):.3f} ns" for p in ("fused", "decomposed"))
-    return (
-        f": inside stages\n  a sweep takes {sweeps} a node ({took['fused'][0]}; along i with the viscous difference),\n"
-        f"  the four kernels of a direction {four} ({took['decomposed'][0]})"
-    )
-
-
-def write(paths: Sequence[Path], out: Path) -> None:
-    """Write the page `out` from the files `paths`. Raises HiresxError as `page`, and for a page that cannot be
-    written."""
-    text = page(paths, out)
-    try:
-        with files.replacing(out) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise files.fault(out, error) from None
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns its exit status."""
-    return from_results("loop_modes.py", __doc__, "the page to write, e.g. docs/loop-modes.md", write, arguments)
+        found[result.get("plan", "fused")] = {
+            "range": f"{min(each):.3f} to {max(each):.3f} ns",
+            "where": f"{gpus_of(result)}, {result['date'][:10]}",
+        }
+    return found if found.keys() == {"fused", "decomposed"} else None
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import grid_sizes as sizes
+import grid_sizes
 import numpy as np
+import pages
 
-from hiresx.bench.markdown import counted, from_results
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.solver import default_plan
@@ -46,7 +46,7 @@ def rates(results: Iterable[Result]) -> dict[str, Curve]:
     """Points x steps per second, FP64 and viscous, over the number of points, by plan on a GPU and of one core."""
     found: dict[str, dict[int, float]] = {}
     for result in results:
-        if result["kind"] not in (sizes.KIND, "device-rhs", "device-loops"):
+        if result["kind"] not in (grid_sizes.KIND, "device-rhs", "device-loops"):
             continue
         on_core = result["backend"] == "cpu"
         if not on_core and result["backend"] != "cuda":
@@ -65,7 +65,10 @@ def rates(results: Iterable[Result]) -> dict[str, Curve]:
 
 def gpus_of(result: Result) -> str:
     """The GPU of a result in words."""
-    return ", ".join(counted(gpu["name"].removeprefix("NVIDIA ") for gpu in result["hardware"]["gpus"][:1])) or "GPU"
+    return (
+        ", ".join(pages.count_each(gpu["name"].removeprefix("NVIDIA ") for gpu in result["hardware"]["gpus"][:1]))
+        or "GPU"
+    )
 
 
 def speedups(curves: Mapping[str, Curve]) -> dict[str, Curve]:
@@ -256,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in draw(results, out):
             print(path)
 
-    return from_results("paper_figures.py", __doc__, "folder for the pictures", make, arguments)
+    return pages.command_line("paper_figures.py", __doc__, make, arguments, "folder for the pictures")
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ from hiresx.grid import Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import direction
 from hiresx.grid.connections import Connection
 from hiresx.grid.from_file import described, form
+from hiresx.grid.grid_report import grid_report
 from hiresx.grid.starting_case import case_text
-from hiresx.grid.survey import survey
 from hiresx.output.saved import files
 from hiresx.simulation import Simulation
 
@@ -82,7 +82,7 @@ def with_flows(folder: Path, records: list[dict[str, Any]]) -> list[dict[str, An
                 path = _file(folder / entry["repository"], entry["path"], Path(scratch))
                 other = entry.get("connectivity")
                 joins = None if other is None else _file(folder / entry["repository"], other, Path(scratch))
-                case = Case.from_dict(tomllib.loads(case_text(path, survey(path, joins), joins)))
+                case = Case.from_dict(tomllib.loads(case_text(path, grid_report(path, joins), joins)))
                 record = {**record, "compared": compared(case, build(case.grid), entry["compared"])}
                 print(f"{record['path']}: {record['compared']}", flush=True)
             found.append(record)
@@ -108,7 +108,7 @@ def _file(repository: Path, place: str, scratch: Path) -> Path:
 
 def _one(path: Path, joins: Path | None, flow: list[str] | None, known: str | None = None) -> dict[str, Any]:
     started = time.perf_counter()
-    told = survey(path, joins)
+    told = grid_report(path, joins)
     blocks = told["blocks"]
     record: dict[str, Any] = {
         "form": described(path),

@@ -7,148 +7,113 @@ Each results file is what `hiresx verify --json` printed. Of two results of one 
 counts. Pictures go beside the page.
 """
 
-import argparse
-import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import verification_pictures as pictures
+import pages
+import verification_pictures
 
 from hiresx.base.plural import plural
 from hiresx.base.shell import quote
-from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files
 from hiresx.output.show import picture_file
 from hiresx.verify import runner
 
-HEADING = """# Verification
-
-What the method must show, and what it shows. This page is made from stored results:
-
-    {command}
-"""
+Result = dict[str, Any]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python docs/make/verification.py", description=__doc__.partition("\n")[0])
-    parser.add_argument("results", nargs="+", type=Path, help="what `hiresx verify --json` printed")
-    parser.add_argument("--out", type=Path, required=True, help="the page to write, e.g. docs/verification.md")
-    asked = parser.parse_args(arguments)
-    write(asked.results, asked.out)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns its exit status."""
+    return pages.command_line("verification.py", __doc__, write, arguments)
 
 
 def write(results: list[Path], out: Path) -> None:
     """Write the page `out` and its pictures from the files `results`. Raises HiresxError for a file that is none of
     `hiresx verify --json`."""
-    command = " ".join(["python docs/make/verification.py", *map(str, results), "--out", str(out)])
-    sections = [HEADING.format(command=command)]
-    documents = [_read(path) for path in results]
-    sections.append(_sources(results, documents))
+    documents = [read(path) for path in results]
+    groups = []
     for name in runner.names():
         # check -> backend, with the plan that was asked for -> result
-        found: dict[str, dict[str, dict[str, Any]]] = {}
+        found: dict[str, dict[str, Result]] = {}
         for document in documents:
             for check in document["checks"]:
                 if check["group"] == name:
-                    found.setdefault(check["check"], {})[_column(check)] = check
+                    column = ", ".join(filter(None, (check["backend"], check.get("plan"))))
+                    found.setdefault(check["check"], {})[column] = check
         if found:
-            sections.append(_section(name, found, out))
-    with files.replacing(out) as temporary:
-        temporary.write_text("\n".join(sections), encoding="utf-8")
+            groups.append(group(name, found, out))
+    command = pages.command("verification.py", results, out)
+    sources = [source(path, document) for path, document in zip(results, documents, strict=True)]
+    pages.write(pages.fill("verification.md.jinja", command=command, sources=sources, groups=groups), out)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for check in document["checks"]:
-            check["backend"], check["group"]
-        return document
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HiresxError(
-            f"{path} holds no verification results: {type(error).__name__}: {error}",
-            f"hiresx verify all --json > {quote(path)}",
-        ) from None
+def read(path: Path) -> Result:
+    held, mend = "verification results", f"hiresx verify all --json > {quote(path)}"
+    document = pages.read(path, ["checks"], held, mend)
+    if not all({"backend", "group"} <= check.keys() for check in document["checks"]):
+        raise HiresxError(f"{path} holds no {held}", mend)
+    return document
 
 
-def _sources(paths: list[Path], documents: list[dict[str, Any]]) -> str:
-    rows = []
-    for path, document in zip(paths, documents, strict=True):
-        checks, machine = document["checks"], document["hardware"]
-        gpus = machine.get("gpus", []) if document["backend"] in ("cuda", "auto") else []
-        named = "".join(f", {name}" for name in counted(gpu["name"] for gpu in gpus))
-        place = f"{machine['cpu']}, {plural(machine['threads_available'], 'thread')}{named}"
-        judged = [check for check in checks if "left_out" not in check]
-        passed = sum(check["pass"] for check in judged)
-        seconds = f"{document['wall_s']:.0f} s"
-        rows.append(
-            [path.name, f"`{document['command']}`", document["date"], place, seconds, f"{passed} of {len(judged)}"]
-        )
-    return _table(["results", "command", "date", "machine", "took", "pass"], rows)
+def source(path: Path, document: Result) -> list[str]:
+    """What the first table says of a file."""
+    checks, machine = document["checks"], document["hardware"]
+    gpus = machine.get("gpus", []) if document["backend"] in ("cuda", "auto") else []
+    named = "".join(f", {name}" for name in pages.count_each(gpu["name"] for gpu in gpus))
+    place = f"{machine['cpu']}, {plural(machine['threads_available'], 'thread')}{named}"
+    judged = [check for check in checks if "left_out" not in check]
+    passed = f"{sum(check['pass'] for check in judged)} of {len(judged)}"
+    return [path.name, f"`{document['command']}`", document["date"], place, f"{document['wall_s']:.0f} s", passed]
 
 
-def _section(name: str, found: dict[str, dict[str, dict[str, Any]]], out: Path) -> str:
-    title, _, text = (runner.group(name).__doc__ or "").strip().partition("\n")
+def group(name: str, found: dict[str, dict[str, Result]], out: Path) -> Result:
+    """What the section of a group says."""
+    module = runner.group(name)
+    title, _, text = (module.__doc__ or "").strip().partition("\n")
     backends = sorted({backend for results in found.values() for backend in results})
-    rows, commands = [], []
-    for check, results in found.items():
-        first = next(iter(results.values()))
-        values = [_value(results[backend]) if backend in results else "" for backend in backends]
-        rows.append([check, _limit(first), *values])
-        commands += [command for command in first["commands"] if command not in commands]
-    parts = [f"## {title.rstrip('.')}", "", f"`hiresx verify {name}`", "", text.strip(), ""]
-    drawn = _curves(found)
-    picture = _picture(name, drawn, out)
-    if picture:
-        parts += [f"![{title}]({picture})", ""]
-    tabulate = getattr(runner.group(name), "tabulated", None)
-    if tabulate and drawn:
-        parts.append(_table(*tabulate(drawn)))
-    parts.append(_table(["check", "must be", *backends], rows))
-    if commands:
-        listed = "\n".join(f"    {command}" for command in commands)
-        parts += ["<details><summary>The runs</summary>", "", listed, "", "</details>", ""]
-    return "\n".join(parts)
+    firsts = {check: next(iter(results.values())) for check, results in found.items()}
+    curves = {check: first["curves"] for check, first in firsts.items() if "curves" in first}
+    tabulate = getattr(module, "tabulated", None)
+    return {
+        "name": name,
+        "title": title,
+        "text": text.strip(),
+        "picture": picture(name, curves, out),
+        "tabulated": tabulate(curves) if tabulate and curves else None,
+        "backends": backends,
+        "rows": [
+            [check, limit(firsts[check]), *(value(results[b]) if b in results else "" for b in backends)]
+            for check, results in found.items()
+        ],
+        "commands": list(dict.fromkeys(command for first in firsts.values() for command in first["commands"])),
+    }
 
 
-def _curves(found: dict[str, dict[str, dict[str, Any]]]) -> dict[str, Any]:
-    """The curves of each check that has some, of one backend."""
-    firsts = ((check, next(iter(results.values()))) for check, results in found.items())
-    return {check: first["curves"] for check, first in firsts if "curves" in first}
-
-
-def _picture(name: str, curves: dict[str, Any], out: Path) -> str | None:
+def picture(name: str, curves: dict[str, Any], out: Path) -> str | None:
     """Draw the group's picture from `curves`; returns its path relative to the page."""
-    draw = getattr(pictures, name.replace("-", "_"), None)
+    draw = getattr(verification_pictures, name.replace("-", "_"), None)
     if draw is None or not curves:
         return None
     with picture_file.style():
         return picture_file.save(draw(curves), out.with_name(f"{out.stem}-{name}.png")).name
 
 
-def _column(result: dict[str, Any]) -> str:
-    return ", ".join(filter(None, (result["backend"], result.get("plan"))))
-
-
-def _value(result: dict[str, Any]) -> str:
+def value(result: Result) -> str:
     if "left_out" in result:
         return "left out"
-    value = result["value"]
-    shown = "did not run" if value is None else f"{value:.4g}"
+    found = result["value"]
+    shown = "did not run" if found is None else f"{found:.4g}"
     return shown if result["pass"] else f"**{shown}: fails**"
 
 
-def _limit(result: dict[str, Any]) -> str:
+def limit(result: Result) -> str:
     threshold = result["threshold"]
     if result["relation"] == "in":
         return f"{threshold[0]:.5g} to {threshold[1]:.5g}"
     return f"{'≤' if result['relation'] == '<=' else '≥'} {threshold:g}"
 
 
-def _table(columns: list[str], rows: list[list[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

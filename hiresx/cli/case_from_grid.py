@@ -16,9 +16,9 @@ from hiresx.cli.grid_checks import check_grid
 from hiresx.decomposition import decompose, extended_coordinates, patched_donors
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, direction, rectangles
+from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.starting_case import WAYS, Contact, case_text, contacts
-from hiresx.grid.survey import survey
 
 # Times that patched faces are cut to the nodes that can be interpolated: cutting them moves the ghosts of what is left.
 TURNS = 4
@@ -30,7 +30,7 @@ def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str
 
     Raises HiresxError for a grid of which no case can be made that `hiresx.cli.grid_checks` accepts.
     """
-    found = survey(path, connectivity)
+    found = grid_report(path, connectivity)
     met = contacts(found)
     text = case_text(path, found, connectivity, met)
     trials: list[Callable[[], list[Contact]]] = [lambda: met]

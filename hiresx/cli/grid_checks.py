@@ -13,7 +13,7 @@ from hiresx.decomposition.patched_donors import Coordinates
 from hiresx.decomposition.patches import Decomposition, poles
 from hiresx.estimate.volumes import refuse_underflow
 from hiresx.grid import Grid
-from hiresx.grid.proof import Proof
+from hiresx.grid.connectivity_check import ConnectionCheck
 from hiresx.output.fields import field_output
 from hiresx.rhs import boundary
 
@@ -26,7 +26,7 @@ class CheckedGrid:
     grid: Grid
     quality: list[dict[str, Any]]
     decomposition: Decomposition
-    proofs: Sequence[Proof]
+    proofs: Sequence[ConnectionCheck]
     interfaces: Sequence[patched_donors.Located]
     extended: Sequence[Coordinates | GhostLayers]
     warnings: list[str]
@@ -35,7 +35,7 @@ class CheckedGrid:
 def check_grid(case: Case) -> CheckedGrid:
     """Raises HiresxError naming the place of what cannot be computed on."""
     built = grid.build(case.grid, case.directory)
-    grid.prove(built.blocks, built.connections)
+    grid.check_connections(built.blocks, built.connections)
     quality = grid.quality(built)
     grid.check_jacobian(built, poles(case, built))
     for found in quality:
@@ -43,7 +43,7 @@ def check_grid(case: Case) -> CheckedGrid:
     field_output.check_grid(case, built.blocks)
     decomposition = decompose(case, built)
     boundary.check(decomposition.patches)
-    proofs = grid.prove(built.blocks, decomposition.connections)
+    proofs = grid.check_connections(built.blocks, decomposition.connections)
     extended = extended_coordinates(decomposition)
     interfaces = patched_donors.located(decomposition, extended)
     over = {frozenset((t.block, t.other)) for t in built.touching if t.over or t.other_face is None}

@@ -53,8 +53,8 @@ class Contact:
 
 
 def contacts(found: dict[str, Any]) -> list[Contact]:
-    """The faces that meet others of which `hiresx.grid.survey.survey` says `found`; those of one face that share nodes
-    as one: a node has one condition."""
+    """The faces that meet others in the report `found` (`hiresx.grid.grid_report`); those of one face that share nodes
+    as one, as a node has one condition."""
     left: list[Contact] = []
     for row in found.get("meets", ()):
         itself = row["block"] == row["other"] and row["face"][0] == row["face of it"][0]
@@ -80,7 +80,7 @@ def contacts(found: dict[str, Any]) -> list[Contact]:
 def case_text(
     path: Path, found: dict[str, Any], connectivity: Path | None = None, met: Sequence[Contact] | None = None
 ) -> str:
-    """The text of a case.toml for the grid file `path`, of which `hiresx.grid.survey.survey` says `found`; `met`: the
+    """The text of a case.toml for the grid file `path`. `found`: its report, see `hiresx.grid.grid_report`; `met`: the
     faces that meet others and how they are taken, those of `found` if absent.
 
     Raises HiresxError for a file of which no grid can be made.

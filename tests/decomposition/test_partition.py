@@ -31,7 +31,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate import estimate_ranks
 from hiresx.grid import Block, Connection, build
 from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
-from hiresx.verify.rearranged import random_parts, rearranged
+from hiresx.verify.turned_blocks import random_parts, rearranged
 
 
 def joined(sizes, connections=()) -> Decomposition:

@@ -14,9 +14,9 @@ from hiresx.decomposition import Part, decompose, domain, extended_coordinates, 
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, read_grid, write_connectivity, write_plot3d
 from hiresx.grid.blocks import Delivered, whole_box
+from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import BlockMap, continued, degree_of, lagrange
 from hiresx.grid.starting_case import case_text
-from hiresx.grid.survey import survey
 from hiresx.mpi.communicator import single_process
 from hiresx.output.watch import history
 from hiresx.solver import Solver
@@ -219,7 +219,7 @@ def test_faces_that_meet_are_offered(tmp_path):
     """`hiresx new --from` writes a case with patched faces in place; the error of a plain case names the mend."""
     blocks = beside((12, 12), (12, 18), (-1.0, 0.0, 1.0))
     write_plot3d(tmp_path / "grid.xyz", Grid(blocks))
-    (tmp_path / "case.toml").write_text(case_text(tmp_path / "grid.xyz", survey(tmp_path / "grid.xyz")))
+    (tmp_path / "case.toml").write_text(case_text(tmp_path / "grid.xyz", grid_report(tmp_path / "grid.xyz")))
     offered = load(tmp_path)
     whole = decompose(offered, build(offered.grid, tmp_path))
     assert [entry.donor.tolist() for entry in patched_donors.located(whole, extended_coordinates(whole))] == [

@@ -24,7 +24,7 @@ from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts, rearranged
+from hiresx.verify.turned_blocks import difference, random_parts, rearranged
 
 STEPS = 20
 SAME = 1e-12

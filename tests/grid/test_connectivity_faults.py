@@ -25,6 +25,7 @@ from hiresx.grid import (
     Connection,
     Grid,
     build,
+    check_connections,
     prove,
     read_connectivity,
     write_plot3d,
@@ -172,22 +173,26 @@ def test_left_handed_neighbour(tmp_path):
         ({"donor": 0, "matrix": ((1, 0, 0), (0, 1, 0), (0, 0, 1)), "offset": (-8, 0, 0)}, "do not match"),
     ],
 )
-def test_proof_of_connections_made_in_python(change, message):
+def test_check_of_connections_made_in_python(change, message):
     from dataclasses import replace
 
     blocks = pair()
     good = Connection(0, "imax", ((8, 9), (0, 11), (0, 9)), 1, ((0, 1, 0), (-1, 0, 0), (0, 0, 1)), (0, 16, 0))
-    assert [p.nodes for p in prove(blocks, (good, opposite(good, blocks)))] == [99, 99]
+    assert [p.nodes for p in check_connections(blocks, (good, opposite(good, blocks)))] == [99, 99]
     with pytest.raises(HiresxError, match=message):
-        prove(blocks, (replace(good, **change), opposite(good, blocks)))
+        check_connections(blocks, (replace(good, **change), opposite(good, blocks)))
     with pytest.raises(HiresxError, match="no connection leads back"):
-        prove(blocks, (good,))
+        check_connections(blocks, (good,))
+    with pytest.warns(FutureWarning, match="check_connections"):
+        assert prove(blocks, (good, opposite(good, blocks))) == check_connections(
+            blocks, (good, opposite(good, blocks))
+        )
 
 
 def test_dimensions_do_not_mix():
     flat = build(Box(n=(9, 11, 1), lower=(1, 0, 0), upper=(2, 1, 0))).blocks[0]
     with pytest.raises(HiresxError, match="does not go on in one of 9 x 11 x 1 nodes that way"):
-        prove((pair()[0], flat), (Connection(0, "imax", ((8, 9), (0, 11), (0, 9)), 1, offset=(-8, 0, 0)),))
+        check_connections((pair()[0], flat), (Connection(0, "imax", ((8, 9), (0, 11), (0, 9)), 1, offset=(-8, 0, 0)),))
 
 
 def test_missing_files(tmp_path):
@@ -329,7 +334,7 @@ def mutated(tree, random):
 
 
 def test_mutated_connectivity_files(tmp_path):
-    """A grid or a clear error, and when a grid, one that is proved."""
+    """A grid or a clear error, and when a grid, one whose connections are right."""
     random = np.random.default_rng(7)
     whole = shaken((16, 15, 1)).blocks[0]
     arrangement = Arrangement(whole, 4, 3, True)
@@ -352,7 +357,7 @@ def test_mutated_connectivity_files(tmp_path):
         (tmp_path / "fuzz.toml").write_text(text)
         try:
             grid = read_connectivity(tmp_path / "fuzz.toml", arrangement.blocks)
-            prove(grid.blocks, grid.connections)
+            check_connections(grid.blocks, grid.connections)
             survived += 1
         except HiresxError as error:
             assert error.message and "Traceback" not in str(error)

@@ -22,8 +22,8 @@ from hiresx.grid import (
     Block,
     Grid,
     build,
+    check_connections,
     check_jacobian,
-    prove,
     stored_coordinates,
     write_connectivity,
     write_plot3d,
@@ -235,7 +235,7 @@ def test_a_surface_in_space_is_no_plane(tmp_path):
 
 
 def test_reindexing_keeps_what_is_joined():
-    """Ghosts of reindexed blocks are the reindexed ghosts: proved node by node under random reindexings."""
+    """Ghosts of reindexed blocks are the reindexed ghosts: checked node by node under random reindexings."""
     random = np.random.default_rng(4)
     arrangement = Arrangement(shaken((17, 16, 15)).blocks[0], 4, 3, True)
     from hiresx.grid import matched_connections
@@ -247,7 +247,7 @@ def test_reindexing_keeps_what_is_joined():
             for _ in grid.blocks
         ]
         turned, _ = right_handed(reindexed(grid, by))
-        assert sum(proof.nodes for proof in prove(turned.blocks, turned.connections)) > 0
+        assert sum(check.nodes for check in check_connections(turned.blocks, turned.connections)) > 0
 
 
 # --- what is made of a grid

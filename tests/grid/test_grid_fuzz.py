@@ -21,7 +21,7 @@ from test_grid_delivered import as_delivered
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid, stored_coordinates, write_plot3d
 from hiresx.grid.from_file import delivered
-from hiresx.grid.survey import survey
+from hiresx.grid.grid_report import grid_report
 
 EXAMPLES = int(os.environ.get("HIRESX_FUZZ_EXAMPLES", "20"))
 # Seconds that no file of this size takes on the busiest machine.
@@ -119,7 +119,7 @@ def tried(path, connectivity, size: int, limit: int) -> bool:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < limit
-        found = survey(path, connectivity)
+        found = grid_report(path, connectivity)
         said = found.get("refused", "")
         assert "\n" not in said
         return not said

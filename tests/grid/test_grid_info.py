@@ -11,8 +11,8 @@ from hiresx.case.grid_file import GridFile
 from hiresx.cli import execute
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, check_jacobian
+from hiresx.grid.grid_report import grid_report
 from hiresx.grid.plot3d_others import kind_of
-from hiresx.grid.survey import survey
 
 
 def sheet(n=(15, 13, 1), stretched=1.0) -> np.ndarray:
@@ -73,7 +73,7 @@ def test_a_row_for_jacobians_that_are_not_positive(tmp_path, capsys):
     assert row["why"].startswith("node (7, 6, 0) is out of its place")
     assert "Blocks whose Jacobian is not positive" in said and "is out of its place" in said
     write(tmp_path / "g.x", [good, good + 3])
-    assert "jacobian" not in survey(tmp_path / "g.x")
+    assert "jacobian" not in grid_report(tmp_path / "g.x")
 
 
 def wedge(real: str) -> np.ndarray:

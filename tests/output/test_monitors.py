@@ -16,7 +16,7 @@ from hiresx.output.saved.block_arrays import held
 from hiresx.output.watch import history, monitors
 from hiresx.output.watch.monitors import extrema
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import random_parts
+from hiresx.verify.turned_blocks import random_parts
 
 EVERYTHING = {
     "probe": [

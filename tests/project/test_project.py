@@ -64,6 +64,8 @@ def test_commands_of_the_guide_exist():
         assert (ROOT / script).exists(), script
     for module in re.findall(r"python -m (hiresx[\w.]+)", text):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), module
+    for script in re.findall(r"python (\w+/[\w/]+\.py)", text):
+        assert (ROOT / script).is_file(), script
     for extras in re.findall(r"'\.\[([\w,]+)\]'", text):
         assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
 

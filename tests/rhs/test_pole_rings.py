@@ -16,7 +16,7 @@ from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, matched_connections, write_plot3d
 from hiresx.grid.blocks import FACES
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts
+from hiresx.verify.turned_blocks import difference, random_parts
 
 P = 1 / 1.4
 AROUND = 20

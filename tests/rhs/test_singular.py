@@ -14,7 +14,7 @@ from hiresx.grid.blocks import face_range
 from hiresx.grid.singular import collapsed
 from hiresx.output.watch import monitors
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts
+from hiresx.verify.turned_blocks import difference, random_parts
 
 P = 1 / 1.4
 POLE = {"faces": ["imin"], "type": "pole"}

@@ -20,7 +20,7 @@ from hiresx.solver import Solver
 from hiresx.solver import solver as solver_module
 from hiresx.time.integrator import Integrator
 from hiresx.time.integrators import integrator, remarks
-from hiresx.verify.rearranged import difference
+from hiresx.verify.turned_blocks import difference
 
 NAMES = integrators()
 OTHERS = [name for name in NAMES if name != "ssp_rk3"]

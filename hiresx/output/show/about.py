@@ -259,9 +259,9 @@ def _case(path: Path) -> dict[str, Any]:
 
 
 def _grid(path: Path) -> dict[str, Any]:
-    from hiresx.grid.survey import survey
+    from hiresx.grid.grid_report import grid_report
 
-    return survey(path)
+    return grid_report(path)
 
 
 def _is_grid(path: Path, head: bytes) -> bool:

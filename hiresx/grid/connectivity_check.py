@@ -1,4 +1,4 @@
-"""Whether the connections of a grid are what its nodes say: proved node by node, and told by the first that is not."""
+"""Whether the connections of a grid agree with its nodes, node by node; an error names the first that does not."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ OF_STEP = 0.25
 
 
 @dataclass(frozen=True)
-class Proof:
+class ConnectionCheck:
     """What was found of one connection: `layout`, "shared" or "offset"; `gap`, the largest distance of nodes that
     should coincide, in L (0 in the offset layout); `nodes`, how many were compared."""
 
@@ -37,10 +37,10 @@ class Proof:
     nodes: int
 
 
-def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[Proof]:
-    """One proof per connection.
+def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
+    """Checks every connection, and says what was found of each.
 
-    Proved is, for every node of a connection: that it lies on its face and three layers of donors exist; that in the
+    Checked is, for every node of a connection: that it lies on its face and three layers of donors exist; that in the
     shared layout its own and the donor's node coincide, moved as the connection says, to 1e-6 of the block's extent
     and a quarter of the shortest step beside it; that in the offset layout the grid line goes on from the block into
     the donor, forwards, with a step between 1/4 and 4 times its neighbours', and that the lines beside it do so in the
@@ -51,16 +51,16 @@ def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[Pr
     Raises HiresxError naming block, (i, j, k), coordinates and what was found at the donor.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
-        proofs = [_proved(blocks, connection) for connection in connections]
+        checks = [_check(blocks, connection) for connection in connections]
         _check_way_back(blocks, connections)
-    return proofs
+    return checks
 
 
 class OverlapError(HiresxError):
     """Blocks lie over each other: nothing that is said of their connections mends it."""
 
 
-def _proved(blocks: Sequence[Block], c: Connection) -> Proof:
+def _check(blocks: Sequence[Block], c: Connection) -> ConnectionCheck:
     where = _where(blocks, c)
     _check_form(blocks, c, where)
     layout = layout_of(c, blocks)
@@ -92,7 +92,7 @@ def _proved(blocks: Sequence[Block], c: Connection) -> Proof:
             f"{where}: a right-handed block meets a left-handed one",
             f"reverse one index direction of block '{blocks[left].name}'",
         )
-    return Proof(c, layout, float(gap.max()) if gap is not None else 0.0, bad.size)
+    return ConnectionCheck(c, layout, float(gap.max()) if gap is not None else 0.0, bad.size)
 
 
 def _where(blocks: Sequence[Block], c: Connection) -> str:

@@ -6,7 +6,7 @@ Hussaini, Kopriva, Salas & Zang, AIAA J. 23 (1985) 234. Behind the shock hold th
 characteristic that reaches it from behind give its acceleration; at the sphere the normal velocity vanishes; the last
 ray lies in supersonic flow and needs no condition.
 
-python -m hiresx.exact.blunt_body 2 12        (Mach number, nodes; about two minutes)
+    python docs/make/blunt_body.py 2 12        (Mach number, nodes; about two minutes)
 """
 
 import sys
@@ -47,7 +47,7 @@ def chebyshev(n: int) -> tuple[np.ndarray, np.ndarray]:
 def _filter(n: int) -> np.ndarray:
     """Takes the highest Chebyshev modes down, exp(-(k/n)^16/2)."""
     modes = np.cos(np.outer(np.pi * np.arange(n + 1) / n, np.arange(n + 1)))
-    return modes @ np.diag(np.exp(-0.5 * (np.arange(n + 1) / n) ** 16)) @ np.linalg.inv(modes)
+    return np.asarray(modes @ np.diag(np.exp(-0.5 * (np.arange(n + 1) / n) ** 16)) @ np.linalg.inv(modes))
 
 
 class BluntBody:
@@ -122,7 +122,7 @@ class BluntBody:
 
         def field(radius: np.ndarray, velocity: np.ndarray) -> np.ndarray:
             p, radial, polar, _, _ = self.behind(radius, velocity)
-            return p + GAMMA / c[-1] * (radial * normal[0] + polar * normal[1])
+            return np.asarray(p + GAMMA / c[-1] * (radial * normal[0] + polar * normal[1]))
 
         here = field(now.radius, now.velocity)
         by_velocity = (field(now.radius, now.velocity + small) - here) / small
@@ -169,7 +169,7 @@ class BluntBody:
         return GAMMA * float(np.exp(self.on_axis(self.layer.p[0])))
 
 
-def solved(mach: float, n: int, tolerance: float = 1e-4, steps: int = 40_000) -> BluntBody:
+def solve(mach: float, n: int, tolerance: float = 1e-4, steps: int = 40_000) -> BluntBody:
     """The flow when the rate of the shock's velocity, in squares of the speed of sound over the radius, has fallen
     below `tolerance`."""
     flow = BluntBody(mach, n)
@@ -180,5 +180,5 @@ def solved(mach: float, n: int, tolerance: float = 1e-4, steps: int = 40_000) ->
 
 
 if __name__ == "__main__":
-    found = solved(float(sys.argv[1]), int(sys.argv[2]))
+    found = solve(float(sys.argv[1]), int(sys.argv[2]))
     print(f"stand-off {found.standoff:.5f} R, stagnation pressure {found.stagnation_pressure:.4f}")

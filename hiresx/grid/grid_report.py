@@ -21,7 +21,7 @@ from hiresx.grid.stored_coordinates import slabs
 CLOSED = 1e-6
 
 
-def survey(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
+def grid_report(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     """What `hiresx info` tells of a grid file; all values are fit for JSON.
 
     "form": container, byte order and precision; "blocks": name, nodes as delivered, the directions in which they are
@@ -32,10 +32,10 @@ def survey(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     "jacobian": blocks where it is not positive, and why; "broken": patches of a CGNS file that no nodes can be found
     for, which are left out. Where no grid results, "refused" says why."""
     with np.errstate(all="ignore"):  # a file may hold any finite number
-        return _survey(path, connectivity)
+        return _report(path, connectivity)
 
 
-def _survey(path: Path, connectivity: Path | None) -> dict[str, Any]:
+def _report(path: Path, connectivity: Path | None) -> dict[str, Any]:
     broken: dict[str, str] = {}
     grid, _, _ = delivered(path, connectivity, broken=broken)
     found: dict[str, Any] = {
@@ -56,7 +56,7 @@ def _survey(path: Path, connectivity: Path | None) -> dict[str, Any]:
     tables = {
         "regions": _regions(path, grid),
         "meets": [_meeting(grid, t) for t in grid.touching if not _in_region(grid.blocks[t.block], t.face, t.range)],
-        "left": left_over(grid),
+        "left": unassigned_parts(grid),
         "jacobian": [_not_positive(bad) for bad in not_positive(grid, _lines(grid))],
     }
     return found | {key: rows for key, rows in tables.items() if rows}
@@ -112,7 +112,7 @@ def _not_positive(bad: NotPositive) -> dict[str, Any]:
     }
 
 
-def left_over(grid: Grid) -> list[dict[str, Any]]:
+def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
     """The parts of faces that no connection and no region holds: "block", "face", "nodes", "centre" and the mean
     outward "normal", a unit vector; zero for a part that closes around something; "collapsed" where a whole face has,
     to a line."""
