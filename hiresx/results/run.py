@@ -97,17 +97,21 @@ class Run:
     ) -> Any:
         """Fields of all times from `start` to `end`, of each `every`-th one: as `fields` does, with the dimension time
         first and coordinates once. A slab of it reads that slab of each file."""
+        return trees.fields(self.files(start, end, every, subset), _named(variables), series=True)
+
+    def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
+        """The field files from `start` to `end`, of each `every`-th one. Raises HiresxError where there are none."""
         if every < 1:
             raise HiresxError(f"every = {every} selects nothing", "give 1 or more")
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
         if start == -np.inf and end == np.inf:
-            return trees.fields(paths[::every], _named(variables), series=True)
+            return paths[::every]
         times = {path: glance(path).time for path in paths}
         kept = [path for path in paths if start <= times[path] <= end][::every]
         if not kept:
             there = f"{min(times.values()):g} to {max(times.values()):g}"
             raise HiresxError(f"{self.path} has no {subset} from {start:g} to {end:g}", f"there are times {there}")
-        return trees.fields(kept, _named(variables), series=True)
+        return kept
 
     def history(self, name: str) -> Any:
         """What the monitor `name` saw: an xarray.Dataset over time (sample, where the time stands still) and place,

@@ -87,12 +87,13 @@ def draw(
             if not np.isfinite(values).any():
                 raise HiresxError(f"there is no flow in {look.box}", "see hiresx check for where the grid is")
         norm, colours, extend = scales[name] if scales else scale(name, values, look, difference)
-        for ax, picture, mapped, (horizontal, vertical, flat, where) in zip(axes, painted, rasters, views, strict=True):
+        panels = zip(axes, painted, rasters, views, strict=True)
+        for n, (ax, picture, mapped, (horizontal, vertical, flat, where)) in enumerate(panels):
             left, right, low, high = mapped.box
             picture_file.name_axes(ax, horizontal, vertical, 1 / 12 <= (high - low) / (right - left) <= 12)
             drawn = ax.imshow(
                 picture, origin="lower", extent=mapped.box, norm=norm, cmap=colours, interpolation="nearest",
-                aspect=ax.get_aspect(),
+                aspect=ax.get_aspect(), label=f"_{name} {n}",
             )  # fmt: skip
             if look.lines is not None:
                 lines_of = mapped([piece[look.contours or name] for piece in flat])
@@ -114,6 +115,14 @@ def draw(
         if side == "bottom":
             bar.locator = MaxNLocator(3)
     return figure
+
+
+def update(figure: Any, views: list[View], names: list[str], rasters: list[raster.Raster]) -> None:
+    """Give the images of a `figure` that `draw` made the values of `views` of another time."""
+    images = {image.get_label(): image for ax in figure.axes for image in ax.images}
+    for name in names:
+        for n, (mapped, view) in enumerate(zip(rasters, views, strict=True)):
+            images[f"_{name} {n}"].set_data(mapped([piece[name] for piece in view[2]]))
 
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:

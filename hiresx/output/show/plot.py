@@ -1,6 +1,6 @@
 """Pictures of a run: lines in one dimension, colours on the curvilinear grid in two, mid-planes in three."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,20 +72,36 @@ def animate_run(
     a second, with colours and axes that do not change. Arguments and errors as those of `plot_run`; default of `out`: a
     GIF beside the fields. Returns the files written.
     """
-    picture_file.require_matplotlib()
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
         fields.last(directory, name)  # says what is missing
-    look = look or Look()
-    film = target(Path(directory) / f"{name}.nc", out, ".gif", variable, plane or look.plane, line)
+    plane = plane or (look.plane if look else None)
+    film = target(Path(directory) / f"{name}.nc", out, ".gif", variable, plane, line)
+    return [animate_files(list(frames.values()), film, fps, variable, plane, line, reference, look)]
+
+
+def animate_files(
+    paths: Sequence[Path],
+    film: Path,
+    fps: float,
+    variable: str | None = None,
+    plane: str | None = None,
+    line: str | None = None,
+    reference: str | Path | None = None,
+    look: Look | None = None,
+    style: Mapping[str, Any] = animation.STYLE,
+    sampled: Sequence[Path] = (),
+) -> Path:
+    """Write an animation of the field files `paths` to `film`. `style`: settings of matplotlib; `sampled`: files that
+    decide on colours and axes (all, if empty). Other arguments and errors as those of `animate_run`."""
+    picture_file.require_matplotlib()
     animation.check(film, fps)
-    paths = list(frames.values())
-    request = _Request(paths[-1], variable, plane or look.plane, line, reference, look)
-    with look.style(animation.STYLE):
-        request.fix_scales(paths)
-        figures = (request.draw(request.read(path)) for path in paths)
-        return [animation.save(figures, film, fps)]
+    look = look or Look()
+    request = _Request(paths[-1], variable, plane, line, reference, look)
+    with look.style(dict(style)):
+        request.fix_scales(sampled or paths)
+        return animation.write(request.pictures(paths), film, fps)
 
 
 @dataclass
@@ -164,15 +180,35 @@ class _Request:
                 pieces = _difference(data, other, self.names)
             views = colours.views(pieces, self.dimensions, self.plane, data.part)
             figure = colours.draw(views, self.names, self.scales, bool(others), self.look, self._rasters(views))
+        if heading := self._heading(data, others):
+            figure.suptitle(heading)
+        return picture_file.named(figure, data.case)
+
+    def _heading(
+        self, data: fields.FieldFileContent, others: Sequence[tuple[Path, fields.FieldFileContent]] = ()
+    ) -> str:
         heading = " ".join(
             [data.case.get("title") or data.path.parent.name, *([f"({data.part})"] if data.part else [])]
         )
         if others and not self.as_lines:
             heading += f"\ndifference from {_label(others[0][0])}{_other_time(data, others[0][1])}"
-        heading += f"\n$t = {data.time:.4g}\\,L/c_\\mathrm{{ref}}$, step {data.step}"
-        if self.look.heading(heading):
-            figure.suptitle(self.look.heading(heading))
-        return picture_file.named(figure, data.case)
+        return self.look.heading(f"{heading}\n$t = {data.time:.4g}\\,L/c_\\mathrm{{ref}}$, step {data.step}")
+
+    def pictures(self, paths: Sequence[Path]) -> Iterator[np.ndarray]:
+        """Red, green, blue (height, width, 3) of each of the files. Of colours on one grid only these and the title
+        are drawn anew."""
+        moving: animation.MovingFigure | None = None
+        # Contour lines are no images, and the layout of an exact size goes by the title.
+        redrawn = self.as_lines or self.look.lines is not None or {self.look.width, self.look.height} != {None}
+        for path in paths:
+            data, before = self.read(path), self._known
+            views = [] if redrawn else colours.views(_pieces(data), self.dimensions, self.plane, data.part)
+            if moving is None or redrawn or self._rasters(views) is not (before and before[1]):
+                moving = animation.MovingFigure(self.draw(data))
+            else:
+                colours.update(moving.figure, views, self.names, self._rasters(views))
+                moving.set_title(picture_file.named_text(self._heading(data), data.case))
+            yield moving.pixels()
 
     def _rasters(self, views: list[colours.View]) -> list[raster.Raster]:
         """Those of `views`; of the pictures of a film, those of the one before, as long as the grid stays."""
@@ -180,7 +216,7 @@ class _Request:
             self._known = views, colours.pixels(views, self.look)
         return self._known[1]
 
-    def fix_scales(self, paths: list[Path]) -> None:
+    def fix_scales(self, paths: Sequence[Path]) -> None:
         """One scale for all the files `paths`: colours, or the ends of the axis, of each variable."""
         gathered: dict[str, list[np.ndarray]] = {name: [] for name in self.names}
         for path in paths:
