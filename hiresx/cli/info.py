@@ -29,7 +29,7 @@ def info(
 ) -> int:
     """Say what is in a run or in a file that hiresx wrote or reads."""
     with terminal.only_json(json):
-        from hiresx.output.show.about import about
+        from hiresx.output.show.describe import about
 
         found = about(path)
     if json:

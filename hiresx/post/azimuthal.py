@@ -7,8 +7,8 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.post import carried, welch
-from hiresx.post import even_samples as signal_reading
+from hiresx.post import grid_cutoff, welch
+from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, dataset, opened, stem
 from hiresx.resolution import POINTS_PER_WAVE
 
@@ -102,8 +102,11 @@ def azimuthal(
     taken = signal_reading.read(run, signals, start, end)
     found = decomposed(taken.values, ring(taken.places, signals), taken.dt, segments, taken.filtered)
     scale = length / velocity
-    cutoff, held = carried.least(carried.cutoffs(run, taken.places)), carried.held(run, taken.places)
-    trusted = carried.least(carried.trusted(taken, held))
+    cutoff, held = (
+        grid_cutoff.least(grid_cutoff.cutoffs(run, taken.places)),
+        grid_cutoff.held(run, taken.places),
+    )
+    trusted = grid_cutoff.least(grid_cutoff.trusted(taken, held))
     power = found.density.sum(axis=1) * found.frequency[1]
     total = float(found.whole.density.sum() * found.frequency[1])
     tones = []
@@ -112,14 +115,14 @@ def azimuthal(
         share = found.density[:, lines].sum(axis=1)
         tones.append({"frequency": peak.frequency, "strouhal": peak.frequency * scale, **_kind(found.m, share),
                       "above_background_db": peak.above_background_db,
-                      "carried": carried.said(peak, cutoff, trusted)})  # fmt: skip
+                      "carried": grid_cutoff.said(peak, cutoff, trusted)})  # fmt: skip
     summary: dict[str, Any] = {
         "run": str(run.path), "history": taken.history, "column": taken.column, "places": len(taken.labels),
         "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(taken.values), "dt": taken.dt,
         "resampled": taken.resampled, "segments": found.whole.segments, "resolution": found.whole.resolution,
         "strouhal_length": length, "strouhal_velocity": velocity, "mean_square": total,
         "filtered": taken.filtered, "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
-        "warnings": carried.warnings(taken, held),
+        "warnings": grid_cutoff.warnings(taken, held),
         "shares": [{"m": int(m), "share": float(p / total) if total > 0 else 0.0}
                    for m, p in zip(found.m, power, strict=True)],
         "tones": tones,
@@ -164,7 +167,7 @@ def _draw(data: Any, summary: dict[str, Any]) -> Any:
     highest = 10 * np.log10(float(data["density"].values[:, 1:].max()))
     ax.set_ylim(highest - 80, highest + 3)
     if summary["cutoff"] is not None:
-        carried.shade(ax, summary["cutoff"] * (scale if own else 1), summary["points_per_wave"])
+        grid_cutoff.shade(ax, summary["cutoff"] * (scale if own else 1), summary["points_per_wave"])
     named = []
     for tone in summary["tones"][:_NAMED]:
         place = tone["strouhal"] if own else tone["frequency"]

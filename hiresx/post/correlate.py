@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.show import picture_file
-from hiresx.post import even_samples as signal_reading
 from hiresx.post import lags
+from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, dataset, opened, stem
 
 

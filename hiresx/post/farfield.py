@@ -11,9 +11,9 @@ from hiresx.output.watch.surface_file import StoredSurface, described
 from hiresx.plural import plural
 from hiresx.post import farfield_tables as tables
 from hiresx.post import fwh, fwh_plane, welch
-from hiresx.post.even_samples import SHORTEST
 from hiresx.post.farfield_picture import draw
 from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.post.signals import SHORTEST
 
 CAPS = ("average", "each")
 DENSITIES = ("flow", "pressure")

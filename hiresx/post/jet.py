@@ -8,8 +8,8 @@ from typing import Any, get_args
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.post import even_samples as signal_reading
 from hiresx.post import jet_points, jet_screech, jet_shape, jet_theory, lags
+from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, dataset, opened
 from hiresx.results import Run
 

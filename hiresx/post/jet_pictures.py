@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.output.fields import cut
 from hiresx.output.show import picture_file
-from hiresx.post import carried, jet_theory
+from hiresx.post import grid_cutoff, jet_theory
 from hiresx.post.jet_points import MeasuredPoints
 from hiresx.post.welch import REFERENCE_PRESSURE
 
@@ -161,7 +161,7 @@ def lip_spectra(ours: "Jet") -> Any:
         ax, [(line["strouhal"], top, f"{name}: {line['strouhal']:.4f} {line['mode']}") for line, name in named]
     )
     if summary["cutoff"] is not None:
-        carried.shade(ax, summary["cutoff"] / scale, summary["points_per_wave"])
+        grid_cutoff.shade(ax, summary["cutoff"] / scale, summary["points_per_wave"])
     ax.set_xlabel(f"$\\mathrm{{St}} = {strouhal(ours)}$")
     ax.set_ylabel(f"level per Strouhal number\n[{picture_file.level('dB re 20 uPa')}, ambient 101325 Pa]")
     ax.grid(lw=0.3, color="0.85", which="both")

@@ -8,8 +8,8 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.plural import plural
-from hiresx.post import carried, welch
-from hiresx.post import even_samples as signal_reading
+from hiresx.post import grid_cutoff, welch
+from hiresx.post import signals as signal_reading
 from hiresx.post.jet_theory import Shape
 from hiresx.resolution import POINTS_PER_WAVE
 from hiresx.results import Run
@@ -76,8 +76,11 @@ def screech(
     `height_over_velocity`: h / Uj (Dj / Uj), with which a frequency is a Strouhal number. A tone is `carried` up to the
     `cutoff` of the grid at the lips (see `carried.cutoffs`); None where that is not known."""
     taken = signal_reading.read(run, signals, start, end)
-    cutoff, held = carried.least(carried.cutoffs(run, taken.places)), carried.held(run, taken.places)
-    ends = cutoff, carried.least(carried.trusted(taken, held))
+    cutoff, held = (
+        grid_cutoff.least(grid_cutoff.cutoffs(run, taken.places)),
+        grid_cutoff.held(run, taken.places),
+    )
+    ends = cutoff, grid_cutoff.least(grid_cutoff.trusted(taken, held))
     if len(taken.labels) != 2:
         raise HiresxError(f'"{signals}" is {plural(len(taken.labels), "signal")}', "name the two lips: NAME.p_0,p_1")
     parts = np.stack([taken.values.sum(axis=1), taken.values[:, 0] - taken.values[:, 1]], axis=1) / 2
@@ -94,7 +97,7 @@ def screech(
         "antisymmetric_part": float(parts[:, 1].var() / parts.var(axis=0).sum()),
         "fundamental": None, "harmonics": [], "other_tones": [], "stronger": None,
         "dt": taken.dt, "filtered": taken.filtered, "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
-        "warnings": carried.warnings(taken, held),
+        "warnings": grid_cutoff.warnings(taken, held),
     }  # fmt: skip
     known = []
     if near:
@@ -152,5 +155,5 @@ def _tone(
         "frequency": peak.frequency, "strouhal": peak.frequency * scale, "half_power_width": peak.width,
         "amplitude": peak.amplitude, "above_background_db": peak.above_background_db, "mode": mode,
         "antisymmetric_part": float(antisymmetric / (symmetric + antisymmetric)),
-        "carried": carried.said(peak, *ends),
+        "carried": grid_cutoff.said(peak, *ends),
     }  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
-from hiresx.output.show import one_time, picture_file
+from hiresx.output.show import common_time, picture_file
 from hiresx.post.result import Result, dataset, opened, stem
 from hiresx.results import Run
 
@@ -109,7 +109,7 @@ def _at_one_time(runs: Sequence[Run], which: int | float) -> list[int]:
     if which != -1:
         chosen = runs[0].file(which)
         frames[0] = {step: path for step, path in frames[0].items() if path == chosen}
-    latest = one_time.latest(frames)
+    latest = common_time.latest(frames)
     return [next(s for s, p in found.items() if p == path) for found, path in zip(frames, latest, strict=True)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.errors import HiresxError
-from hiresx.output.saved import by_library, directories, files
+from hiresx.output.saved import directories, files, library_files
 from hiresx.output.show import picture_file
 from hiresx.results import Run, needs
 from hiresx.results import open as open_run
@@ -58,7 +58,7 @@ class Result:
                 with files.replacing(path) as temporary:
                     self.more[kind](temporary)
             elif kind == ".nc":
-                with by_library.replacing(path, int(self.data.nbytes)) as temporary:
+                with library_files.replacing(path, int(self.data.nbytes)) as temporary:
                     _flat(self.data).to_netcdf(temporary, engine="netcdf4", mode="w")
             elif kind == ".csv":
                 tables = self._tables()

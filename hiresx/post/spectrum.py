@@ -11,8 +11,8 @@ from hiresx.errors import HiresxError
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
 from hiresx.plural import plural
-from hiresx.post import carried, welch
-from hiresx.post import even_samples as signal_reading
+from hiresx.post import grid_cutoff, welch
+from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, dataset, opened, stem
 from hiresx.resolution import POINTS_PER_WAVE
 
@@ -74,10 +74,10 @@ def spectrum(
     zero = 20 * np.log10(reference_level)
     unit = "dB re 20 uPa" if ambient is not None else f"dB re {taken.units or '1'}"
     scale = length / velocity
-    cutoff = carried.cutoffs(run, taken.places, points_per_wave)
-    ends = [carried.least(None if cutoff is None else cutoff[[n]]) for n in range(len(taken.labels))]
-    held = carried.held(run, taken.places)
-    trusted = carried.trusted(taken, held)
+    cutoff = grid_cutoff.cutoffs(run, taken.places, points_per_wave)
+    ends = [grid_cutoff.least(None if cutoff is None else cutoff[[n]]) for n in range(len(taken.labels))]
+    held = grid_cutoff.held(run, taken.places)
+    trusted = grid_cutoff.trusted(taken, held)
     listed = []
     for n, label in enumerate(taken.labels):
         for peak in welch.peaks(found.only(n), prominence):
@@ -87,7 +87,7 @@ def spectrum(
                     "half_power_width": peak.width, "amplitude": peak.amplitude,
                     "level_db": 20 * np.log10(peak.amplitude / np.sqrt(2) / reference_level),
                     "above_background_db": peak.above_background_db, "prominence_db": peak.prominence_db,
-                    "carried": carried.said(peak, ends[n], None if trusted is None else float(trusted[n])),
+                    "carried": grid_cutoff.said(peak, ends[n], None if trusted is None else float(trusted[n])),
                 }
             )  # fmt: skip
     summary: dict[str, Any] = {
@@ -99,7 +99,7 @@ def spectrum(
         "highest_frequency": float(found.frequency[-1]), "parseval_error": float(found.parseval.max()),
         "peak_threshold_db": found.threshold_db() if prominence is None else prominence, "level_unit": unit,
         "strouhal_length": length, "strouhal_velocity": velocity,
-        "points_per_wave": points_per_wave, "cutoff": ends, "warnings": carried.warnings(taken, held),
+        "points_per_wave": points_per_wave, "cutoff": ends, "warnings": grid_cutoff.warnings(taken, held),
         "variance": found.variance.tolist(),
         "overall_level_db": (10 * np.log10(np.maximum(found.variance, 1e-300)) - zero).tolist(),
         "peaks": listed,
@@ -209,7 +209,7 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
     picture_file.name_places(ax, named)
     known = [end for end in summary["cutoff"][:_CURVES] if end is not None]
     if known:
-        carried.shade(ax, min(known) * (scale if own else 1), summary["points_per_wave"])
+        grid_cutoff.shade(ax, min(known) * (scale if own else 1), summary["points_per_wave"])
     if count > 1 or beside:
         picture_file.legend_beside(ax, title=f"{_CURVES} of {count} signals" if count > _CURVES else None)
     look.curves([ax])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import field_file, glance
+from hiresx.output.fields import field_file, field_header
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.plural import plural
@@ -118,7 +118,7 @@ def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Itera
     """The values of all blocks, one time after the other; each file is opened once where it holds the variable."""
     frames = field_file.frames(run.path, subset)
     for n, step in enumerate(next(iter(blocks.values()))["step"].values):
-        stored = glance.values(frames[int(step)], list(blocks), variable)
+        stored = field_header.values(frames[int(step)], list(blocks), variable)
         if stored is not None:
             yield np.concatenate([part.ravel() for part in stored])
             continue

@@ -6,7 +6,7 @@ import numpy as np
 
 from hiresx.output.fields import derived
 from hiresx.output.show import picture_file
-from hiresx.post import even_samples as signal_reading
+from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, dataset, opened, stem
 
 

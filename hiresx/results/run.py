@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
-from hiresx.output.fields.glance import glance
+from hiresx.output.fields.field_header import glance
 from hiresx.output.saved import record as records
 from hiresx.output.watch import history as histories
 from hiresx.output.watch import surface_file

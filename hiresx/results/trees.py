@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.device.averaging import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
-from hiresx.output.fields.glance import glance
+from hiresx.output.fields.field_header import glance
 from hiresx.results import needs
 from hiresx.results.block_tree import block_tree
 from hiresx.results.stored import AXES, Computed, StoredVariable, lazy

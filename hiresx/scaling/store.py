@@ -6,7 +6,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from hiresx.output.saved import by_library, files
+from hiresx.output.saved import files, library_files
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.show import picture_file
 
@@ -47,7 +47,7 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
     netCDF4 = library()
 
     rows = document["rows"]
-    with by_library.replacing(path) as temporary, LOCK, netCDF4.Dataset(temporary, "w") as file:
+    with library_files.replacing(path) as temporary, LOCK, netCDF4.Dataset(temporary, "w") as file:
         file.title = f"{document['mode']} scaling of {document['case']}"
         file.hardware = json.dumps(document["hardware"])
         file.createDimension("run", len(rows))

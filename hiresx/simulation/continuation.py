@@ -11,7 +11,7 @@ from hiresx.case import Case, load
 from hiresx.communicator import Communicator
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
-from hiresx.output.saved import block_arrays, checkpoint, identity, record
+from hiresx.output.saved import checkpoint, distributed_arrays, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
 from hiresx.solver import Solver
@@ -87,7 +87,7 @@ class Continuation:
         Collective."""
         values = container.values
         with checkpoint.understood(container.path):
-            solver.restore(values["solver"], block_arrays.reader(container, "solver/"))
+            solver.restore(values["solver"], distributed_arrays.reader(container, "solver/"))
             real = solver.configuration.real
             identity.check_given(values["given"], solver.given(), real, str(container.path))
             history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
@@ -113,7 +113,7 @@ class Continuation:
             "attachments": attached,
         }
         return values, [
-            *block_arrays.labelled("solver/", (_alive(solver, piece) for piece in solver.pieces())),
+            *distributed_arrays.labelled("solver/", (_alive(solver, piece) for piece in solver.pieces())),
             *arrays,
         ]
 

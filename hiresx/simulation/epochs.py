@@ -11,7 +11,7 @@ from hiresx.decomposition.held_arrays import Piece
 from hiresx.decomposition.parts import points_by_rank
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.block_arrays import Reader
+from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.simulation.rebalance import Plan
 from hiresx.simulation.redistribution import redistributed
 from hiresx.solver import Solver

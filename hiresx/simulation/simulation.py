@@ -25,8 +25,8 @@ from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.show.progress import Progress
-from hiresx.output.watch.monitors.own import Own
 from hiresx.output.watch.monitors.probe import ProbeMonitor
+from hiresx.output.watch.monitors.user import Own
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.parallel import later
 from hiresx.placement import place

@@ -30,7 +30,7 @@ from hiresx.grid import (
 )
 from hiresx.grid.plane import right_handed
 from hiresx.grid.reindexing import Reindexing, reindexed
-from hiresx.output.show.about import about
+from hiresx.output.show.describe import about
 from hiresx.output.show.plot_quality import worst
 
 # x, y, z of a plane x-y grid in the planes in which 3-D codes hold it

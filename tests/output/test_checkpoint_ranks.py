@@ -23,7 +23,7 @@ from hiresx import HiresxError, load
 from hiresx.communicator import Communicator, world
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
-from hiresx.output.saved import block_arrays, checkpoint, container, directories, files
+from hiresx.output.saved import checkpoint, container, directories, distributed_arrays, files
 
 KILLS = int(os.environ.get("HIRESX_KILLS", "4"))
 # Blocks (ni, nj, nk) of no handy size, one of them plane.
@@ -70,7 +70,7 @@ def writer(folder: Path, comm: Communicator, seed: int = 0, **options) -> tuple[
         captured = {"averages": {"weight": 0.5, "mean": mean, "plain": np.arange(3)}}
         values, arrays = checkpoint.packed(captured, comm)
         kept = {"hiresx": "0", "solver": {"steps": solver.steps, "time": 0.0}, "attachments": values, "rank": comm.rank}
-        return kept, [*block_arrays.labelled("solver/", state), *arrays]
+        return kept, [*distributed_arrays.labelled("solver/", state), *arrays]
 
     return checkpoint.Checkpoints(folder, spec, contents, lambda: None, comm=comm, **options), solver
 
@@ -79,7 +79,7 @@ def same(found: container.Container, dice: random.Random) -> None:
     """Asserts that random boxes of a checkpoint hold what belongs there."""
     step = found.values["solver"]["steps"]
     assert found.values["rank"] == 0
-    read, averages = block_arrays.reader(found, "solver/"), checkpoint.unpacked(found)["averages"]
+    read, averages = distributed_arrays.reader(found, "solver/"), checkpoint.unpacked(found)["averages"]
     assert averages["weight"] == 0.5 and averages["plain"].tolist() == [0, 1, 2]
     for b, size in enumerate(SIZES):
         for box in (*cut(size, 3, dice), inside(size, dice)):
@@ -159,7 +159,7 @@ def failing(comm: Communicator, folder: Path) -> dict:
     found["no directory"] = write(mine, folder / "nowhere/c")
 
     def overlap() -> checkpoint.Contents:
-        return {}, block_arrays.labelled("", [Piece("q", box, np.zeros((2, 2, 2)))] if comm.rank < 2 else [])
+        return {}, distributed_arrays.labelled("", [Piece("q", box, np.zeros((2, 2, 2)))] if comm.rank < 2 else [])
 
     checkpoints._contents = overlap
     found["overlap"] = said(comm, lambda: checkpoints.write(solver))

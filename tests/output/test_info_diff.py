@@ -12,10 +12,10 @@ from hiresx import HiresxError, Simulation, __version__, cli, load
 from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf, vtk
-from hiresx.output.saved import block_arrays, checkpoint, container
+from hiresx.output.saved import checkpoint, container, distributed_arrays
 from hiresx.output.show import compare_checkpoints
-from hiresx.output.show.about import about
 from hiresx.output.show.compare import compare
+from hiresx.output.show.describe import about
 
 SETTINGS = (
     "grid.n=[9, 8, 7]",
@@ -240,8 +240,8 @@ def rewritten(path, other, change=lambda array: array, at=3, **values):
     """The checkpoint once more, everything in pieces in two of them, the cut at i = `at`."""
     found = container.Container(path)
     read, made = (
-        block_arrays.reader(found),
-        [(n, found.array(n)) for n in found.names if block_arrays.parsed(n) is None],
+        distributed_arrays.reader(found),
+        [(n, found.array(n)) for n in found.names if distributed_arrays.parsed(n) is None],
     )
     for name in read.names:
         ends, *rest = read.whole(name)
@@ -250,7 +250,7 @@ def rewritten(path, other, change=lambda array: array, at=3, **values):
             whole = (
                 change(read(name, read.whole(name)).copy()) if name == "solver/q.0" else read(name, read.whole(name))
             )
-            made += block_arrays.labelled("", [block_arrays.Piece(name, box, whole[(..., *slices(box))])])
+            made += distributed_arrays.labelled("", [distributed_arrays.Piece(name, box, whole[(..., *slices(box))])])
     container.write(other, found.values | values, made)
     return other
 

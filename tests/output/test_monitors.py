@@ -12,7 +12,7 @@ from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import decompose, domain
 from hiresx.device import backend as device
 from hiresx.grid import build
-from hiresx.output.saved.block_arrays import held
+from hiresx.output.saved.distributed_arrays import held
 from hiresx.output.watch import history, monitors
 from hiresx.output.watch.monitors import extrema
 from hiresx.solver import Solver

@@ -25,7 +25,7 @@ from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.formats import netcdf
-from hiresx.output.saved import by_library, directories, machine_record, record
+from hiresx.output.saved import directories, library_files, machine_record, record
 
 CASE = {
     "title": "a test",
@@ -169,7 +169,7 @@ def test_writing_from_a_thread_while_another_reads(tmp_path):
 def test_a_full_disk_is_noticed_before_writing(tmp_path, monkeypatch):
     path = fields.write(tmp_path / "f.nc", two_blocks(), 0.0, 0, CASE)
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(by_library.shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10_000))
+    monkeypatch.setattr(library_files.shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10_000))
     with pytest.raises(HiresxError) as caught:
         fields.write(path, two_blocks(), 1.0, 1, CASE)
     assert caught.value.message == f"cannot write {path}: the disk is full"

@@ -16,7 +16,7 @@ from hiresx.decomposition import decompose
 from hiresx.grid import build
 from hiresx.output.saved import checkpoint
 from hiresx.output.watch import interpolation, monitors, surface_file
-from hiresx.output.watch.sampled import surface
+from hiresx.output.watch.surface_places import surface
 
 BOX = {"lower": [0.4, 0.2, 0.2], "upper": [1.6, 0.8, 0.8], "spacing": 0.15}
 CYLINDER = {"start": 0.3, "end": 1.7, "radius": 0.2, "end_radius": 0.3, "centre": [0.5, 0.5], "spacing": 0.1}

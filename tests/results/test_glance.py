@@ -8,8 +8,8 @@ import numpy as np
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.output.fields import field_file
+from hiresx.output.fields.field_header import glance, values
 from hiresx.output.fields.formats import netcdf
-from hiresx.output.fields.glance import glance, values
 
 CASE = {
     "grid": {"generator": "box", "n": [12, 9, 1], "lower": [0.0, 0.0, 0.0], "upper": [2.0, 1.0, 0.0]},

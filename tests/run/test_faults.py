@@ -24,7 +24,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx.blow_up import BlowUp
 from hiresx.case.toml import dumps
 from hiresx.output.fields import field_file as fields
-from hiresx.output.saved import block_arrays, checkpoint, directories
+from hiresx.output.saved import checkpoint, directories, distributed_arrays
 from hiresx.signals import Requests, Terminated, termination_raises
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
@@ -368,7 +368,7 @@ def test_a_blow_up_leaves_its_neighbourhood_and_the_last_good_checkpoint(tmp_pat
     good = checkpoint.find(tmp_path)
     assert good.container.values["solver"]["steps"] == simulation.step_count  # with which the fatal step began
     assert good.container.path.name in error.value.mend
-    read = block_arrays.reader(good.container, "solver/")
+    read = distributed_arrays.reader(good.container, "solver/")
     q = read("q.0", read.whole("q.0"))
     assert np.isfinite(q).all() and (q[0] > 0).all()
 

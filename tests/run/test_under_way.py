@@ -12,8 +12,8 @@ from hiresx.case.toml import dumps
 from hiresx.cli import execute
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import checkpoint, process, record
-from hiresx.output.show.about import about
-from hiresx.output.show.standing import standing
+from hiresx.output.show.describe import about
+from hiresx.output.show.run_status import standing
 
 TABLES = {
     "title": "box",

@@ -8,9 +8,9 @@ import numpy as np
 
 from hiresx.device.fields import shown
 from hiresx.equations.gas import Gas
-from hiresx.output.fields import derived, formats, joined, selection
+from hiresx.output.fields import block_neighbours, derived, formats, selection
 from hiresx.output.fields.formats import FormatFrame, FormatSeries, Outline, WrittenSeries
-from hiresx.output.fields.portions import OwnBoxes, OwnSamples
+from hiresx.output.fields.local_regions import OwnBoxes, OwnSamples
 from hiresx.output.saved import files
 
 _TYPES: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
@@ -51,7 +51,7 @@ class Content:
         # A number that the temporary files of all ranks have in common, and no others.
         self.tag = self.comm.bcast(os.getpid())
         part = "" if spec is None else selection.describe(spec)
-        known = joined.told(solver.decomposition.connections) if spec is None else ""
+        known = block_neighbours.told(solver.decomposition.connections) if spec is None else ""
         about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, self.tag, known)
         made = [formats.format_of(kind).Format for kind in kinds]
         self.series = [kind(about) for kind in made if issubclass(kind, FormatSeries)]

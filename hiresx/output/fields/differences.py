@@ -9,7 +9,7 @@ from hiresx.arrays import triple
 from hiresx.equations.stencil import DIFFERENCE_NODES as NODES
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.equations.stencil import DIFFERENCE_WEIGHTS, ONE_SIDED_DIFFERENCES
-from hiresx.output.fields.joined import Beyond
+from hiresx.output.fields.block_neighbours import Beyond
 
 # By axis of an array and side (0: below, 1: above).
 Sides: TypeAlias = Mapping[tuple[int, int], Beyond]

@@ -16,9 +16,9 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinate_file, derived, joined
+from hiresx.output.fields import block_neighbours, coordinate_file, derived
 from hiresx.output.fields.differences import Sides
-from hiresx.output.saved import by_library, file_layout, files
+from hiresx.output.saved import file_layout, files, library_files
 from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import IndexBox
@@ -138,7 +138,7 @@ class Series:
     def learn(self, path: str | Path) -> FileLayout:
         """Where everything lies in these files. Tried beside `path`. Raises HiresxError as if that were written."""
         path = Path(path)
-        with by_library.replacing(path, self._size, keep=False) as temporary:
+        with library_files.replacing(path, self._size, keep=False) as temporary:
             return file_layout.learn(temporary, self._define, self._link)
 
     def _link(self, path: Path) -> None:
@@ -158,7 +158,7 @@ class Series:
         if self._part:
             file.part = self._part
         if self._joined_by:
-            file.setncattr(joined.ATTRIBUTE, self._joined_by)
+            file.setncattr(block_neighbours.ATTRIBUTE, self._joined_by)
         found = {}
         for name, kind, long_name, units in self._numbers:
             found["", name] = _variable(file, name, kind, (), long_name=long_name, units=units)
@@ -278,9 +278,9 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
         raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
 
 
-def neighbours(file: Any, groups: Sequence[Any]) -> joined.Neighbours:
+def neighbours(file: Any, groups: Sequence[Any]) -> block_neighbours.Neighbours:
     """What lies beyond the faces of the blocks of a file that is `opened`."""
-    return joined.Neighbours(groups, getattr(file, joined.ATTRIBUTE, ""))
+    return block_neighbours.Neighbours(groups, getattr(file, block_neighbours.ATTRIBUTE, ""))
 
 
 def _read_block(

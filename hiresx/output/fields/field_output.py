@@ -21,7 +21,7 @@ from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
 from hiresx.output.fields.field_file import check_names
 from hiresx.output.fields.formats import FormatFrame
-from hiresx.output.fields.portions import Held, OwnSamples, PartBox
+from hiresx.output.fields.local_regions import Held, OwnSamples, PartBox
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
 

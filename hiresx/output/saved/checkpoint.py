@@ -21,10 +21,10 @@ import numpy as np
 from hiresx.communicator import Communicator, alone
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
-from hiresx.output.saved import block_arrays, container, directories, files
+from hiresx.output.saved import container, directories, distributed_arrays, files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.saved.block_arrays import Reader
 from hiresx.output.saved.container import Container, Damaged
+from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.shell import word
 from hiresx.solver import Solver
 
@@ -252,7 +252,7 @@ class Checkpoints(Attachment):
             arrays = list(given)
         names = self._comm.allgather([name for name, _ in arrays])
         with self._comm.together():
-            block_arrays.check_whole(name for theirs in names for name in theirs)
+            distributed_arrays.check_whole(name for theirs in names for name in theirs)
         path = files.once(self._comm, lambda: self._next(solver.steps))
         container.write(path, {"format": FORMAT, **values}, arrays, self._comm)
         self._step, self._period, self._written = solver.steps, self._periods(solver), self._clock()
@@ -318,7 +318,7 @@ def packed(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None 
         values[name] = {"values": plain, "arrays": list(whole), "pieces": list(spread)}
         arrays += [(_place(name, key), array) for key, array in whole.items() if root]
         for key, theirs in spread.items():
-            arrays += block_arrays.labelled(f"{_place(name, key)}/", theirs)
+            arrays += distributed_arrays.labelled(f"{_place(name, key)}/", theirs)
     return values, arrays
 
 
@@ -328,13 +328,13 @@ def unpacked(found: Container) -> dict[str, dict[str, Any]]:
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
-        | {key: block_arrays.reader(found, f"{_place(name, key)}/") for key in part["pieces"]}
+        | {key: distributed_arrays.reader(found, f"{_place(name, key)}/") for key in part["pieces"]}
         for name, part in found.values["attachments"].items()
     }
 
 
 def remembered(
-    captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = block_arrays.held
+    captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.held
 ) -> dict[str, Any]:
     """What an attachment captured, as it takes it back in the same process: pieces as the read(name, box) that `reader`
     makes of them, which copies them now."""

@@ -10,7 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import checkpoint, files, identity, record
 from hiresx.output.saved.container import MAGIC, Container
-from hiresx.output.show import compare_checkpoints, measures, one_time
+from hiresx.output.show import common_time, compare_checkpoints, measures
 
 # What two runs of one thing need not have in common.
 _SAID_ONLY = ("title", "description", "length_symbol")
@@ -117,7 +117,7 @@ def _pair(a: _Side, b: _Side) -> tuple[int, int]:
         near = min(others, key=lambda other: (abs(others[other] - times[step]), abs(other - step)))
         # With local time steps the time stands still: then the step must be the same.
         moved = times[step] != 0 or step == near
-        if moved and near and one_time.agree(times[step], others[near]):
+        if moved and near and common_time.agree(times[step], others[near]):
             return step, near
     return max(times), max(others)
 
@@ -148,7 +148,7 @@ def _results(a: _Side, b: _Side) -> dict[str, Any]:
     compared = _difference if alike else _summary
     found["variables"] = [{"name": name, **compared(name, blocks, others)} for name in names]
     # A moment, or where the time stands still a step.
-    found["one_time"] = one_time.agree(first.time, second.time) and (first.time != 0 or steps[0] == steps[1])
+    found["one_time"] = common_time.agree(first.time, second.time) and (first.time != 0 or steps[0] == steps[1])
     found["same"] = bool(
         found["same_grid"]
         and found["one_time"]

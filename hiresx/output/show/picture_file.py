@@ -58,12 +58,12 @@ def figure(
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
-    from hiresx.output.show import fitted
+    from hiresx.output.show import exact_size
 
     dots = rcParams["figure.dpi"], rcParams["savefig.dpi"]
     finest = max(dot for dot in dots if not isinstance(dot, str))
-    width, height = (fitted.whole_pixels(inches, finest) for inches in (width, height))
-    return Figure(figsize=(width, height), layout=fitted.Fitted(*exact, compress=layout == "compressed"))
+    width, height = (exact_size.whole_pixels(inches, finest) for inches in (width, height))
+    return Figure(figsize=(width, height), layout=exact_size.Fitted(*exact, compress=layout == "compressed"))
 
 
 def colours_of(count: int) -> list[Any]:
@@ -203,7 +203,7 @@ def save(drawn: Any, target: Path) -> Path:
 
 def _cut(drawn: Any) -> Any:
     """What of a figure is written: what is drawn, and all of a size that was asked for."""
-    from hiresx.output.show.fitted import Fitted
+    from hiresx.output.show.exact_size import Fitted
 
     engine = drawn.get_layout_engine()
     if not isinstance(engine, Fitted) or not engine.exact:

@@ -12,7 +12,7 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
-from hiresx.output.show import animation, colours, lines, one_time, picture_file, raster
+from hiresx.output.show import animation, colours, common_time, lines, picture_file, raster
 from hiresx.output.show.look import Look
 
 
@@ -307,7 +307,7 @@ def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path
         {fields.describe(path)["step"]: path} if known else fields.frames(run, name)
         for run, path, known in zip(runs, last, fixed, strict=True)
     ]
-    chosen = one_time.latest(frames)
+    chosen = common_time.latest(frames)
     if chosen[0] != last[0]:
         time, end = fields.moment(chosen[0]), fields.moment(last[0])
         announce(f"drawn are the latest fields that all have, t = {time:.6g}: {runs[0]} goes on to t = {end:.6g}")
@@ -316,7 +316,7 @@ def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path
 
 def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) -> str:
     """What is said of the time of other fields, or where the time stands still of their step: nothing for the same."""
-    if not one_time.agree(ours.time, theirs.time):
+    if not common_time.agree(ours.time, theirs.time):
         return f", $t = {theirs.time:.4g}\\,L/c_\\mathrm{{ref}}$"
     return f", step {theirs.step}" if theirs.time == 0 and theirs.step != ours.step else ""
 

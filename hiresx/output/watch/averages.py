@@ -56,7 +56,7 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 class Averages:
     """The file `path`, which the ranks of `comm` write together, each time anew, with the averages `kinds` of the whole
     `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`.
-    `joined_by`: what connects the blocks (`hiresx.output.fields.joined.told`)."""
+    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.told`)."""
 
     def __init__(
         self,

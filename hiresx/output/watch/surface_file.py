@@ -12,7 +12,7 @@ from hiresx.output.saved import files
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.watch import history
 from hiresx.output.watch.history import Column, History
-from hiresx.output.watch.sampled import Places
+from hiresx.output.watch.surface_places import Places
 from hiresx.plural import plural
 
 FOLDER = "surfaces"

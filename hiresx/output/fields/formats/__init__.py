@@ -48,7 +48,7 @@ class WrittenSeries:
     """What is the same at all times of an output: its `name`, the `pieces` of the blocks of a `grid` that are the
     blocks of its files, and their `variables` in `precision` (fp64, fp32); the resolved `case`, which `part` of the
     fields it is ("": all), the ranks that write it, and the `tag` that their temporary files have in common.
-    `joined_by`: what connects the blocks (`hiresx.output.fields.joined.told`)."""
+    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.told`)."""
 
     name: str
     pieces: Sequence[Piece]

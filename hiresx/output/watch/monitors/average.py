@@ -12,7 +12,7 @@ from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.device.averaging import MEANS, MOMENTS, names
 from hiresx.equations import equations
-from hiresx.output.fields import joined
+from hiresx.output.fields import block_neighbours
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.places import IndexBox, IndexPortion
@@ -82,7 +82,7 @@ class AverageMonitor(Attachment):
                 files.once(solver.comm, lambda: files.remove([path]))  # another run's
             case, unit = solver.case.model_dump(mode="json"), "steps" if solver.case.time.local else "L / c_ref"
             blocks = solver.decomposition.blocks
-            known = joined.told(solver.decomposition.connections)
+            known = block_neighbours.told(solver.decomposition.connections)
             self._file = Averages(path, solver.comm, blocks, self._kinds, case, self._spec.start, unit, known)
         self._clock.begin(solver)
         self._writing.begin(solver)

@@ -11,9 +11,9 @@ from hiresx.decomposition import Decomposition
 from hiresx.equations.gas import primitive
 from hiresx.output.saved import files
 from hiresx.output.watch.interpolation import Interpolation, located
-from hiresx.output.watch.sampled import Places, surface
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface_file import COLUMNS, FOLDER, KIND, SurfaceFile
+from hiresx.output.watch.surface_places import Places, surface
 
 
 def build(case: Case, simulation: Any) -> list[Monitor]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.post.even_samples import Signals
+from hiresx.post.signals import Signals
 from hiresx.post.welch import Peak
 from hiresx.resolution import HELD, POINTS_PER_WAVE, largest_spacing
 from hiresx.results import Run, needs

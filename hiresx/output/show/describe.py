@@ -14,7 +14,7 @@ from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import checkpoint, files, record
 from hiresx.output.saved.container import MAGIC
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.show import standing
+from hiresx.output.show import run_status
 from hiresx.output.watch import history
 from hiresx.shell import word
 
@@ -81,7 +81,7 @@ def _run(path: Path) -> dict[str, Any]:
     found["holds"] = [entry for name in ("fields", *subsets) for entry in _series(path, name)]
     if (path / "averages.nc").is_file():
         found["holds"].append({"what": "averages", "files": "averages.nc", "count": 1})
-    found |= standing.standing(path, entries)
+    found |= run_status.standing(path, entries)
     for name, file in history.histories(path).items():
         table = history.read(file)
         step, time = table.data["step"], table.data["time"]
