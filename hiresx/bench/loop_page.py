@@ -330,7 +330,7 @@ def write(paths: Sequence[Path], out: Path) -> None:
         with files.replacing(out) as temporary:
             temporary.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise files.fault(out, error) from None
+        raise files.io_error(out, error) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -52,7 +52,7 @@ def write(paths: Iterable[Path], out: Path) -> None:
         with files.replacing(out) as temporary:
             temporary.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise files.fault(out, error) from None
+        raise files.io_error(out, error) from None
 
 
 def _read(path: Path) -> Result:
@@ -61,7 +61,7 @@ def _read(path: Path) -> Result:
         result["kind"]
         return result
     except OSError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (ValueError, KeyError, TypeError) as error:
         raise HiresxError(
             f"{path} holds no results: {type(error).__name__}: {error}",

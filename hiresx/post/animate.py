@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.output.fields import derived, field_file
 from hiresx.output.show import plot
 from hiresx.output.show.look import Look
-from hiresx.post.result import opened, stem
+from hiresx.post.result import as_run, file_stem
 
 # Frames of which the colours are chosen.
 _SAMPLED = 7
@@ -30,9 +30,9 @@ def animate(
     """Write `variable` of the fields from `start` to `end`, of each `every`-th one, to `out` (.mp4, .gif; RUN/post if
     absent), `fps` pictures a second; colours and frame stay the same. Returns the file, which appears whole or not
     at all. Raises HiresxError for what is not there, and without an encoder."""
-    run, look = opened(run), look or Look()
+    run, look = as_run(run), look or Look()
     derived.check([variable], "variable")
-    target = run.path / "post" / f"{stem('animate', variable)}.mp4" if out is None else Path(out)
+    target = run.path / "post" / f"{file_stem('animate', variable)}.mp4" if out is None else Path(out)
     paths = run.files(-np.inf if start is None else start, np.inf if end is None else end, every, subset)
     sizes = field_file.describe(paths[-1])["blocks"].values()
     in_space = any(min(shape) > 1 for shape in sizes)

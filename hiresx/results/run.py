@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
-from hiresx.output.fields.field_header import glance
+from hiresx.output.fields.field_header import read_header
 from hiresx.output.saved import record as records
 from hiresx.output.watch import history as histories
 from hiresx.output.watch import surface_file
@@ -85,7 +85,7 @@ class Run:
         `which`: a step (0 or more), a number from the end (-1: the last), or a time (a float: the nearest kept).
         `variables`: any that can be written or derived; default: those stored. `subset`: a part of the fields.
         """
-        return trees.fields([self.file(which, subset)], _named(variables))
+        return trees.fields([self.file(which, subset)], _as_list(variables))
 
     def series(
         self,
@@ -97,7 +97,7 @@ class Run:
     ) -> Any:
         """Fields of all times from `start` to `end`, of each `every`-th one: as `fields` does, with the dimension time
         first and coordinates once. A slab of it reads that slab of each file."""
-        return trees.fields(self.files(start, end, every, subset), _named(variables), series=True)
+        return trees.fields(self.files(start, end, every, subset), _as_list(variables), series=True)
 
     def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
         """The field files from `start` to `end`, of each `every`-th one. Raises HiresxError where there are none."""
@@ -106,7 +106,7 @@ class Run:
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
         if start == -np.inf and end == np.inf:
             return paths[::every]
-        times = {path: glance(path).time for path in paths}
+        times = {path: read_header(path).time for path in paths}
         kept = [path for path in paths if start <= times[path] <= end][::every]
         if not kept:
             there = f"{min(times.values()):g} to {max(times.values()):g}"
@@ -176,8 +176,8 @@ class Run:
                 return found[steps[step]]
             if step in found:
                 return found[step]
-            raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_some(steps)}")
-        return min(found.values(), key=lambda path: abs(glance(path).time - float(which)))
+            raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_abbreviate(steps)}")
+        return min(found.values(), key=lambda path: abs(read_header(path).time - float(which)))
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
         """A picture of fields: Figure and Axes. `how`: plane="z=0", line="y=0"."""
@@ -189,7 +189,7 @@ class Run:
         if record:
             found.append(("steps, time", f"{record.get('steps')}, {float(record.get('time') or 0.0):.6g} L / c_ref"))
             found.append(("points, backend", f"{record.get('points')}, {record.get('backend')}"))
-        found.append(("fields of steps", _some(self.steps)))
+        found.append(("fields of steps", _abbreviate(self.steps)))
         found += [("subsets", ", ".join(self.subsets))] if self.subsets else []
         found.append(("histories", ", ".join(self.histories) or "none"))
         found += [("surfaces", ", ".join(self.surfaces))] if self.surfaces else []
@@ -209,11 +209,11 @@ class Run:
         return f"<div><strong>{html.escape(self.title)}</strong><table>{rows}</table></div>"
 
 
-def _named(variables: Iterable[str] | str | None) -> list[str] | None:
+def _as_list(variables: Iterable[str] | str | None) -> list[str] | None:
     return [variables] if isinstance(variables, str) else None if variables is None else list(variables)
 
 
-def _some(steps: list[int]) -> str:
+def _abbreviate(steps: list[int]) -> str:
     if len(steps) <= 8:
         return ", ".join(map(str, steps)) or "none"
     return f"{', '.join(map(str, steps[:3]))}, ... {steps[-1]} ({len(steps)} in all)"

@@ -39,7 +39,7 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
         with files.replacing(path) as temporary:
             temporary.write_text(json.dumps(document, indent=1), encoding="utf-8")
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None
 
 
 def write_netcdf(path: Path, document: dict[str, Any]) -> None:

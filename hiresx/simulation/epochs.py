@@ -35,7 +35,7 @@ class Carried:
         self._stopwatch, self._overlap, self._retaken = solver.stopwatch, solver.overlap, solver.retaken
         self._waited = 0.0
         self.captured = _moved(captured, move)
-        self.captured |= {a.name: checkpoint.remembered(a.capture(), move) for a in attachments}
+        self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
         """Go to another cut than the one that was thought of. Collective."""

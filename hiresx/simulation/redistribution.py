@@ -46,7 +46,7 @@ def redistributed(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communic
     found: list[Piece] = []
     for name in dict.fromkeys(name for theirs in told for name, _ in theirs):
         found += _array(name, [dict(theirs).get(name, []) for theirs in told], arrays.pop(name, []), parts, comm)
-    return distributed_arrays.held(found)
+    return distributed_arrays.read_from_memory(found)
 
 
 def _about(piece: Piece) -> tuple[Range, tuple[int, ...], str]:

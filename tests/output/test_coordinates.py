@@ -36,7 +36,7 @@ def test_files_that_link_say_what_files_with_coordinates_say(tmp_path):
         assert (tmp_path / "once" / f"{name}_grid.nc").is_file() and not (
             tmp_path / "each" / f"{name}_grid.nc"
         ).exists()
-    found = describe.about(tmp_path / "once" / "mid_grid.nc")
+    found = describe.describe(tmp_path / "once" / "mid_grid.nc")
     assert found["kind"] == "coordinates of fields" and [v["name"][-1] for v in found["variables"]] == ["x", "y", "z"]
 
 

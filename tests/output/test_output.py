@@ -186,19 +186,19 @@ def test_a_disk_that_fills_while_writing(tmp_path):
 
 
 def test_output_directories_that_cannot_be(tmp_path):
-    assert directories.made(tmp_path / "a" / "b").is_dir()
+    assert directories.make_directory(tmp_path / "a" / "b").is_dir()
     assert os.listdir(tmp_path / "a" / "b") == []
     (tmp_path / "file").touch()
     with pytest.raises(HiresxError, match=r"cannot write to .*file: it is a file, not a directory"):
-        directories.made(tmp_path / "file")
+        directories.make_directory(tmp_path / "file")
     with pytest.raises(HiresxError, match=r"cannot write to .*file/under: a part of the path is a file"):
-        directories.made(tmp_path / "file" / "under")
+        directories.make_directory(tmp_path / "file" / "under")
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a directory that nobody may write to")
 def test_read_only_directories():
     with pytest.raises(HiresxError, match=r"cannot write to /sys/kernel: (permission denied|the file system is read)"):
-        directories.made("/sys/kernel")
+        directories.make_directory("/sys/kernel")
     with pytest.raises(HiresxError, match=r"cannot write /sys/kernel/f\.nc"):
         fields.write("/sys/kernel/f.nc", two_blocks(), 0.0, 0, CASE)
     with pytest.raises(HiresxError, match=r"cannot write /sys/kernel/run\.json"):

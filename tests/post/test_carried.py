@@ -66,7 +66,7 @@ def test_more_points_and_what_is_not_known(coarse):
     places = np.array([[0.01, 0.03, 0.02], [0.5, -0.5, 0.5], [7.0, 0.0, 0.0]])
     np.testing.assert_allclose(grid_cutoff.cutoffs(None, places), [CUTOFF, CUTOFF, np.nan])
     np.testing.assert_allclose(grid_cutoff.cutoffs(None, places, 16), [CUTOFF / 2, CUTOFF / 2, np.nan])
-    assert grid_cutoff.cutoffs(None, None) is None and grid_cutoff.least(None) is None
+    assert grid_cutoff.cutoffs(None, None) is None and grid_cutoff.lowest(None) is None
     with pytest.raises(HiresxError, match="1 points per wavelength make no wave"):
         grid_cutoff.cutoffs(None, places, 1)
 

@@ -57,7 +57,7 @@ def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
             encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
             encode(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
     except OSError as error:
-        raise files.fault(target, error) from None
+        raise files.io_error(target, error) from None
     return target
 
 
@@ -67,8 +67,8 @@ class MovingFigure:
     def __init__(self, figure: Any):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        self.figure, self._title = figure, figure._suptitle
-        self._canvas: Any = FigureCanvasAgg(figure)
+        canvas: Any = FigureCanvasAgg(figure)
+        self.figure, self._title, self._canvas = figure, figure._suptitle, canvas
         for artist in [image for ax in figure.axes for image in ax.images] + [self._title] * bool(self._title):
             artist.set_animated(True)
         self._canvas.draw()
