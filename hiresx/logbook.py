@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from hiresx.base.signals import SIGNALLED
 from hiresx.device.interface import Backend
-from hiresx.errors import HiresxError, described, text
+from hiresx.errors import HiresxError, describe, text
 from hiresx.output.saved import identity, record
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.placement import Placement
-from hiresx.signals import SIGNALLED
 from hiresx.solver import Solver
 
 
@@ -121,9 +121,9 @@ class Logbook:
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
         """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
         status: record.Status = "failed"
-        said = text(error) if isinstance(error, HiresxError) else described(error)
+        said = error_text(error) if isinstance(error, HiresxError) else describe(error)
         if isinstance(error, SIGNALLED):
-            status, said = "interrupted", text(error) or "interrupted by the user"
+            status, said = "interrupted", error_text(error) or "interrupted by the user"
         said = "; ".join([said, *map(text, others)])
         s = self.simulation
         with suppress(HiresxError):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from hiresx.base.shell import quote
 from hiresx.bench import page_ranks, page_ready
 from hiresx.bench.markdown import cell, counted, from_results, section, table
 from hiresx.device.fields import Layout
@@ -21,7 +22,6 @@ from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.rhs.compact import NAME as COMPACT
-from hiresx.shell import word
 from hiresx.solver import PLANS, default_plan, work_variables
 from hiresx.time.integrators import integrator
 
@@ -65,7 +65,7 @@ def _read(path: Path) -> Result:
     except (ValueError, KeyError, TypeError) as error:
         raise HiresxError(
             f"{path} holds no results: {type(error).__name__}: {error}",
-            f"hiresx bench --json > {word(path)}, or leave the file out",
+            f"hiresx bench --json > {quote(path)}, or leave the file out",
         ) from None
 
 

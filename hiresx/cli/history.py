@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
-from hiresx.plural import plural
 
 
 def history(
@@ -72,7 +72,7 @@ def history(
 
 def _path(run: Path, name: str | None) -> Path | None:
     """The history file meant; None if all of a run are to be listed. Raises HiresxError when there is none."""
-    from hiresx.case.faults import did_you_mean
+    from hiresx.case.error_messages import did_you_mean
     from hiresx.errors import HiresxError
     from hiresx.output.watch import history as kept
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
-from hiresx.plural import plural
 
 # Of tables whose key alone says too little.
 TITLES = {

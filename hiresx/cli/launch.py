@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hiresx import shell
+from hiresx.base import shell
+from hiresx.base.plural import plural
+from hiresx.base.signals import ENDING
 from hiresx.cli import terminal
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
-from hiresx.signals import ENDING
 
 if TYPE_CHECKING:
     from hiresx.launch.batch_script import Batch
@@ -153,7 +153,7 @@ def _here(
     if (started.told() or 0) > 1:
         raise HiresxError("hiresx launch was itself started by a launcher", "start it plainly, or start hiresx run so")
     wish = words.values["backend"]
-    count, why = (ranks, "-n") if ranks is not None else counts.default(wish, per_gpu)
+    count, why = (ranks, "-n") if ranks is not None else counts.default_ranks(wish, per_gpu)
     cores = counts.cores()
     if count > MOST_ON_A_CORE * cores and not crowd:
         raise HiresxError(
@@ -166,7 +166,7 @@ def _here(
         used, launcher = mpi_library.find(given)
     line = command(launcher, count, cores, words.words)
     notes = []
-    if used is not None and launcher is not None and not mpi_library.belongs(launcher, used):
+    if used is not None and launcher is not None and not mpi_library.is_compatible(launcher, used):
         notes.append(f"{launcher} does not belong to {used}, which mpi4py uses")
     if count > cores and not _on_gpus(wish):
         notes.append(f"{count} ranks on {plural(cores, 'core')}: they take turns, which is no faster than {cores}")
@@ -216,10 +216,10 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
 
         mend = f"what was computed is in {directory}"
         if checkpoint.list_checkpoints(directory):
-            mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
+            mend += f"; to go on: hiresx launch -n {count} --restart {shell.quote(directory)}"
             for option in ("backend", "transport", "rebalance"):
                 value = words.values[option]
-                mend += f" --{option} {shell.word(value)}" if value != "auto" else ""
+                mend += f" --{option} {shell.quote(value)}" if value != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
     if begun and directory is not None:
         with contextlib.suppress(HiresxError):
@@ -330,5 +330,5 @@ def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str,
         return 0
     for path, _, submit in written:
         size = f"{plural(made.size, 'rank')} on {plural(made.nodes, 'node')}"
-        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {shell.word(path)}")
+        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {shell.quote(path)}")
     return 0

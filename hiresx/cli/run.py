@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hiresx.base.shell import quote
+from hiresx.base.signals import SIGNALLED, Terminated, raise_on_termination
 from hiresx.cli import check_numbers, options, terminal
 from hiresx.errors import HiresxError
-from hiresx.shell import word
-from hiresx.signals import SIGNALLED, Terminated, termination_raises
 
 if TYPE_CHECKING:
     from hiresx.case import Case
-    from hiresx.communicator import Communicator
+    from hiresx.mpi.communicator import Communicator
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
 _ENDS = (HiresxError, *SIGNALLED)
@@ -107,11 +107,11 @@ def run(
     """
     import rich.console  # noqa: F401 - were it broken, that is told before a folder is made
 
-    from hiresx.communicator import world
+    from hiresx.mpi.communicator import world
 
     if threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
-    with terminal.only_json(json), termination_raises():
+    with terminal.only_json(json), raise_on_termination():
         speeds = options.numbers(weights, "--weights", "1,1,4")
         how = {
             "backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind,
@@ -181,13 +181,13 @@ class _Outcome:
                 key, _, at = self.already
                 terminal.note(f"{directory} is already {_where(*self.already)}: nothing was done")
                 terminal.note(
-                    f"to go on, with a value above {at:g}: hiresx run --restart {word(directory)} --set {key}=..."
+                    f"to go on, with a value above {at:g}: hiresx run --restart {quote(directory)} --set {key}=..."
                 )
             if json:
                 terminal.print_json({"directory": str(directory), **done})
             elif self.already is None:
                 terminal.say(f"wrote {directory}")
-                terminal.say(f"  see it with: hiresx plot {word(directory)}")
+                terminal.say(f"  see it with: hiresx plot {quote(directory)}")
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):
@@ -197,13 +197,13 @@ class _Outcome:
         elif fault is None:
             fault = HiresxError(done.get("error") or f"the run is {status or 'without a record'}")
         fault.everywhere = cause is None or getattr(cause, "everywhere", False)
-        parts = [fault.mend]
+        parts = [fault.hint]
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.list_checkpoints(directory):
                 # as it was, a flow that blew up would do so again
                 again = getattr(self.fault, "again", "")
-                parts.append(f"to go on: hiresx run --restart {word(directory)}{f' --set {again}' if again else ''}")
+                parts.append(f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}")
         mend = "; ".join(part for part in parts if part)
         return terminal.fault(fault, code, fault.message, mend, json, directory=str(directory))
 
@@ -344,7 +344,7 @@ def output_directory(out: Path | None, case: "Case") -> Path:
             raise HiresxError(
                 f"{out} holds a run already",
                 "name another folder with --out DIR, remove this one, or go on with it: "
-                f"hiresx run --restart {word(out)}",
+                f"hiresx run --restart {quote(out)}",
             )
         return directories.make_directory(out)
     stem = "-".join(part for part in (case.name, case.preset) if part)

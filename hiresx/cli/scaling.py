@@ -51,7 +51,7 @@ def scaling(
         from hiresx.scaling import experiment, store
         from hiresx.scaling import predict as prediction
         from hiresx.scaling.scaling_table import rows
-        from hiresx.scaling.weak import grown
+        from hiresx.scaling.weak import refine_for_ranks
         from hiresx.topology.place import STRATEGIES
 
         if mode not in MODES:
@@ -70,7 +70,7 @@ def scaling(
         found = []
         if measure:
             todo = experiment.jobs(wanted, names)
-            found = list(experiment.measured(case, todo, mode, steps, repeats, backend, transport, terminal.note))
+            found = list(experiment.run_jobs(case, todo, mode, steps, repeats, backend, transport, terminal.note))
         backends = {rank["backend"] for run_ in found for rank in run_["by_rank"]}
         document: dict[str, Any] = header("scaling") | {
             "case": " ".join([case.name, *(set_ or ())]),
@@ -80,7 +80,7 @@ def scaling(
             "runs": found,
         }
         if rates is not None:
-            cases = [(n, grown(case, n) if mode == "weak" else case) for n in wanted]
+            cases = [(n, refine_for_ranks(case, n) if mode == "weak" else case) for n in wanted]
             document["predicted"] = prediction.curve(cases, rates)
             document["predicted_from"] = rates.source
         if out is not None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hiresx import shell
+from hiresx.base import shell
+from hiresx.base.plural import plural
 from hiresx.cli import launch, options, terminal
 from hiresx.cli.run import Transport
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 
 if TYPE_CHECKING:
     from hiresx.sweeps.members import SweepPlan
@@ -121,7 +121,7 @@ def _two(text: str) -> tuple[str, str]:
 
 
 def _analyses(texts: Sequence[str]) -> Any:
-    from hiresx.case.faults import did_you_mean
+    from hiresx.case.error_messages import did_you_mean
     from hiresx.cli.post import post
     from hiresx.sweeps import numbers
 
@@ -201,7 +201,7 @@ def _listed(of: "SweepPlan", out: Path, name: str, words: list[str], json: bool)
         return 0
     terminal.say(f"{plural(len(of.members), 'run')} in {out}")
     for one, need, line in zip(of.members, needs, lines, strict=True):
-        told = "finished" if need == "nothing" else f"{need}: {shell.words(line)}"
+        told = "finished" if need == "nothing" else f"{need}: {shell.quote_all(line)}"
         terminal.say(f"  {one.name}  {told}")
     return 0
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from hiresx import blow_up
 from hiresx.case import Case
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Domain
 from hiresx.device.interface import Backend
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment

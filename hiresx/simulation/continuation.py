@@ -8,9 +8,9 @@ import numpy as np
 
 from hiresx import __version__, blow_up
 from hiresx.case import Case, load
-from hiresx.communicator import Communicator
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint, distributed_arrays, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from hiresx.communicator import Communicator, ended
+from hiresx.base.signals import ENDING, URGENT, Terminated
+from hiresx.mpi.communicator import Communicator, ended
 from hiresx.output.saved import record
-from hiresx.signals import ENDING, URGENT, Terminated
 
 # Seconds that a rank has to come to the end of its step and hear from the others, or so many of its longest steps; and
 # before its first one. After a second Ctrl-C or SIGTERM.

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Part
 from hiresx.decomposition.held_arrays import Piece, sizes
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.grid.cutting import within
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import distributed_arrays
 from hiresx.output.saved.distributed_arrays import Reader
 

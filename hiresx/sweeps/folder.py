@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import __version__
+from hiresx.base.plural import plural
 from hiresx.case.loader import FILE, find
 from hiresx.case.toml import dumps, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files, identity, record
-from hiresx.plural import plural
 from hiresx.sweeps.members import GRID_FILES, SweepPlan
 from hiresx.sweeps.values import PRESET, shown
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hiresx import shell, started
+from hiresx.base.plural import plural
+from hiresx.base.signals import ENDING, Requests, Terminated
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command
 from hiresx.output.saved import directories, files, record
 from hiresx.output.show.progress import duration
-from hiresx.plural import plural
-from hiresx.signals import ENDING, Requests, Terminated
 from hiresx.sweeps import folder, member, table
 from hiresx.sweeps.members import SweepMember, SweepPlan, plan
 from hiresx.sweeps.numbers import Analysis, ReducedColumn, analyses, column

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import verify
+from hiresx.base.plural import plural
 from hiresx.bench import PRECISIONS, kernel_times, loop_modes, rhs, sizes
 from hiresx.bench.results import header
 from hiresx.bench.start_up import start_up
@@ -44,7 +45,6 @@ from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.output.saved import directories, files
-from hiresx.plural import plural
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 from hiresx.verify import runner

@@ -49,7 +49,7 @@ def test_a_limit_on_the_size_of_files(tmp_path, write, size):
     with largest_file(size), pytest.raises(HiresxError) as caught:
         write(tmp_path / "f.nc")
     assert caught.value.message == f"cannot write {tmp_path / 'f.nc'}: the file exceeds the largest size allowed here"
-    assert "ulimit -f" in caught.value.mend
+    assert "ulimit -f" in caught.value.hint
     assert os.listdir(tmp_path) == (["f.nc"] if size == 0 else [])
     assert size or (tmp_path / "f.nc").read_text() == "what was there before"
     write(tmp_path / "f.nc")  # without the limit nothing is in the way

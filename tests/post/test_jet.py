@@ -363,7 +363,7 @@ def test_other_parameters_and_faults(made, tmp_path):
         jet(made, pressure_ratio=0.5)
     with pytest.raises(HiresxError, match="no parameter pressure_ratio") as caught:
         jet(made_runs.run(tmp_path / "a"))
-    assert "--pressure-ratio" in caught.value.mend
+    assert "--pressure-ratio" in caught.value.hint
     with pytest.raises(HiresxError, match="neither averages nor a probe"):
         jet(made_runs.run(tmp_path / "b", CASE))
     (tmp_path / "p.csv").write_text("Mj,Q\n1.5,2\n")

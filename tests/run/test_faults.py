@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, Simulation
-from hiresx.blow_up import BlowUp
+from hiresx.base.signals import Requests, Terminated, raise_on_termination
 from hiresx.case.toml import dumps
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import checkpoint, directories, distributed_arrays
-from hiresx.signals import Requests, Terminated, termination_raises
+from hiresx.simulation.blow_up import BlowUp
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
 KILLS = int(os.environ.get("HIRESX_KILLS", "5"))
@@ -198,7 +198,7 @@ def test_the_second_signal_acts_at_once():
         signal.raise_signal(signal.SIGTERM)
         assert requests.signal == signal.SIGTERM
         signal.raise_signal(signal.SIGINT)
-    with pytest.raises(Terminated), termination_raises():
+    with pytest.raises(Terminated), raise_on_termination():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 

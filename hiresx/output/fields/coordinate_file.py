@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import weighted_mean
+from hiresx.base.arrays import weighted_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields.selection import NodeBlock, Piece
 from hiresx.output.saved import files

@@ -267,7 +267,7 @@ def open_file(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
             file.set_auto_mask(False)
             yield file, sorted(file.groups.values(), key=lambda group: group.index)
     except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
     except FileNotFoundError as error:
         raise files.io_error(path, error, "read") from None
     except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:
