@@ -315,7 +315,7 @@ def _write(path: Path, result: dict[str, Any]) -> None:
         with files.replacing(path) as temporary:
             temporary.write_text(json.dumps(_plain(result), indent=1, allow_nan=False) + "\n")
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None
 
 
 def _plain(value: Any) -> Any:
@@ -363,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in parts if name not in PARTS]:
         parser.error(f"no part is called {unknown[0]}: parts are {', '.join(PARTS)}")
     try:
-        folder = directories.made(options.out)
+        folder = directories.make_directory(options.out)
         device = find_backend(options.backend)
         session = Session(device, tuple(sorted(options.sizes)), began + 60 * options.minutes)
         done = [work(session, name, folder) for name in parts]

@@ -12,7 +12,7 @@ from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import decompose, domain
 from hiresx.device import backend as device
 from hiresx.grid import build
-from hiresx.output.saved.block_arrays import held
+from hiresx.output.saved.distributed_arrays import read_from_memory
 from hiresx.output.watch import history, monitors
 from hiresx.output.watch.monitors import extrema
 from hiresx.solver import Solver
@@ -284,7 +284,7 @@ def test_a_run_that_was_interrupted_leaves_the_histories_and_averages_of_one_tha
 
 def understood(captured: dict) -> dict:
     """What `capture` gave, as `restore` takes it."""
-    return {key: held(value) if isinstance(value, list) else value for key, value in captured.items()}
+    return {key: read_from_memory(value) if isinstance(value, list) else value for key, value in captured.items()}
 
 
 def test_attachments_continue_from_what_they_captured_without_a_directory():
@@ -294,7 +294,7 @@ def test_attachments_continue_from_what_they_captured_without_a_directory():
     first.run(steps=17, progress=False)
     captured = {a.name: a.capture() for a in first.attachments}
     second = Simulation(case, backend="cpu", initial=pulse)
-    second.solver.restore(first.solver.values(), held(first.solver.pieces()))
+    second.solver.restore(first.solver.values(), read_from_memory(first.solver.pieces()))
     for attachment in second.attachments:
         attachment.restore(understood(captured[attachment.name]))
         attachment.begin(second.solver, True)

@@ -349,7 +349,7 @@ def by_layout(path, known, blocks, step):
             values = {
                 name: state.get(name, derived.evaluate([name], flow)[name]) for name in ABOUT["output"]["variables"]
             }
-            frame.put(n, [places.IndexPortion(places.IndexBox.all(block.shape), block.x, block.y, block.z, values)])
+            frame.put(n, [places.LocalRegion(places.IndexBox.all(block.shape), block.x, block.y, block.z, values)])
     frame.publish()
     return path
 
