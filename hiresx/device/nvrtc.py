@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hiresx import kernels, optional
-from hiresx.announce import announce
+from hiresx.base.notify import notify
 from hiresx.device import cache
 from hiresx.device.batch_wrappers import Entry, Form, generate_batched
 from hiresx.device.compiler import COMPILING, first_errors
@@ -129,7 +129,7 @@ def build(text: str, architecture: str) -> Path:
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 
     def make(private: Path) -> Path:
-        announce(COMPILING)
+        notify(COMPILING)
         made = private / name
         made.write_bytes(compile(text, architecture).image)
         return made
