@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hiresx import kernels
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
 from hiresx.case.intervals import intervals
@@ -28,7 +29,6 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.counting import file_nodes
 from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
-from hiresx.plural import plural
 from hiresx.rhs.compact import NAME as COMPACT
 from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import placed

@@ -143,6 +143,6 @@ def _header(configuration: Configuration, folder: str, root: Path) -> str:
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> HiresxError:
-    from hiresx.case.faults import did_you_mean
+    from hiresx.case.error_messages import did_you_mean
 
     return HiresxError(f'no {kind} is called "{name}"', did_you_mean(name, known, "known"))

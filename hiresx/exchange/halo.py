@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, halo_lists
 from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
@@ -17,6 +16,7 @@ from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.mailbox import Mail, Post
 from hiresx.exchange.signalled_channel import SignalledChannel
 from hiresx.exchange.signalled_memory import SignalledMemory
+from hiresx.mpi.communicator import Communicator
 
 if TYPE_CHECKING:
     from hiresx.exchange.gpu import Gpu
