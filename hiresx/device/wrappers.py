@@ -122,7 +122,7 @@ def _wrapped(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[
             continue
         if signature.kind != "CPU_KERNEL":
             parameters = ", ".join(filter(None, ["int ni, int nj, int nk", signature.parameters]))
-            names = "".join(f", {name}" for _, name in signature.arguments)
+            names = "".join(f", {name}" for name in signature.passed)
             pieces += [text[start:end], " ", wrapper(signature, parameters, names)]
             start = end
         elif target != "cpu":
@@ -143,15 +143,19 @@ def _kept_as(signature: kernels.Signature, storage: Storage) -> kernels.Signatur
     return signature._replace(arguments=tuple(arguments))
 
 
-def decoded(signature: kernels.Signature, first: int) -> str:
-    """The arguments out of the words `first` and following."""
+def decoded(signature: kernels.Signature, first: int, null: bool = False) -> str:
+    """The arguments out of the words `first` and following; with null pointers for those that are none."""
     return "".join(f", {word(kind, n)}" for n, (kind, _) in enumerate(signature.arguments, first))
 
 
 def word(kind: str, number: int) -> str:
     """An argument of C type `kind` out of the word of that number."""
     member = {"int": "i", "long long": "i", "real": "d", "double": "d"}
-    return f"({kind})hx_words[{number}].{member.get(kind, 'p')}"
+    words = {
+        name: f"({kind})hx_words[{number}].{member.get(kind, 'p')}"
+        for n, (kind, name) in enumerate(signature.arguments, first)
+    }
+    return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
 
 
 def launcher(name: str, shape: str, statement: str) -> str:
@@ -199,7 +203,7 @@ def _cpu(kernel: kernels.Signature, parameters: str, names: str) -> str:
 
 
 def _cpu_kernel(kernel: kernels.Signature) -> str:
-    arguments = decoded(kernel, 0)
+    arguments = decoded(kernel, 0, null=True)
     shape, call = "{1, 0}", f"(void)hx_begin, (void)hx_stop; {kernel.name}({arguments[2:]});"
     if kernel.shared:
         shape, call = f"{kernel.name}_parts({arguments[2:]})", f"{kernel.name}(hx_begin, hx_stop{arguments});"
