@@ -1,8 +1,10 @@
 """Fields written in the background: the thread, the clocks, restarts, and what a full disk does."""
 
+import errno
 import os
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -367,3 +369,14 @@ def test_where_the_system_knows_no_holes(tmp_path, monkeypatch):
         assert series.learn(tmp_path / "f.nc").arrays == known.arrays
     block = fields.read(by_layout(tmp_path / "f.nc", known, first, 0)).blocks[0]
     np.testing.assert_array_equal(block.state["p"], first[0].state["p"])
+
+
+@pytest.mark.parametrize(("fault", "passes"), [(None, True), (errno.EINVAL, True), (errno.EIO, False)])
+def test_only_a_directory_that_cannot_be_synced_is_let_be(fault, passes, tmp_path, monkeypatch):
+    def fsync(handle):
+        if fault is not None:
+            raise OSError(fault, os.strerror(fault))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with nullcontext() if passes else pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        files.sync(tmp_path)
