@@ -11,12 +11,12 @@ import pytest
 from thread_ranks import Deserted, StandInGpu, ThreadMemory, run_threads
 
 from hiresx.bench import exchange as measured
-from hiresx.communicator import Communicator
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, mailbox, mpi, window
 from hiresx.exchange.choice import NAMES
 from hiresx.exchange.halo_layout import Peer
 from hiresx.exchange.mailbox import Post
+from hiresx.mpi.communicator import Communicator
 
 OWN, SHARED, CPU = "own", "shared", "cpu"
 WIDTHS = (5, 4)
@@ -103,7 +103,7 @@ def tried(comm: Communicator, kinds, joined, asked: str):
     try:
         post = post_of(comm, gpu, joined, asked)
     except HiresxError as error:
-        assert error.everywhere and error.mend
+        assert error.everywhere and error.hint
         found = str(error)
     else:
         found = post.names

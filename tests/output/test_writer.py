@@ -13,11 +13,11 @@ from rank_fields import KINDS, Held, grid
 from written_runs import Run, periodic
 
 from hiresx import HiresxError
-from hiresx.background import Writer
-from hiresx.communicator import alone
 from hiresx.decomposition import Part
 from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
+from hiresx.mpi.background import Writer
+from hiresx.mpi.communicator import single_process
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
@@ -182,7 +182,7 @@ def test_requests_that_no_grid_can_meet(overrides, message):
 def test_a_run_whose_blocks_cannot_name_files(tmp_path):
     left, right = grid(KINDS["sheet"][1])
     blocks = Block("a/b", left.x, left.y, left.z), right
-    solver = Held(alone(), blocks, [Part(n, whole_box(block.size), 0) for n, block in enumerate(blocks)])
+    solver = Held(single_process(), blocks, [Part(n, whole_box(block.size), 0) for n, block in enumerate(blocks)])
     case = periodic('output.formats=["vtk"]')
     FieldOutput(case, None).begin(solver, False)  # nothing is written
     with pytest.raises(HiresxError, match='block name "a/b"'):

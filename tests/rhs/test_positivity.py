@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from hiresx import Simulation, kernels, load
-from hiresx.blow_up import BlowUp, write_neighbourhood
 from hiresx.case import Case
 from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
 from hiresx.output.fields import field_file
+from hiresx.simulation.blow_up import BlowUp, write_neighbourhood
 from hiresx.verify import robustness
 from hiresx.verify.checks import Finished
 
