@@ -15,6 +15,7 @@ from hiresx.grid import build
 from hiresx.output.saved.distributed_arrays import read_from_memory
 from hiresx.output.watch import history, monitors
 from hiresx.output.watch.monitors import extrema
+from hiresx.output.watch.monitors.own import Own
 from hiresx.solver import Solver
 from hiresx.verify.turned_blocks import random_parts
 
@@ -334,3 +335,14 @@ def test_histories_of_an_earlier_run_do_not_stay_beside_those_of_a_new_one(tmp_p
     Simulation(first, backend="cpu", out=tmp_path).run(progress=False)
     Simulation(Case.from_dict(tables(average={})), backend="cpu", out=tmp_path).run(progress=False)
     assert list(history.histories(tmp_path)) == ["residual"]
+
+
+def test_what_a_function_of_ones_own_gives_is_the_same_on_all_ranks():
+    """A number that is none on every rank is the same; round-off and what is lost on one rank only are told apart."""
+    watch = object.__new__(Own)
+    watch.history = SimpleNamespace(name="mine")
+    for same in ([math.nan, math.nan], [2.0, 2.0 + 1e-13]):
+        assert watch._difference([{"a": value} for value in same]) is None
+    for other in (math.nan, 2.001):
+        error = watch._difference([{"a": 2.0}, {"a": other}])
+        assert f"a = 2 on rank 0 and {other:.9g} on rank 1" in error.message

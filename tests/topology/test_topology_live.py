@@ -258,6 +258,8 @@ class FakeDriver:
             self.calls.append(name)
             if name == "cuDeviceCanAccessPeer":
                 arguments[0]._obj.value = 1
+            if name == "cuDeviceGetAttribute":
+                arguments[0]._obj.value = {75: 8, 76: 6}[arguments[1].value]
             if name == "cuEventElapsedTime":
                 arguments[0]._obj.value = 5.0
             if name == "cuGetErrorString":
@@ -270,6 +272,7 @@ class FakeDriver:
 def test_calls_of_the_driver():
     driver = FakeDriver()
     device = libcuda.Cuda(driver)
+    assert device.capability(0) == 86
     assert "cuDevicePrimaryCtxRetain" not in driver.calls  # no context before the choice
     pointer = device.allocate(0, 8)
     assert device.enable_peer(0, 1) and device.copy_time("peer", pointer, pointer, 8, 5, 0, 1) == pytest.approx(1e-3)
