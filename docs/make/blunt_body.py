@@ -47,7 +47,8 @@ def chebyshev(n: int) -> tuple[np.ndarray, np.ndarray]:
 def _filter(n: int) -> np.ndarray:
     """Takes the highest Chebyshev modes down, exp(-(k/n)^16/2)."""
     modes = np.cos(np.outer(np.pi * np.arange(n + 1) / n, np.arange(n + 1)))
-    return modes @ np.diag(np.exp(-0.5 * (np.arange(n + 1) / n) ** 16)) @ np.linalg.inv(modes)
+    damping = np.diag(np.exp(-0.5 * (np.arange(n + 1) / n) ** 16))
+    return np.asarray(modes @ damping @ np.linalg.inv(modes))
 
 
 class BluntBody:
@@ -122,7 +123,7 @@ class BluntBody:
 
         def field(radius: np.ndarray, velocity: np.ndarray) -> np.ndarray:
             p, radial, polar, _, _ = self.behind(radius, velocity)
-            return p + GAMMA / c[-1] * (radial * normal[0] + polar * normal[1])
+            return np.asarray(p + GAMMA / c[-1] * (radial * normal[0] + polar * normal[1]))
 
         here = field(now.radius, now.velocity)
         by_velocity = (field(now.radius, now.velocity + small) - here) / small

@@ -235,7 +235,7 @@ def jet(session: Session) -> Iterator[Row]:
 
 
 def checks(session: Session) -> Iterator[Row]:
-    for group in runner.chosen([]):
+    for group in runner.choose_groups([]):
         if group == "kernels":
             continue
         if not session.fits(0):

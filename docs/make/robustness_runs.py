@@ -23,7 +23,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.saved import files, machine_record
 from hiresx.plural import plural
 from hiresx.verify import runner
-from hiresx.verify.checks import Check, Finished, Workbench, at_least
+from hiresx.verify.checks import Check, CompletedRun, Workbench, at_least
 from hiresx.verify.groups.robustness import FLOWS, WEIGHTS, StrongFlow, least
 
 POSITIVITY = ("limiter", "fallback", "none")
@@ -42,7 +42,7 @@ def outcome(flow: StrongFlow, flux: str, weights: str, positivity: str, backend:
     }
     began = time.perf_counter()
     try:
-        finished = Finished(run, backend)
+        finished = CompletedRun(run, backend)
     except HiresxError as error:
         cell["stopped"] = error.message
     else:

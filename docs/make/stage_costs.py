@@ -60,7 +60,7 @@ def count() -> dict[str, Any]:
     rows = []
     for name, case in flows().items():
         for plan in kernel_times.plans(device):
-            timed = kernel_times.Timed(device)
+            timed = kernel_times.TimingBackend(device)
             solver = Solver(case, timed, plan=plan)
             solver.initialize()
             found = kernel_times.stage_rows(solver, timed, 1)
