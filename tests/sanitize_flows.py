@@ -1,4 +1,4 @@
-"""Small flows that together launch what steps launch, and what is looked at of them."""
+"""Small flows that together launch every kernel of a step, and the results of them that are compared."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The bow shock of a sphere by shock fitting: an answer that shares nothing with the solver but the equations.
+"""The bow shock of a sphere by shock fitting. It shares nothing with the solver but the equations.
 
 The region between the sphere and the shock is mapped on a rectangle, the shock being its edge, and the axisymmetric
 Euler equations for (ln p, u_r, u_t, entropy) are marched in time by Chebyshev collocation until the shock rests, as in

@@ -1,6 +1,6 @@
 r"""The page of loop modes, made from stored results and never typed:
 
-    python docs/make/loop_times.py docs/results/loop-modes-cpu.json docs/results/decomposed-h200-stage.json \
+    python docs/make/loop_modes.py docs/results/loop-modes-cpu.json docs/results/decomposed-h200-stage.json \
         docs/results/performance-h200-stage.json --out docs/loop-modes.md
 
 from what `python docs/make/loop_times.py --json` gives and, of a GPU, `python docs/make/measure_gpu.py --parts

@@ -1,9 +1,10 @@
-"""Which way through a loop suits it: a thread per node, per grid line or per half point, with atomics and without.
+"""Times the loops of the right-hand side with a thread per node, per grid line or per half point, with and without
+atomics.
 
     python docs/make/loop_times.py --json > docs/results/loop-modes-cpu.json
 
-measures every form of `loop_forms.py` on one core, or with --backend cuda on a GPU, and adds what needs no
-GPU: operations and bytes per node, registers and spills of the CUDA form. On a GPU `python docs/make/measure_gpu.py
+This measures every form of loop_forms.py on one core, or with --backend cuda on a GPU. It adds what needs no GPU:
+operations and bytes per node, registers and spills of the CUDA form. On a GPU `python docs/make/measure_gpu.py
 --parts loops` measures the same. loop_modes.py makes docs/loop-modes.md of the results.
 
 After Weng et al., Advances in Aerodynamics 3:21 (2021).

@@ -1,4 +1,4 @@
-"""Prove and measure a GPU in one call: `python docs/make/measure_gpu.py --out DIR`.
+"""Verifies and measures a GPU in one call: `python docs/make/measure_gpu.py --out DIR`.
 
 The parts, in order, each a file DIR/<part>.json that is written anew after every figure, so that a run that is stopped
 keeps what it did:

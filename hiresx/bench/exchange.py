@@ -1,14 +1,14 @@
-"""What a halo exchange between ranks costs by transport and size, and whether its answer is right:
+"""Measures a halo exchange between ranks by transport and size, and checks its result:
 
     mpirun -n 2 python -m hiresx.bench.exchange --backend cpu
     mpirun -n 4 python -m hiresx.bench.exchange --backend cuda --out exchange.json
     mpirun -n 2 python -m hiresx.bench.exchange --backend cuda,cpu
 
-Every rank has one block, in a ring joined at imin and imax; ranks take the GPUs of their host in turn, and share them
-where there are fewer. The least time over the repeats is that of the slowest rank, from the start of an exchange to
-the moment when its ghosts can be used; in a row, without waiting for the device in between, is what it costs within a
-step; recorded, where no host has a part in it, is the same of exchanges that were recorded together, as whole steps
-are. Beside it stands what a plain copy reaches on the same way. Exit status 1 if an answer is wrong.
+Every rank has one block of a ring. Ranks take the GPUs of their host in turn, and share them where there are fewer.
+Times are the least of the repeats, of the slowest rank, from the start of an exchange until its ghosts can be used.
+"In a row" does not wait for the device between exchanges, as within a step; "recorded" is the same for exchanges that
+are recorded together, as whole steps are, where no host takes part. Plain copies between the same places are timed for
+comparison. Exit status 1 if a result is wrong.
 """
 
 import argparse

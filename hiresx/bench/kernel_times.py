@@ -1,4 +1,4 @@
-"""What each kernel costs, timed where it runs: inside a stage, with its neighbours before and behind it."""
+"""Times each kernel inside a stage, where other kernels run before and after it."""
 
 import math
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The arithmetic of each kernel, counted: its CUDA form, run on the CPU with numbers that count (kernels/counted.h)."""
+"""Counts the arithmetic of each kernel: its CUDA form runs on the CPU with numbers that count (kernels/counted.h)."""
 
 import ctypes
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a right-hand side costs per point."""
+"""Times a right-hand side per point, and whole steps."""
 
 import math
 import time

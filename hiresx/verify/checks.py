@@ -1,4 +1,4 @@
-"""What a check is: a flow to run, a number to take from it, and what that number must be."""
+"""Checks: a flow that is run, a number that is measured, and the limit of that number."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

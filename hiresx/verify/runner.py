@@ -1,4 +1,4 @@
-"""Finds the groups of checks and works through them."""
+"""Finds the groups of checks and runs them."""
 
 import importlib
 import math

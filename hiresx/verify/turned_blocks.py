@@ -1,4 +1,4 @@
-"""The same flow on the same nodes, cut into other blocks whose indexes run otherwise: the results must not change."""
+"""Cuts a grid into other blocks and turns their indexes: a flow computed on them must have the same result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
