@@ -13,7 +13,7 @@ from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, mpi_library
 from hiresx.launch.command import command
-from hiresx.scaling.experiment import jobs, measured
+from hiresx.scaling.experiment import jobs, run_jobs
 from hiresx.scaling.scaling_table import rows
 
 EXCHANGE = (sys.executable, "-P", "-m", "hiresx.bench.exchange")
@@ -53,7 +53,7 @@ def ranks(
             if not fits(60):
                 yield {"left_out": f"scaling on {job.ranks} ranks by {transport}: no time left"}
                 continue
-            found += measured(case, [job], "strong", STEPS, repeats, backend, transport, limit=SECONDS)
+            found += run_jobs(case, [job], "strong", STEPS, repeats, backend, transport, limit=SECONDS)
         yield from (row | {"nodes": size} for row in rows(found)[len(alone[:1]) :])
         alone = found
 

@@ -39,6 +39,7 @@ from gpu_ranks import ranks
 from mixtures import hybrid
 
 from hiresx import verify
+from hiresx.base.plural import plural
 from hiresx.bench import PRECISIONS, kernel_times, rhs
 from hiresx.bench.results import header
 from hiresx.bench.start_up import start_up
@@ -49,7 +50,6 @@ from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.output.saved import directories, files
-from hiresx.plural import plural
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 from hiresx.verify import runner

@@ -13,7 +13,7 @@ from hiresx.launch import counts, mpi_library
 from hiresx.launch.command import PROGRAM, command
 from hiresx.output.saved import checkpoint
 from hiresx.output.show.compare import compare
-from hiresx.scaling.experiment import Job, measured
+from hiresx.scaling.experiment import Job, run_jobs
 
 # Bundled cases, presets, changes and steps whose answers are compared: periodic, and with outflows and many blocks.
 CASES: tuple[tuple[str, str | None, tuple[str, ...], int], ...] = (
@@ -96,7 +96,7 @@ def _gains(size: int, repeats: int, backend: str, mixed: list[str], fits: Callab
 
     def timed(mixture: str, weights: tuple[float, ...] | None = None) -> Row:
         job = Job(len(_ranks(mixture)), None, weights)
-        (found,) = measured(case, [job], "strong", STEPS, repeats, mixture, limit=SECONDS)
+        (found,) = run_jobs(case, [job], "strong", STEPS, repeats, mixture, limit=SECONDS)
         taken[mixture] = median(found["step_s"])
         return {
             "nodes": size, "mixture": mixture, "step_s": taken[mixture],

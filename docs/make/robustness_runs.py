@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import kernels
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, machine_record
-from hiresx.plural import plural
 from hiresx.verify import runner
 from hiresx.verify.checks import Check, CompletedRun, Workbench, at_least
 from hiresx.verify.groups.robustness import FLOWS, WEIGHTS, StrongFlow, least

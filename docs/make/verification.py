@@ -15,10 +15,10 @@ from typing import Any
 import pages
 import verification_pictures
 
+from hiresx.base.plural import plural
+from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.plural import plural
-from hiresx.shell import word
 from hiresx.verify import runner
 
 Result = dict[str, Any]
@@ -50,7 +50,7 @@ def write(results: list[Path], out: Path) -> None:
 
 
 def read(path: Path) -> Result:
-    held, mend = "verification results", f"hiresx verify all --json > {word(path)}"
+    held, mend = "verification results", f"hiresx verify all --json > {quote(path)}"
     document = pages.read(path, ["checks"], held, mend)
     if not all({"backend", "group"} <= check.keys() for check in document["checks"]):
         raise HiresxError(f"{path} holds no {held}", mend)

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from hiresx.arrays import Integers, Reals, triple
+from hiresx.base.arrays import Integers, Reals, triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, face_range, rectangles, side
 from hiresx.grid.connections import TOLERANCE, Connection

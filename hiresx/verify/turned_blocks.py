@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition, Part, split
 from hiresx.grid import Block, Connection, Grid

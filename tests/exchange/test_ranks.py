@@ -17,11 +17,11 @@ from wholes import advanced, whole
 
 from hiresx import Simulation
 from hiresx.case import load
-from hiresx.communicator import Communicator
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint
 from hiresx.solver import Solver
 from hiresx.verify.turned_blocks import difference, random_parts, turn_blocks

@@ -9,11 +9,11 @@ import pytest
 import robustness_runs
 
 from hiresx import Simulation, kernels, load
-from hiresx.blow_up import BlowUp
 from hiresx.case import Case
 from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.verify.checks import CompletedRun
 from hiresx.verify.groups import robustness
 

@@ -121,7 +121,7 @@ def test_groups_are_chosen_by_name():
     assert runner.choose_groups(["all"]) == runner.choose_groups(["long", *verify.names(long=False)]) == verify.names()
     with pytest.raises(HiresxError) as caught:
         verify.run(["free-steam"], "cpu")
-    assert 'did you mean "free-stream"' in caught.value.mend
+    assert 'did you mean "free-stream"' in caught.value.hint
 
 
 def test_a_plan_that_does_not_suit_a_check_leaves_it_out():
@@ -132,7 +132,7 @@ def test_a_plan_that_does_not_suit_a_check_leaves_it_out():
         verify.run(["cuts"], "cpu", plan="fused")
     with pytest.raises(HiresxError, match='no plan is called "compakt"') as caught:
         verify.run(["cuts"], "cpu", plan="compakt")
-    assert 'did you mean "compact"' in caught.value.mend
+    assert 'did you mean "compact"' in caught.value.hint
 
 
 def test_runs_of_checks_are_computed_by_the_plan_that_is_asked_for():
