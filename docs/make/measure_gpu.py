@@ -1,4 +1,4 @@
-"""Prove and measure a GPU in one call: `python docs/make/measure_gpu.py --out DIR`.
+"""Verifies and measures a GPU in one call: `python docs/make/measure_gpu.py --out DIR`.
 
 The parts, in order, each a file DIR/<part>.json that is written anew after every figure, so that a run that is stopped
 keeps what it did:
@@ -235,7 +235,7 @@ def jet(session: Session) -> Iterator[Row]:
 
 
 def checks(session: Session) -> Iterator[Row]:
-    for group in runner.chosen([]):
+    for group in runner.choose_groups([]):
         if group == "kernels":
             continue
         if not session.fits(0):

@@ -1,4 +1,4 @@
-"""The part "hybrid" of the device script: ranks on GPUs and on CPUs together, their answer and what they win."""
+"""The part "hybrid" of measure_gpu.py: compares the answers of ranks on GPUs and CPUs together, and times them."""
 
 import subprocess
 import tempfile

@@ -1,4 +1,4 @@
-"""Kernels beside the two ceilings of their device, the rates of arithmetic and of copying (Williams, Waterman and
+"""The roofline of a device, its rates of arithmetic and of copying, and where its kernels lie (Williams, Waterman and
 Patterson, Communications of the ACM 52 (2009) 65)."""
 
 from collections.abc import Mapping

@@ -24,7 +24,7 @@ from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint
 from hiresx.solver import Solver
-from hiresx.verify.turned_blocks import difference, random_parts, rearranged
+from hiresx.verify.turned_blocks import difference, random_parts, turn_blocks
 
 STEPS = 20
 SAME = 1e-12
@@ -52,7 +52,7 @@ def every_cut(comm: Communicator, names: list[str], seed: int) -> dict[str, floa
         ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
         found[name] = difference(advanced(Solver(case, backend("cpu"), domain=ground), STEPS), expected)
         for transport, blocks, backends in WAYS:
-            new = rearranged(case, alone.decomposition, blocks, chance)
+            new = turn_blocks(case, alone.decomposition, blocks, chance)
 
             def parts(cut, blocks=blocks):
                 # Rank 0 alone is asked: its chance must not run ahead of the others'.

@@ -14,9 +14,8 @@ from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
 from hiresx.output.fields import field_file
-from hiresx.simulation.blow_up import BlowUp, write_neighbourhood
-from hiresx.verify import BlowUp
-from hiresx.verify.checks import Finished
+from hiresx.simulation.blow_up import BlowUp
+from hiresx.verify.checks import CompletedRun
 from hiresx.verify.groups import robustness
 
 SIX_OVER = 1 / 1.4
@@ -143,9 +142,9 @@ FIVE += [pytest.param("steger_warming", "z", marks=pytest.mark.slow)]
 @pytest.mark.parametrize("flow", robustness.FLOWS, ids=[flow.title for flow in robustness.FLOWS])
 def test_the_default_lives(flow, flux, weights):
     run = flow.run(flux, weights, "limiter", small=True)
-    assert run.loaded.scheme.positivity == load("sod").scheme.positivity
-    finished = Finished(run, "cpu")
-    assert finished.time == pytest.approx(run.loaded.time.end) and robustness.least(finished) > 1e-12
+    assert run.loaded_case.scheme.positivity == load("sod").scheme.positivity
+    finished = CompletedRun(run, "cpu")
+    assert finished.time == pytest.approx(run.loaded_case.time.end) and robustness.least(finished) > 1e-12
 
 
 HARD = {
@@ -170,7 +169,7 @@ def test_single_precision_lives():
     for title in ("Sedov's blast", "123 problem", "cylindrical blast"):
         flow = next(flow for flow in robustness.FLOWS if flow.title == title)
         run = flow.run("steger_warming", "js", "limiter", small=True)
-        single = Finished(type(run)(run.case, run.preset, (*run.sets, 'scheme.precision="fp32"')), "cpu")
+        single = CompletedRun(type(run)(run.case, run.preset, (*run.sets, 'scheme.precision="fp32"')), "cpu")
         assert robustness.least(single) > 1e-12, title
 
 

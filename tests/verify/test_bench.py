@@ -132,7 +132,7 @@ def with_scalars(case, count):
 )
 def test_traffic_is_what_kernels_touch(plan, scalars):
     """Every kernel of a stage once more, on its own: which variables it changes, and which of all matter to those."""
-    timed = kernel_times.Timed(backend("cpu"))
+    timed = kernel_times.TimingBackend(backend("cpu"))
     solver = Solver(with_scalars(rhs.flow(8, True, "fp64"), scalars), timed, plan=plan)
     solver.initialize()
     timed.launches = noted = []
@@ -161,7 +161,7 @@ def test_a_scalar_moves_a_quarter_more_at_most():
     """Of the bytes of a stage by the fused plan."""
     moved = []
     for scalars in (0, 1):
-        timed = kernel_times.Timed(backend("emulated"))
+        timed = kernel_times.TimingBackend(backend("emulated"))
         solver = Solver(with_scalars(rhs.flow(8, True, "fp64"), scalars), timed, plan="fused")
         solver.initialize()
         moved.append(sum(row["bytes_per_point"] or 0 for row in kernel_times.stage_rows(solver, timed, 1)))
