@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hiresx import kernels
 from hiresx.device.arguments import is_pointer
 from hiresx.device.configuration import Configuration
-from hiresx.device.wrappers import GUARDED, WORD, WORDS, flat_text, grid_launcher, launch_bounds, visit, word
+from hiresx.device.wrappers import GUARDED, WORD, WORDS, decoded, flat_text, grid_launcher, launch_bounds, visit, word
 from hiresx.kernels import Signature
 
 # Words of a member of a mixed launch ahead of its arguments: its first CUDA block, how many blocks it has along x and
@@ -71,13 +71,13 @@ def _alike(kernel: Signature) -> tuple[str, str]:
     """Parameters and body; how an emulated launch passes these out of words."""
     parameters = ["int ni", "int nj", "int nk", "int hx_planes"]
     passed = [word("int", n) for n in range(6, 10)]
-    names, arrays = "", 0
+    values, arrays = {}, 0
     for (kind, name), parameter in zip(kernel.arguments, kernel.parameters.split(","), strict=True):
         if is_pointer(kind):
-            names += f", {word(kind, arrays)}"
+            values[name] = word(kind, arrays)
             arrays += 1
         else:
-            names += f", {name}"
+            values[name] = name
             passed.append(word(kind, 6 + len(parameters)))
             parameters.append(parameter.strip())
     passed.append(word("const hx_word *", 6 + len(parameters)))
@@ -86,6 +86,7 @@ def _alike(kernel: Signature) -> tuple[str, str]:
         "hx_z = blockIdx.z - hx_member * hx_planes; "
         f"const hx_word *hx_words = hx_table + {arrays} * hx_member; "
     )
+    names = "".join(f", {values.get(name, name)}" for name in kernel.passed)
     body = visit(kernel, names, "hx_x", "hx_y", "hx_z")
     text = f"{', '.join(parameters)}, const hx_word *__restrict__ hx_table) {{ {GUARDED}{member}{body} }}"
     return text, "".join(f", {of}" for of in passed)
@@ -93,7 +94,7 @@ def _alike(kernel: Signature) -> tuple[str, str]:
 
 def _mixed(kernel: Signature) -> tuple[str, str]:
     """As `_alike`."""
-    names = "".join(f", {word(kind, n)}" for n, (kind, _) in enumerate(kernel.arguments, AHEAD))
+    names = decoded(kernel, AHEAD, null=True)
     first, along_x, along_y, ni, nj, nk = (word("int", n) for n in range(AHEAD))
     member = (
         f"const hx_word *hx_words = hx_table + {AHEAD + len(kernel.arguments)} * hx_members[blockIdx.x]; "

@@ -145,17 +145,14 @@ def _kept_as(signature: kernels.Signature, storage: Storage) -> kernels.Signatur
 
 def decoded(signature: kernels.Signature, first: int, null: bool = False) -> str:
     """The arguments out of the words `first` and following; with null pointers for those that are none."""
-    return "".join(f", {word(kind, n)}" for n, (kind, _) in enumerate(signature.arguments, first))
+    words = {name: word(kind, n) for n, (kind, name) in enumerate(signature.arguments, first)}
+    return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
 
 
 def word(kind: str, number: int) -> str:
     """An argument of C type `kind` out of the word of that number."""
     member = {"int": "i", "long long": "i", "real": "d", "double": "d"}
-    words = {
-        name: f"({kind})hx_words[{number}].{member.get(kind, 'p')}"
-        for n, (kind, name) in enumerate(signature.arguments, first)
-    }
-    return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
+    return f"({kind})hx_words[{number}].{member.get(kind, 'p')}"
 
 
 def launcher(name: str, shape: str, statement: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx import kernels
-from hiresx.base.base.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
