@@ -8,13 +8,13 @@ from shutil import copytree, ignore_patterns
 import numpy as np
 import pytest
 import sanitize
+from sanitize_flows import computed
 
 from hiresx import kernels
 from hiresx.device import Configuration, emulated
 from hiresx.device.checked import Backend
 from hiresx.errors import HiresxError
 from hiresx.verify.groups.kernels import AGREE, differences
-from hiresx.verify.sanitize_flows import computed
 
 # Kernels that are at fault where they are told to be.
 FAULTS = """

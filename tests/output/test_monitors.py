@@ -15,7 +15,7 @@ from hiresx.grid import build
 from hiresx.output.saved.distributed_arrays import read_from_memory
 from hiresx.output.watch import history, monitors
 from hiresx.output.watch.monitors import extrema
-from hiresx.output.watch.monitors.own import Own
+from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.solver import Solver
 from hiresx.verify.turned_blocks import random_parts
 
@@ -339,7 +339,7 @@ def test_histories_of_an_earlier_run_do_not_stay_beside_those_of_a_new_one(tmp_p
 
 def test_what_a_function_of_ones_own_gives_is_the_same_on_all_ranks():
     """A number that is none on every rank is the same; round-off and what is lost on one rank only are told apart."""
-    watch = object.__new__(Own)
+    watch = object.__new__(UserMonitor)
     watch.history = SimpleNamespace(name="mine")
     for same in ([math.nan, math.nan], [2.0, 2.0 + 1e-13]):
         assert watch._difference([{"a": value} for value in same]) is None

@@ -15,7 +15,7 @@ from hiresx import open as open_run
 from hiresx.decomposition import decompose
 from hiresx.grid import build
 from hiresx.output.saved import checkpoint
-from hiresx.output.watch import interpolation, monitors, sampled, surface_file
+from hiresx.output.watch import interpolation, monitors, surface_file, surface_places
 from hiresx.output.watch.surface_places import surface
 
 BOX = {"lower": [0.4, 0.2, 0.2], "upper": [1.6, 0.8, 0.8], "spacing": 0.15}
@@ -327,4 +327,4 @@ def test_names_and_clocks():
 def test_a_cylinder_is_round_however_coarse(cells, number):
     """Eight cells around it by a spacing, and three if that few are asked for."""
     given = case({"name": "a", "cylinder": {**CYLINDER, "spacing": None, **cells}}).surface[0].cylinder
-    assert sampled._round(given) == number
+    assert surface_places._round(given) == number
