@@ -49,7 +49,7 @@ Transport = Annotated[
     typer.Option(
         "--transport",
         metavar="NAME",
-        help="How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, nccl, "
+        help="How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, "
         "staged, signals.",
     ),
 ]

@@ -1,5 +1,6 @@
 """The halo exchange: ghosts of connected faces get what their donors have, in this process or in any other."""
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ from hiresx.equations.storage import precision_of
 from hiresx.errors import HiresxError
 from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.channel import Channel, ExchangedArrays
-from hiresx.exchange.choice import NAMES
+from hiresx.exchange.choice import NAMES, RETIRED
 from hiresx.exchange.endpoint import Endpoint, QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.signalled_channel import SignalledChannel
@@ -20,6 +21,8 @@ from hiresx.exchange.signalled_memory import SignalledMemory
 
 if TYPE_CHECKING:
     from hiresx.exchange.gpu import Gpu
+
+log = logging.getLogger(__name__)
 
 
 class Neighbour(NamedTuple):
@@ -58,6 +61,9 @@ class HaloExchange:
         transport: str = "auto",
         kept: Layout | None = None,
     ):
+        if transport in RETIRED:
+            log.warning('the transport "%s" is gone: "%s" is taken', transport, RETIRED[transport])
+            transport = RETIRED[transport]
         with comm.together():
             if transport not in NAMES:
                 raise HiresxError(f'there is no transport "{transport}"', f"transports are {', '.join(NAMES)}")
