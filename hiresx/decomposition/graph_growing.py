@@ -97,7 +97,8 @@ class GraphGrowing:
 
     def _shares(self, n: int, rank: int, held: int, left: float, thinnest: float) -> list[float]:
         """Nodes of box `n` for `rank`, which has `held` nodes already, and for those behind it."""
-        rest, shares = float(prod(self._sizes[n])), []
+        rest = float(prod(self._sizes[n]))
+        shares: list[float] = []
         room = self._due(rank, left) - held
         while rank < len(self._speed) - 1 and len(shares) < self._capacity[n] - 1:
             if rest <= room + max(IMBALANCE / 2 * (room + held), thinnest):
