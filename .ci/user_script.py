@@ -40,7 +40,7 @@ try:
 except hiresx.HiresxError as error:
     assert_type(error, hiresx.HiresxError)
     assert_type(error.message, str)
-    assert_type(error.mend, str)
+    assert_type(error.hint, str)
 else:
     assert_type(run, Run)
 

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for those who read the sources, people's editors among them; at run time see below
     from hiresx import post as post
+    from hiresx.base.signals import Terminated as Terminated
     from hiresx.case import Case as Case
     from hiresx.case import load as load
     from hiresx.case.waves import Waves as Waves
     from hiresx.errors import HiresxError as HiresxError
     from hiresx.results import open as open
     from hiresx.simulation import Simulation as Simulation
+    from hiresx.simulation.blow_up import BlowUp as BlowUp
     from hiresx.sweeps import sweep as sweep
 
 __version__ = "0.1.0"
@@ -20,11 +22,24 @@ _beside = Path(__file__).parent.parent
 if (_beside / "kernels" / "solver.h").is_file():
     __path__.append(str(_beside))
 
-__all__ = ["Case", "HiresxError", "Simulation", "Waves", "__version__", "load", "open", "sweep"]
+__all__ = [
+    "BlowUp",
+    "Case",
+    "HiresxError",
+    "Simulation",
+    "Terminated",
+    "Waves",
+    "__version__",
+    "load",
+    "open",
+    "sweep",
+]
 
 # Resolved on first use, so that `import hiresx` and `hiresx --help` cost nothing.
-_HOMES = {
+_MODULES = {
+    "BlowUp": "hiresx.simulation.blow_up",
     "Case": "hiresx.case",
+    "Terminated": "hiresx.base.signals",
     "load": "hiresx.case",
     "Waves": "hiresx.case.waves",
     "Simulation": "hiresx.simulation",
@@ -32,8 +47,8 @@ _HOMES = {
     "open": "hiresx.results",
     "sweep": "hiresx.sweeps",
 }
-# Rooms that need no import of their own: `hiresx.post.spectrum(...)`.
-_ROOMS = ("post",)
+# Packages that need no import of their own: `hiresx.post.spectrum(...)`.
+_PACKAGES = ("post",)
 
 
 if not TYPE_CHECKING:  # to a reader of the sources it would say that there is any name
@@ -41,12 +56,12 @@ if not TYPE_CHECKING:  # to a reader of the sources it would say that there is a
     def __getattr__(name: str) -> object:
         import importlib
 
-        if name in _ROOMS:
+        if name in _PACKAGES:
             return importlib.import_module(f"hiresx.{name}")
-        if name not in _HOMES:
+        if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_ROOMS})
+    return sorted({*globals(), *_MODULES, *_PACKAGES})

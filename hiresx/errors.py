@@ -1,10 +1,13 @@
 """The one kind of error a user is meant to read."""
 
+import errno
+import os
+import warnings
 from typing import Any
 
 
 class HiresxError(Exception):
-    """Something the user can mend: `message` names the place and the fault, `mend` what to do about it.
+    """An error that the user can correct: `message` names the place and the error, `hint` says what to do about it.
 
     The command line prints both and exits with status 2, without a traceback.
 
@@ -14,25 +17,41 @@ class HiresxError(Exception):
     everywhere = False
     placed = False
 
-    def __init__(self, message: str, mend: str = ""):
+    def __init__(self, message: str, hint: str = ""):
         super().__init__(message)
         self.message = message
-        self.mend = mend
+        self.hint = hint
+
+    @property
+    def mend(self) -> str:
+        """The former name of `hint`; gone in the next version."""
+        warnings.warn("HiresxError.mend is called hint now", DeprecationWarning, stacklevel=2)
+        return self.hint
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.args, self.__dict__)
 
     def __str__(self) -> str:
-        return f"{self.message}\n  {self.mend}" if self.mend else self.message
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
 
-def described(error: BaseException) -> str:
+# What is said where a process may open no more files.
+FILE_LIMIT, FILE_LIMIT_HINT = "too many files are open", "raise the limit on open files, e.g. ulimit -n 4096"
+
+
+def is_file_limit(error: BaseException) -> bool:
+    """Whether an error, of a system call or of loading a library, comes of the limit on open files."""
+    number = getattr(error, "errno", None)
+    return number in (errno.EMFILE, errno.ENFILE) or os.strerror(errno.EMFILE) in error_text(error)
+
+
+def describe(error: BaseException) -> str:
     """Kind and text of an error, whatever its own methods do."""
-    said = text(error)
+    said = error_text(error)
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
-def text(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The text of an error; empty where its own methods fail."""
     try:
         return str(error)

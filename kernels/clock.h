@@ -76,7 +76,7 @@ ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const r
                 double left = clock[CLOCK_UNTIL] - time;
                 if (clock[CLOCK_EVERY] > 0.0 && clock[CLOCK_SAMPLE] - time < left) left = clock[CLOCK_SAMPLE] - time;
                 const double largest = left > 0.0 ? left : 0.0;
-                const double chosen = largest < wanted ? largest : wanted;
+                const double chosen = fixed ? (largest < wanted ? largest : wanted) : step_towards(largest, wanted);
                 if (!goes_on(time, chosen, largest)) {
                     clock[CLOCK_STATE] = CLOCK_STUCK;
                 } else {

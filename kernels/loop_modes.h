@@ -1,4 +1,4 @@
-// The loops of the right-hand side gone through in other ways than the solver does (hiresx/bench/loop_modes.py), after
+// The loops of the right-hand side gone through in other ways than the solver does (docs/make/loop_times.py), after
 // the study of Weng et al., Advances in Aerodynamics 3:21 (2021). A program of its own: nothing here is in the solver's.
 // What is computed is that of the same point functions. Of a kernel `x` there are
 //   x_line      a thread goes along a grid line of n nodes and keeps what its stencil reads, and the last half point

@@ -9,6 +9,17 @@ template <class T> HD T largest_step(T cfl, T viscous_cfl, T inviscid, T viscous
     return bound < step ? bound : step;
 }
 
+// By how much of it a step may be longer than the flow allows, where one fewer then leads to a time.
+constexpr double step_longer = 1e-3;
+
+// The step towards a time that is `left` away where the flow allows `wanted`: all that is left, or half of it, if such
+// steps are hardly longer than `wanted`. A NaN of `wanted` stays.
+HD double step_towards(double left, double wanted) {
+    const double most = (1.0 + step_longer) * wanted;
+    if (left <= most) return left;
+    return left <= 2.0 * most ? left / 2.0 : wanted;
+}
+
 HD bool step_finite(double a) { return a - a == 0.0; }
 
 // Whether time goes on by `step`, `largest` being all that is left: the last of a run may be too small to be seen.

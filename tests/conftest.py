@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from hiresx.signals import ENDING
+from hiresx.base.signals import ENDING
 
 # Tests side by side (pytest-xdist): the workers share the cores, and a test has the threads of its worker.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

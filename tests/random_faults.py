@@ -58,6 +58,7 @@ TESTS = {
     "hiresx/cli": ("run", "output", "case"),
     "hiresx/decomposition": ("decomposition", "rhs"),
     "hiresx/equations": ("rhs", "case"),
+    "hiresx/exact": ("rhs", "verify"),
     "hiresx/launch": ("run",),
     "hiresx/placement": ("topology",),
     "hiresx/scaling": ("run",),
@@ -197,7 +198,7 @@ def _test_files() -> dict[str, str]:
 
 
 def _room(name: str) -> str:
-    """`hiresx/grid` of hiresx/grid/generators/box.py, `hiresx` of hiresx/blow_up.py."""
+    """`hiresx/grid` of hiresx/grid/generators/box.py, `hiresx` of hiresx/simulation/blow_up.py."""
     folders = name.split("/")[:-1]
     return "/".join(folders[: 2 if folders[0] == "hiresx" else 1])
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from hiresx import load
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Part
 from hiresx.equations.gas import conservative
 from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.field_output import FieldOutput
 
 VARIABLES = ["rho", "u", "v", "w", "p", "mach", "entropy", "vorticity", "schlieren", "q_criterion", "dilatation"]

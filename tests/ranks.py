@@ -110,7 +110,7 @@ def kill_marked(variable: str) -> None:
 
 def _rank(file: str, name: str, given: str, found: str) -> None:
     """One rank of a job."""
-    from hiresx.communicator import world
+    from hiresx.mpi.communicator import world
 
     comm = world()
     sys.path.insert(0, str(Path(file).parent))

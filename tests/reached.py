@@ -219,9 +219,10 @@ class Reached:
         imported, or the source is not what was noted, those that run anything in the file."""
         by_line = self._lines(name)
         everything = set().union(*by_line.values()) - {""}
-        if self.digests.get(name) != digest(text):
+        line = text.count("\n", 0, at) + 1
+        if self.digests.get(name) != digest(text) or not in_function(text, line):
             return everything
-        first, last = statement(text, text.count("\n", 0, at) + 1)
+        first, last = statement(text, line)
         found = set().union(*(by_line.get(line, set()) for line in range(first, last + 1)))
         return everything if "" in found else found
 
@@ -249,6 +250,13 @@ def statement(text: str, line: int) -> tuple[int, int]:
             # walked from the outside: the last one that holds them is the innermost
             found = (node.lineno, end) if line <= end else found
     return found
+
+
+def in_function(text: str, line: int) -> bool:
+    """Whether a line is run when a function is called, and not when its module is imported: that happens in whatever
+    test comes first."""
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return any(one.body[0].lineno <= line <= one.end_lineno for one in functions)
 
 
 def main() -> int:

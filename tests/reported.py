@@ -102,7 +102,8 @@ def _drawn(figure: Any) -> Iterator[str]:
             yield f"  {type(kind).__name__} {_named(kind)} {kind.get_alpha()} {told} {ends}"
         yield from (f"  {type(patch).__name__} {_named(patch)}" for patch in ax.patches)
         for text in ax.texts:
-            place = " ".join(_rounded(float(part), 4) for part in text.get_position())
+            places = dict.fromkeys((text.get_position(), tuple(getattr(text, "xy", text.get_position()))))
+            place = " of ".join(" ".join(_rounded(float(part), 4) for part in place) for place in places)
             yield f"  text {text.get_text()!r} {place} {text.get_ha()} {text.get_va()}"
         if (legend := ax.get_legend()) is not None:
             yield f"  legend {[text.get_text() for text in legend.get_texts()]}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
+from hiresx.mpi.communicator import Communicator
 
 # Seconds after which a rank that waits for another one waits for good.
 LONG = 20.0

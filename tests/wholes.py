@@ -7,7 +7,7 @@ from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.output.saved import block_arrays
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference
+from hiresx.verify.turned_blocks import difference
 
 
 def whole(solver: Solver) -> list[np.ndarray]:

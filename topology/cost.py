@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 from hiresx.topology import levels
 from hiresx.topology.groups import Partition, pcie_groups
 from hiresx.topology.machine import Machine

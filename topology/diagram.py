@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.topology.cost import Estimate
 from hiresx.topology.cpus import format_list
@@ -33,7 +33,7 @@ def draw(
     """Write the picture. `placement`: GPU of each rank. Raises HiresxError without matplotlib, for a machine without
     GPUs, and when the file cannot be written."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
-        optional.needed(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
+        optional.import_required(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
     import matplotlib as mpl
 
     if not machine.gpus:

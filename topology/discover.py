@@ -22,7 +22,7 @@ def discover() -> Machine:
     try:
         tree = with_devices(hwloc_library.discover(), plain)
     except HiresxError as error:
-        missing.append(f"{error.message}; read from /sys instead ({error.mend})")
+        missing.append(f"{error.message}; read from /sys instead ({error.hint})")
         tree = plain
     try:
         devices = nvml.discover()
@@ -30,7 +30,7 @@ def discover() -> Machine:
         devices = None
         # A machine without an NVIDIA GPU lacks nothing without NVML.
         if any(gpu.bus_id for gpu in tree.gpus if "1002" not in gpu.model):
-            missing.append(f"{error.message}: no NVLink, peer access or utilisation ({error.mend})")
+            missing.append(f"{error.message}: no NVLink, peer access or utilisation ({error.hint})")
     found = tree if devices is None else merged(tree, devices)
     redirecting = sysfs.redirecting_bridges(bridge for gpu in found.gpus for bridge in gpu.path)
     if redirecting:

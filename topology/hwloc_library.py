@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.topology.machine import Machine
 from hiresx.topology.parse_hwloc_xml import parse_hwloc_xml
@@ -147,13 +147,13 @@ def library() -> HwlocLibrary:
 
 @cache
 def _library(names: tuple[str, ...]) -> HwlocLibrary:
-    cffi = optional.needed("cffi", "hwloc is used through cffi", "pip install cffi")
+    cffi = optional.import_required("cffi", "hwloc is used through cffi", "pip install cffi")
     try:
         ffi = cffi.FFI()
         ffi.cdef(DECLARATIONS)
     except Exception as error:  # its parser is a library of its own, imported only now
         raise HiresxError(
-            f"hwloc is used through cffi, which {optional.fault('cffi', error)}", "pip install cffi"
+            f"hwloc is used through cffi, which {optional.describe_import_error('cffi', error)}", "pip install cffi"
         ) from None
     faults = []
     for name in names:

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 from hiresx.topology import levels
 from hiresx.topology.cpus import format_list, parse_list
 

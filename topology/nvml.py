@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
 from hiresx.topology.machine import GPU, Machine, Matrix, bus_id
@@ -32,7 +32,7 @@ Handle: TypeAlias = Any
 
 def library() -> Nvml:
     """The started pynvml. Raises HiresxError saying what is missing."""
-    pynvml = optional.needed("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
+    pynvml = optional.import_required("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()
     except Exception as error:  # NVMLError, or whatever a broken module raises

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 from hiresx.topology import levels, pci, xml_tree
 from hiresx.topology.cpus import parse_mask
 from hiresx.topology.machine import (

@@ -7,8 +7,8 @@ in which order; rows say so otherwise. Every cell is used, or `problems` says wh
 import re
 from typing import TypeAlias
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 from hiresx.topology import infer, levels, smi_affinities, smi_report, smi_rows
 from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, Matrix, NumaNode, Package, printable
 from hiresx.topology.smi_affinities import Nodes, Sets

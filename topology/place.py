@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 from hiresx.topology.cost import Estimate, Model, Traffic
 from hiresx.topology.groups import tree
 from hiresx.topology.machine import Machine

@@ -61,7 +61,7 @@ class _Reader:
     """Takes expat's events."""
 
     def __init__(self, name: str, mend: str):
-        self.name, self.mend = name, mend
+        self.name, self.hint = name, mend
         self.root: Element | None = None
         self.current: Element | None = None
         self.elements = self.depth = 0
@@ -76,7 +76,7 @@ class _Reader:
         self.parser.ExternalEntityRefHandler = self.refuse
 
     def refuse(self, *_: object) -> NoReturn:
-        raise HiresxError(f"{self.name}: XML that declares entities is refused: no recording has any", self.mend)
+        raise HiresxError(f"{self.name}: XML that declares entities is refused: no recording has any", self.hint)
 
     def doctype(self, _name: str, _system: str | None, _public: str | None, internal: bool) -> None:
         if internal:
@@ -86,7 +86,7 @@ class _Reader:
         self.elements += 1
         self.depth += 1
         if self.elements > MOST_ELEMENTS or self.depth > DEEPEST:
-            raise HiresxError(f"{self.name}: more elements, or deeper, than the XML of a machine", self.mend)
+            raise HiresxError(f"{self.name}: more elements, or deeper, than the XML of a machine", self.hint)
         # Whatever a file holds is shown on a terminal later.
         clean = {key: printable(value) for key, value in attributes.items()}
         element = Element(tag, clean, self.current)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiresx.verify.exact import jump
+from hiresx.exact import jump
 
 
 def initial(x, y, z, *, p_left, p_middle, p_right, gamma):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiresx.verify.exact import couette
+from hiresx.exact import couette
 
 
 def exact(x, y, z, t, *, wall_speed, T_lower, T_upper, gamma, prandtl, sutherland_temperature):

@@ -4,7 +4,7 @@ from math import cos, pi, sin, tan
 
 import numpy as np
 
-from hiresx.verify.exact import normal_shock
+from hiresx.exact import normal_shock
 
 MACH = 10.0
 ANGLE = pi / 3

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiresx.verify.exact import blasius, crocco_busemann
+from hiresx.exact import blasius, crocco_busemann
 
 
 def exact(x, y, z, t, *, mach, gamma, prandtl, reynolds):

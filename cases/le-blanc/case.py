@@ -1,6 +1,6 @@
 """Le Blanc's shock tube: exact solution of the Riemann problem."""
 
-from hiresx.verify.exact import riemann
+from hiresx.exact import riemann
 
 
 def exact(x, y, z, t, *, rho_left, u_left, p_left, rho_right, u_right, p_right, jump_at, gamma):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiresx.verify.shear_layer import growing_mode
+from hiresx.exact.shear_layer import growing_mode
 
 
 def initial(x, y, z, *, mach, wavenumber, half_height, amplitude, gamma):

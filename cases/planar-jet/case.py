@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hiresx.verify.exact import blasius_layer
-from hiresx.verify.nozzle import fully_expanded, walled_jet
+from hiresx.exact import blasius_layer
+from hiresx.exact.nozzle import fully_expanded, walled_jet
 
 SPREADING = 0.1  # half-width of a developed planar jet over the distance (Pope, Turbulent Flows, 2000, section 5.4)
 

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from hiresx import Waves
-from hiresx.verify.exact import blasius_layer
-from hiresx.verify.nozzle import fully_expanded, walled_jet
+from hiresx.exact import blasius_layer
+from hiresx.exact.nozzle import fully_expanded, walled_jet
 
 SPREADING = 0.094  # half-width of a developed round jet over the distance (Pope, Turbulent Flows, 2000, section 5.1)
 # Integrals over s > 0 of sech^4 s and of s sech^4 s: the momentum of the wings.

@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from hiresx.verify.exact import jump, normal_shock
+from hiresx.exact import jump, normal_shock
 
 
 def initial(x, y, z, *, jump_at, amplitude, wave_number, gamma):

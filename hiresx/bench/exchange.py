@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.bench.results import header
-from hiresx.communicator import Communicator, ended, world
 from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
@@ -37,6 +36,7 @@ from hiresx.exchange.choice import NAMES
 from hiresx.exchange.halo import HaloExchange
 from hiresx.grid import Block, Connection
 from hiresx.grid.blocks import face_range, whole_box
+from hiresx.mpi.communicator import Communicator, end_process, world
 
 SIZES = (16, 32, 64, 128, 256)
 # Nodes along k of a block: enough for a stencil; the halo is what costs.
@@ -266,7 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _main(comm, options)
     except HiresxError as error:
         text = f"error: {error}"
-        return ended(error, 2, lambda prefix: print(f"{prefix}{text}", file=sys.stderr))
+        return end_process(error, 2, lambda prefix: print(f"{prefix}{text}", file=sys.stderr))
 
 
 def _main(comm: Communicator, options: argparse.Namespace) -> int:

@@ -26,5 +26,8 @@ def header(kind: str) -> dict[str, Any]:
 def command() -> str:
     """The command line of this process as a user would write it."""
     module = getattr(sys.modules["__main__"], "__spec__", None)
-    words = ["python", "-m", module.name.removesuffix(".__main__")] if module else [Path(sys.argv[0]).name]
+    if module:
+        words = ["python", "-m", module.name.removesuffix(".__main__")]
+    else:
+        words = ["python", sys.argv[0]] if sys.argv[0].endswith(".py") else [Path(sys.argv[0]).name]
     return shlex.join([*words, *sys.argv[1:]])

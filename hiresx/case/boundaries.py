@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hiresx.case.model import Listed, Positive, State, Table, Vector, fault
+from hiresx.case.model import Listed, Positive, State, Table, Vector, case_error
 from hiresx.case.scalars import ScalarName, ScalarValue
 
 Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
@@ -32,7 +32,7 @@ class Place(Table):
         for direction in self.range if isinstance(self.range, dict) else ():
             normal = [face for face in self.faces if face.startswith(direction)] if self.faces != "all" else ["all"]
             if normal:
-                raise fault(f"range.{direction} does not lie along the face {normal[0]}")
+                raise case_error(f"range.{direction} does not lie along the face {normal[0]}")
         return self
 
 

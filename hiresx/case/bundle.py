@@ -22,7 +22,7 @@ def bundled() -> list[str]:
 def bundled_directory(name: str) -> Path:
     """Folder of the bundled case `name`; HiresxError with a did-you-mean when there is none."""
     if name not in bundled():
-        from hiresx.case.faults import did_you_mean
+        from hiresx.case.error_messages import did_you_mean
 
         raise HiresxError(f'no bundled case "{name}"', did_you_mean(name, bundled(), "bundled cases"))
     return root() / name

@@ -97,8 +97,8 @@ class Formula:
     def _varies(self, node: ast.expr) -> bool:
         return any(isinstance(part, ast.Name) and part.id == self.variable for part in ast.walk(node))
 
-    def _fault(self, node: ast.expr, mend: str) -> ValueError:
-        return ValueError(f'"{self.text}": {ast.unparse(node)}: {mend}')
+    def _fault(self, node: ast.expr, hint: str) -> ValueError:
+        return ValueError(f'"{self.text}": {ast.unparse(node)}: {hint}')
 
 
 def _named(name: str) -> str:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hiresx.case.faults import did_you_mean
-from hiresx.case.given import check_state
+from hiresx.base.signals import SIGNALLED
+from hiresx.case.error_messages import did_you_mean
+from hiresx.case.validation import check_state
 from hiresx.case.waves import Quantity, Waves, at, swings
 from hiresx.equations import GAS_PRIMITIVE
-from hiresx.errors import HiresxError, described, text
-from hiresx.signals import SIGNALLED
+from hiresx.errors import HiresxError, describe, error_text
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case
@@ -36,7 +36,7 @@ def _executed(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any
     except SIGNALLED:
         raise
     except BaseException as error:
-        raise HiresxError(f"{_place(error, path)}: {described(error)}", f"correct {path}") from error
+        raise HiresxError(f"{_place(error, path)}: {describe(error)}", f"correct {path}") from error
     return {
         name: value
         for name, value in vars(module).items()
@@ -137,7 +137,7 @@ def called(call: Callable[..., Any], what: str) -> Iterator[None]:
     except BaseException as error:
         code = getattr(call, "__code__", None)
         place = f"{_place(error, Path(code.co_filename))}: " if code else ""
-        raise HiresxError(f"{place}{what} failed: {described(error)}", "correct the function") from error
+        raise HiresxError(f"{place}{what} failed: {describe(error)}", "correct the function") from error
 
 
 def prescribed(
@@ -192,7 +192,7 @@ def _evaluated(
                 for part in parts
             ]
         except (TypeError, ValueError) as error:
-            raise HiresxError(f"{place} returned something else than {kind}: {text(error)}", wanted) from error
+            raise HiresxError(f"{place} returned something else than {kind}: {error_text(error)}", wanted) from error
     check_state(f"{place} returned", dict(zip(quantities, at(state, t or 0.0), strict=True)), places)
     least = {name: part.least() for name, part in zip(quantities, state, strict=True) if isinstance(part, Waves)}
     check_state(f"{place} returned waves that may come down to", least, places)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from hiresx.case.model import Axis, Listed, Positive, Stencil, Table, Vector, fault
+from hiresx.case.model import Axis, Listed, Positive, Stencil, Table, Vector, case_error
 
 
 class Rotation(Table):
@@ -19,7 +19,7 @@ class Rotation(Table):
     @classmethod
     def _turns(cls, axis: tuple[float, ...]) -> tuple[float, ...]:
         if not any(axis):
-            raise fault("must not be zero")
+            raise case_error("must not be zero")
         return axis
 
 
@@ -85,7 +85,7 @@ class GridFile(Table):
     @model_validator(mode="after")
     def _one_third_dimension(self) -> Self:
         if self.extrude and self.revolve:
-            raise fault("either extrude or revolve")
+            raise case_error("either extrude or revolve")
         if len(set(self.mirror)) < len(self.mirror):
-            raise fault("mirror: each axis once")
+            raise case_error("mirror: each axis once")
         return self

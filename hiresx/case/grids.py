@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from hiresx.case.grid_file import GridFile
-from hiresx.case.model import Axis, Counts, Listed, Points, Positive, Stencil, Table, Vector, fault
+from hiresx.case.model import Axis, Counts, Listed, Points, Positive, Stencil, Table, Vector, case_error
 
 AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
@@ -54,7 +54,9 @@ class _Bounds(Table):
     def _ordered(self) -> Self:
         for axis, n, lower, upper in zip(AXES, self.n, self.lower, self.upper, strict=True):
             if n > 1 and not upper > lower:
-                raise fault(f"upper must lie above lower along {axis} (lower {lower:g}, upper {upper:g}, {n} nodes)")
+                raise case_error(
+                    f"upper must lie above lower along {axis} (lower {lower:g}, upper {upper:g}, {n} nodes)"
+                )
         return self
 
     @property
@@ -127,7 +129,7 @@ class Cylinder(Table):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if not self.angle[1] > self.angle[0]:
-            raise fault("angle must rise from its first to its last value")
+            raise case_error("angle must rise from its first to its last value")
         return self
 
     @property
@@ -159,7 +161,7 @@ class CylinderO(Table):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if not self.outer_radius > self.radius:
-            raise fault(f"outer_radius must be larger than the radius {self.radius:g}")
+            raise case_error(f"outer_radius must be larger than the radius {self.radius:g}")
         return self
 
     @property
@@ -258,9 +260,9 @@ class Cone(Table):
     @model_validator(mode="after")
     def _outside(self) -> Self:
         if self.end_height <= self.length * math.tan(math.radians(self.half_angle)):
-            raise fault("end_height must lie above the end of the cone")
+            raise case_error("end_height must lie above the end of the cone")
         if sum(self.cells) < 6:
-            raise fault("cells: 6 or more in all")
+            raise case_error("cells: 6 or more in all")
         return self
 
     @property
@@ -337,12 +339,12 @@ class PlanarJet(_Jet):
     @model_validator(mode="after")
     def _is_a_nozzle(self) -> Self:
         if self.points_per_height < NOZZLE:
-            raise fault(
+            raise case_error(
                 f"points_per_height = {self.points_per_height}: a nozzle of fewer than {NOZZLE} cells is narrower than "
                 f"the stencils of both its shear layers; give {NOZZLE} or more"
             )
         if self.boundary_layer_thickness >= 0.5:
-            raise fault(
+            raise case_error(
                 f"boundary_layer_thickness = {self.boundary_layer_thickness:g}: the layers of both walls meet in the "
                 "nozzle, which is 1 high; give less than 0.5"
             )

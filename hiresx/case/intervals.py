@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from hiresx.case.model import fault
+from hiresx.case.model import case_error
 
 # Differences of neighbouring numbers that an interval has at least: then no two of its times are one.
 TOLD_APART = 8
@@ -23,12 +23,12 @@ def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
     return {key: every for key, every in found.items() if every is not None}
 
 
-def faults(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
+def interval_errors(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
     """Those between whose times the clock of the run would stand still; without an end they are as for one at 1."""
     apart = math.ulp(1.0 if case.time.end is None else case.time.end)
     for key, every in intervals(case, sampled).items():
         if every < TOLD_APART * apart:
-            yield fault(
+            yield case_error(
                 f"{key}.every_time = {every:g}: in double precision times lie up to {apart:.2g} apart here; "
                 f"take more than {TOLD_APART * apart:.2g}"
             )

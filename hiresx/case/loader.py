@@ -10,7 +10,7 @@ from typing import Any
 
 from hiresx.case import functions
 from hiresx.case.bundle import bundled, bundled_directory
-from hiresx.case.faults import Origin, did_you_mean, shown
+from hiresx.case.error_messages import Origin, did_you_mean, format_value
 from hiresx.case.grid_file import GridFile
 from hiresx.case.grids import GENERATORS
 from hiresx.case.model import Table
@@ -136,7 +136,7 @@ def _validated(
         try:
             functions.function(case.directory, name)
         except HiresxError as error:
-            raise HiresxError(f"{path}: {place}: {error.message}", error.mend) from None
+            raise HiresxError(f"{path}: {place}: {error.message}", error.hint) from None
     asked = [name for name in case.parameters if name not in found.named and name not in found.derived]
     functions.check_parameters(case.directory, asked, str(path))
     return case
@@ -221,7 +221,7 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[s
     """(what it says, keys, value) of every override."""
     if isinstance(overrides, Mapping):
         for key, value in overrides.items():
-            yield f"{key}={shown(plain(value))}", _keys(key, str(key)), plain(value)
+            yield f"{key}={format_value(plain(value))}", _keys(key, str(key)), plain(value)
         return
     if isinstance(overrides, str) or not all(isinstance(text, str) for text in overrides):
         raise HiresxError(

@@ -14,7 +14,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def fault(expected: str) -> PydanticCustomError:
+def case_error(expected: str) -> PydanticCustomError:
     """The error of a validator: `expected` says what is wanted, the key and the value are added by `faults`."""
     return PydanticCustomError("case", "{expected}", {"expected": expected})
 
@@ -66,7 +66,7 @@ def field_formats() -> list[str]:
 
 
 def _listed(*folder: str) -> list[str]:
-    """The names of the files of a folder of rooms above, of which nothing is imported here."""
+    """The names of the files of a folder of a package in a higher layer. Nothing is imported from it."""
     path = Path(__file__).parents[1].joinpath(*folder)
     return sorted(path.stem for path in path.glob("*.py") if path.stem != "__init__")
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from hiresx.case.boundaries import Faces, Place
-from hiresx.case.model import Listed, Points, Positive, Table, Vector, fault
+from hiresx.case.model import Listed, Points, Positive, Table, Vector, case_error
 from hiresx.equations import GAS_PRIMITIVE
 
 # Steps between samples where neither `every` nor `every_time` is given, as in [monitor].
@@ -38,9 +38,7 @@ class Sampled(Table):
     every: Points | None = Field(
         None, description=f"steps between samples; {EVERY} where neither every nor every_time is given"
     )
-    every_time: Positive | None = Field(
-        None, description="time between samples, in L / c_ref; steps are shortened to meet them"
-    )
+    every_time: Positive | None = Field(None, description="time between samples, in L / c_ref; steps end there exactly")
 
     @model_validator(mode="before")
     @classmethod
@@ -52,7 +50,7 @@ class Sampled(Table):
     @model_validator(mode="after")
     def _one_clock(self) -> Self:
         if self.every is not None and self.every_time is not None:
-            raise fault("takes either every or every_time, not both")
+            raise case_error("takes either every or every_time, not both")
         return self
 
 
@@ -115,9 +113,9 @@ class Probe(Sampled):
     def _one_kind(self) -> Self:
         single = any(c is not None for c in (self.x, self.y, self.z))
         if single + sum(kind is not None for kind in (self.points, self.line, self.arc)) != 1:
-            raise fault("takes x, y, z, or points, or line, or arc, and one of them")
+            raise case_error("takes x, y, z, or points, or line, or arc, and one of them")
         if single and self.x is None:
-            raise fault("has y or z but no x")
+            raise case_error("has y or z but no x")
         return self
 
     @property
@@ -202,5 +200,5 @@ class Average(Sampled):
     @model_validator(mode="after")
     def _something(self) -> Self:
         if not (self.reynolds or self.favre):
-            raise fault("averages need reynolds or favre")
+            raise case_error("averages need reynolds or favre")
         return self

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hiresx.case.model import Listed, Points, Positive, Table, choice, fault, field_formats
+from hiresx.case.model import Listed, Points, Positive, Table, case_error, choice, field_formats
 from hiresx.equations import GAS_PRIMITIVE
 
 Precision = Literal["fp64", "fp32"]
@@ -24,7 +24,7 @@ class Clock(Table):
     @model_validator(mode="after")
     def _one_clock(self) -> Self:
         if self.every_time is not None and self.every_steps is not None:
-            raise fault("output takes every_time or every_steps, not both")
+            raise case_error("output takes every_time or every_steps, not both")
         return self
 
 
@@ -54,11 +54,11 @@ class Subset(Clock):
     @model_validator(mode="after")
     def _one_part(self) -> Self:
         if sum(part is not None for part in (self.range, self.plane, self.line)) != 1:
-            raise fault("a subset takes range, plane or line, and one of them")
+            raise case_error("a subset takes range, plane or line, and one of them")
         if self.plane is not None and len(self.plane) != 1:
-            raise fault("plane fixes one of x, y and z")
+            raise case_error("plane fixes one of x, y and z")
         if self.line is not None and not 1 <= len(self.line) <= 2:
-            raise fault("line fixes one of x and y in a 2-D field, two of x, y and z in a 3-D one")
+            raise case_error("line fixes one of x and y in a 2-D field, two of x, y and z in a 3-D one")
         return self
 
 
@@ -88,5 +88,5 @@ class Output(Clock):
         names = ["fields", *(subset.name for subset in self.subset)]
         for name in names:
             if names.count(name) > 1:
-                raise fault(f'two outputs are called "{name}": give every subset a name of its own')
+                raise case_error(f'two outputs are called "{name}": give every subset a name of its own')
         return self

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from hiresx.case.boundaries import Face
-from hiresx.case.model import Table, fault
+from hiresx.case.model import Table, case_error
 
 
 class Position(Table):
@@ -22,5 +22,5 @@ class Position(Table):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if (self.region is None) == (self.face is None):
-            raise fault("takes either region or face, and one of them")
+            raise case_error("takes either region or face, and one of them")
         return self

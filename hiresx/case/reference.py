@@ -1,6 +1,7 @@
-"""The page docs/case-file.md, from the schema: `python -m hiresx.case.reference --out docs/case-file.md`.
+"""The tables of docs/case-file.md, from the schema: `python -m hiresx.case.reference --out docs/case-file.md`.
 
-What a key is, wants and defaults to is said once, in the models; a test holds the committed page to what this gives.
+The page begins with prose that is written by hand. What a key means, takes and defaults to is taken from the models; a
+test compares the committed page with the generated one.
 """
 
 import inspect
@@ -22,151 +23,21 @@ from hiresx.case.viscosity import ViscosityLaw
 
 STATE = "[a state](#a-state)"
 
-HEAD = """\
-<!-- Generated from the schema: python -m hiresx.case.reference --out docs/case-file.md -->
-
-# Case file
-
-A case is a TOML file, usually `case.toml` in a folder of its own, and beside it a file `case.py` with the functions
-that it names. Every table and key there is stands on this page; a key that does not is an error that names the key and
-the one you probably meant. `hiresx check FILE` reads a case and everything that follows from it without running it.
-
-```toml
-title = "A box of gas at rest"
-
-[grid]
-generator = "box"
-n = [16, 16, 1]
-lower = [0.0, 0.0, 0.0]
-upper = [1.0, 1.0, 0.0]
-
-[time]
-steps = 10
-
-[initial]
-state = { rho = 1.0, p = 0.7142857142857143 }
-
-[[boundary]]
-faces = "all"
-type = "slip-wall"
-```
-
-## Scales
-
-Density and **sound speed** of the ambient gas (or the free stream) and a length L: velocities are in c_ref, time in
-L / c_ref, pressure in rho_ref c_ref^2. The ambient gas then has rho = 1, p = 1/gamma, T = gamma p / rho = 1.
-
-## Presets and overrides
-
-`[presets.NAME]` holds any of the keys below. `--preset NAME` merges it over the case: tables are merged, lists
-(`boundary`, `sponge`, ...) replaced whole. `--set KEY=VALUE` comes last and may be repeated; the value is TOML (or a
-number like `.5` and `1.`), and what is no TOML is taken as text; `--set boundary.0.type=symmetry` reaches into a list.
-A layer that gives one of two keys that exclude each other takes the other one away: `time.dt` and `time.cfl`,
-`initial.state` and `initial.function`, `every_time` and `every_steps` of `[output]`, `every` and `every_time` of
-`[extrema]`, `[conservation]`, `[kinetic_energy]` and `[average]`. One that changes `grid.generator` or
-`gas.viscosity.law` drops the keys that the new kind does not have. All presets of a file are checked whenever it is
-read.
-
-## Numbers that follow from others
-
-A text that begins with `=` stands for a number, wherever a number is wanted: an expression of dotted keys of the same
-case, numbers, `+ - * / **` and `min`, `max`, `sqrt`, `abs`, `round`. Entries of lists are counted from 0, in brackets.
-It is computed last, after preset and overrides, so that what it places moves with the key that it names:
-
-```toml
-[[sponge]]
-axis = "x"
-start = "= grid.upper[0] - 0.2"                  # a larger box moves the sponge
-end = "= grid.upper[0]"
-strength = 1.0
-state = { rho = 1.0, p = 0.7142857142857143 }
-
-[[probe]]
-name = "axis"
-line = { start = [0.0, 0.5, 0.0], end = ["= sponge[0].start", 0.5, 0.0], n = "= round(20 * grid.upper[0]) + 1" }
-```
-
-In the `planar-jet`, `= grid.length` is where the sponge behind the jet begins. A key that is not given has its default.
-Names that are not there, circles and what is no number are errors that name the key. Of grids whose size no key says,
-of files above all, the ends of a sponge are named by a region or a face, at which it is then placed (see
-[`[[sponge]]`](#sponge)):
-
-```toml
-[[sponge]]
-axis = "x"
-start = { region = "outlet", offset = -12.0 }
-end = { region = "outlet" }                      # or { face = "imax", block = "wake" }
-strength = 1.0
-state = { rho = 1.0, p = 0.7142857142857143 }
-```
-
-A function `derived` of case.py gives further parameters: `derived(*, ...) -> {name: value}`, called when the case is
-read, with the parameters that are given. What it returns other functions take like any parameter, and `hiresx check`
-lists it. A `ValueError` that it raises says why there is no such flow. Where several parameters say the same in other
-words, `alternatives` names them: one of each group is given, a preset or `--set` that gives another one takes its
-place, and two that contradict each other are refused.
-
-```toml
-alternatives = [["pressure_ratio", "NPR", "Mj"]]
-
-[parameters]
-pressure_ratio = 2.09                            # --set parameters.Mj=1.32 takes its place
-```
-
-## Functions in case.py
-
-Keyword-only arguments of a function get their values by name from `[parameters]`, and `gamma`, `prandtl`, `reynolds`
-from `[gas]`. A parameter that no function and no formula takes is an error: it would be a misspelt one. x, y, z are
-arrays of one shape; each of the values returned is an array that broadcasts to it, or a number.
-
-| function | named by | called |
-|---|---|---|
-| `f(x, y, z, *, ...) -> (rho, u, v, w, p)` | `initial.function` | once, or for each piece of a large block |
-| `f(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | `boundary.function` | once, or at every stage if not `steady` |
-| `f(x, y, z, *, ...) -> s` | `scalar.initial` | as `initial.function` |
-| `f(x, y, z, t, *, ...) -> s` | `boundary.scalars` | once; on a `profile-inflow` that is not `steady` at every stage |
-| `f(x, y, z, *, ...) -> (rho, u, v, w, p)` | `sponge.function` | once |
-| `f(simulation, *, ...) -> {name: number}` | `monitors` | every `monitor.every` steps |
-| `derived(*, ...) -> {name: value}` | its own name | when the case is read: parameters that follow from others |
-| `exact(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | its own name | by `hiresx plot`, which draws it beside 1-D fields |
-
-A function of a boundary that is not `steady` may give a quantity that swings at known frequencies as
-`hiresx.Waves(mean, frequency, cos, sin)`: it is then called at the start alone, and the device computes the sums
-([how](how-do-i.md#give-my-own-boundary-profile-or-initial-state)).
-
-What they return at a node may depend on that node alone: a grid may be cut among ranks, and initial states of blocks
-with many nodes are made in pieces, several at a time on threads of their own.
-
-### When it is executed
-
-case.py is a program, and reading a case runs it: all that it says outside its functions, with the rights of whoever
-gave the command. Nothing shields the machine from it, so **look into a case.py that came from someone else before
-giving its folder to any of these**:
-
-- `hiresx run`, `launch`, `check`, `scaling`, `info` and `topo plan --case` of a case, and `load` and `Simulation` in
-  Python, run the case.py beside the case file, `check` and `info` too, though they compute no step;
-- a run keeps its case in `RUN/case/`: `hiresx plot RUN`, and `hiresx run --restart RUN` where a boundary, a sponge or a
-  monitor names a function, run `RUN/case/case.py`, whoever's run it was.
-
-Case files without a case.py, grids, connectivity files, recordings of machines, fields, histories, averages,
-checkpoints and run.json are data: nothing in them is executed, and `hiresx info RUN`, `history` and `diff` run nothing.
-Compiled kernels are taken from the cache (`HIRESX_CACHE`, or `~/.cache/hiresx`), which must be nobody's but yours.
-
-## The keys
-
-"Default" says `required` where a key has none, and nothing where it may be absent.
-"""
+# Ends the prose of the page, which is written by hand.
+MARK = "<!-- The rest is generated from the schema: python -m hiresx.case.reference --out docs/case-file.md -->"
 
 
-def page() -> str:
-    """The whole page."""
+def page(old: str) -> str:
+    """The page with the prose of the `old` one and the tables of the schema. Raises ValueError for a text without
+    `MARK`."""
+    prose = old[: old.index(MARK)]
     tables = [(name, field) for name, field in Case.model_fields.items() if _tables(field.annotation)]
     others = [(name, field) for name, field in Case.model_fields.items() if not _tables(field.annotation)]
-    lines = [HEAD.rstrip(), "", "## Keys outside all tables", "", *_rows(others)]
+    lines = [MARK, "", "## Keys outside all tables", "", *_rows(others)]
     for name, field in tables:
         lines += _section(name, field, 2)
     lines += ["", "## A state", "", *_about(State), *_rows(State.model_fields.items())]
-    return "\n".join(lines) + "\n"
+    return prose + "\n".join(lines) + "\n"
 
 
 def keys(model: type[BaseModel]) -> list[str]:
@@ -329,16 +200,13 @@ def _escaped(text: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page, or write it."""
+    """Write the tables of the page anew."""
     import argparse
 
-    parser = argparse.ArgumentParser(description="The reference of the case file, from the schema.")
-    parser.add_argument("--out", type=Path, metavar="FILE.md", help="write it there instead of printing it")
+    parser = argparse.ArgumentParser(description="Writes the reference of the case file from the schema.")
+    parser.add_argument("--out", type=Path, metavar="FILE.md", required=True, help="the page, whose prose is kept")
     out = parser.parse_args(arguments).out
-    if out is None:
-        print(page(), end="")
-    else:
-        out.write_text(page(), encoding="utf-8")
+    out.write_text(page(out.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

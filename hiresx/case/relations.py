@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.case import functions
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 
 # The function of case.py that gives further parameters.
@@ -233,13 +233,13 @@ class _Formulas:
         """Raises HiresxError for a number in brackets that a list of the case is too short for."""
         for n, part in enumerate(key):
             if isinstance(part, int) and _holds(self.data, key[:n]) and not _holds(self.data, key[: n + 1]):
-                mend = f"the entries of {_written(key[:n])} count from 0; without brackets where it is no list"
-                raise self._fault(path, f"there is no {_written(key[: n + 1])}", mend)
+                hint = f"the entries of {_written(key[:n])} count from 0; without brackets where it is no list"
+                raise self._fault(path, f"there is no {_written(key[: n + 1])}", hint)
 
-    def _fault(self, path: Key, what: str, mend: str) -> HiresxError:
+    def _fault(self, path: Key, what: str, hint: str) -> HiresxError:
         text = self._formulas[path]
         shown = text if len(text) <= 200 else f"{text[:200]}..."
-        return HiresxError(f'{self._file}: {_dotted(path)} = "{shown}": {what}', mend)
+        return HiresxError(f'{self._file}: {_dotted(path)} = "{shown}": {what}', hint)
 
 
 def _key(node: ast.expr) -> Key | None:
@@ -284,7 +284,7 @@ def _derived(data: Mapping[str, Any], directory: Path | None, file: str) -> dict
                 # That is how it says that these parameters are of no flow.
                 raise HiresxError(f"parameters: {error}", "change these parameters") from None
     except HiresxError as error:
-        raise HiresxError(f"{file}: {error.message}", error.mend) from None
+        raise HiresxError(f"{file}: {error.message}", error.hint) from None
     if not isinstance(found, Mapping):
         raise HiresxError(
             f'{file}: function "{DERIVED}" returned no dictionary', "it must return {name: value} of further parameters"

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic_core import PydanticCustomError
 
-from hiresx.case.model import Positive, Table, fault
+from hiresx.case.model import Positive, Table, case_error
 from hiresx.equations import RESERVED
 
 ScalarName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]{0,99}$")]
@@ -27,14 +27,14 @@ class Scalar(Table):
     )
 
 
-def faults(case: Any) -> Iterator[PydanticCustomError]:
+def scalar_errors(case: Any) -> Iterator[PydanticCustomError]:
     """What is wrong with the scalars of a case."""
     names = [scalar.name for scalar in case.scalar]
     for n, name in enumerate(names):
         if name in RESERVED:
-            yield fault(f'scalar.{n}.name = "{name}": that is a name of the gas or of the grid; choose another')
+            yield case_error(f'scalar.{n}.name = "{name}": that is a name of the gas or of the grid; choose another')
         if names.index(name) != n:
-            yield fault(f'scalar.{n}.name = "{name}": another scalar has this name')
+            yield case_error(f'scalar.{n}.name = "{name}": another scalar has this name')
     for place, table in (
         *((f"boundary.{n}", condition) for n, condition in enumerate(case.boundary)),
         *((f"sponge.{n}", sponge) for n, sponge in enumerate(case.sponge)),
@@ -43,10 +43,10 @@ def faults(case: Any) -> Iterator[PydanticCustomError]:
         for name in given:
             if name not in names:
                 known = f"there are {', '.join(names)}" if names else "the case has no [[scalar]]"
-                yield fault(f'{place}.scalars: there is no scalar "{name}"; {known}')
+                yield case_error(f'{place}.scalars: there is no scalar "{name}"; {known}')
         kernel = getattr(table, "kernel", None)
         missing = [name for name in names if name not in given]
         if kernel in ("prescribe", "characteristic") and missing:
-            yield fault(
+            yield case_error(
                 f'{place} ({table.type}): say what enters of "{missing[0]}": scalars = {{ {missing[0]} = 0.0 }}'
             )

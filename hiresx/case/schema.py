@@ -16,10 +16,10 @@ from pydantic_core import PydanticUndefined
 
 from hiresx.case import functions
 from hiresx.case.boundaries import Boundary
-from hiresx.case.faults import Origin, explain
+from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.grids import GridTable
-from hiresx.case.intervals import faults as interval_faults
-from hiresx.case.model import Listed, Points, Positive, State, Table, choice, fault, integrators, kernel_choice
+from hiresx.case.intervals import interval_errors
+from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, integrators, kernel_choice
 from hiresx.case.monitors import (
     RESIDUAL,
     Average,
@@ -34,8 +34,7 @@ from hiresx.case.monitors import (
 from hiresx.case.outputs import Output
 from hiresx.case.positions import Position
 from hiresx.case.relations import related, texts_back
-from hiresx.case.scalars import Scalar, ScalarName
-from hiresx.case.scalars import faults as scalar_faults
+from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.surfaces import Surface
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.waves import at
@@ -97,8 +96,9 @@ class Scheme(Table):
     )
 
 
-# More than any integrator takes, those that are not explicit included.
-Courant = Annotated[float, Field(gt=0, le=1e6)]
+# The upper bound is above what any integrator takes, those that are not explicit included. With less than the lower one
+# a sound wave takes a thousand million steps across a cell.
+Courant = Annotated[float, Field(ge=1e-9, le=1e6)]
 
 
 class Time(Table):
@@ -137,19 +137,19 @@ class Time(Table):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if self.end is None and self.steps is None:
-            raise fault("time needs end, steps or both")
+            raise case_error("time needs end, steps or both")
         if self.dt is not None and self.cfl is not None:
-            raise fault("time takes either dt or cfl, not both")
+            raise case_error("time takes either dt or cfl, not both")
         if self.local and self.cfl is None:
-            raise fault("time.local needs cfl, not dt")
+            raise case_error("time.local needs cfl, not dt")
         if self.local and self.steps is None:
-            raise fault("time.local has no common time: it needs steps")
+            raise case_error("time.local has no common time: it needs steps")
         return self
 
 
 def _one_of_state_and_function(table: Any) -> Any:
     if (table.state is None) == (table.function is None):
-        raise fault("takes either state or function, and one of them")
+        raise case_error("takes either state or function, and one of them")
     return table
 
 
@@ -197,7 +197,7 @@ class Sponge(Table):
     @model_validator(mode="after")
     def _thick(self) -> Self:
         if self.start == self.end:
-            raise fault("start and end of a sponge must differ")
+            raise case_error("start and end of a sponge must differ")
         return self
 
 
@@ -288,7 +288,7 @@ class Case(Table):
     def _one_alternative(self) -> Self:
         for group in self.alternatives:
             if not any(name in self.parameters for name in group):
-                raise fault(f"parameters: one of {', '.join(group)} is wanted")
+                raise case_error(f"parameters: one of {', '.join(group)} is wanted")
         return self
 
     @model_validator(mode="after")
@@ -299,7 +299,7 @@ class Case(Table):
         taken = {RESIDUAL: "every run"} | {n: f"[{n}]" for n in self.histories()}
         for place, name in named:
             if name in taken:
-                raise fault(f'{place} = "{name}": {taken[name]} has a history of that name; choose another')
+                raise case_error(f'{place} = "{name}": {taken[name]} has a history of that name; choose another')
             taken[name] = place
         for place, table in (
             *((f"probe.{n}", probe) for n, probe in enumerate(self.probe)),
@@ -307,9 +307,9 @@ class Case(Table):
             *((name, getattr(self, name)) for name in sampled()),
         ):
             if self.time.local and table is not None and table.every_time is not None:
-                raise fault(f"{place}.every_time: with time.local there is no common time; give every, in steps")
+                raise case_error(f"{place}.every_time: with time.local there is no common time; give every, in steps")
         if self.time.local and self.average is not None and self.average.start > 0:
-            raise fault("average.start: with time.local there is no common time; leave it out")
+            raise case_error("average.start: with time.local there is no common time; leave it out")
         return self
 
     @model_validator(mode="after")
@@ -317,19 +317,23 @@ class Case(Table):
         taken: set[str] = set()
         for n, surface in enumerate(self.surface):
             if surface.name in taken:
-                raise fault(f'surface.{n}.name = "{surface.name}": there is a surface of that name; choose another')
+                raise case_error(
+                    f'surface.{n}.name = "{surface.name}": there is a surface of that name; choose another'
+                )
             taken.add(surface.name)
             if self.time.local and surface.every_time is not None:
-                raise fault(f"surface.{n}.every_time: with time.local there is no common time; give every, in steps")
+                raise case_error(
+                    f"surface.{n}.every_time: with time.local there is no common time; give every, in steps"
+                )
         return self
 
     @model_validator(mode="after")
     def _plane_or_axisymmetric(self) -> Self:
         for n, condition in enumerate(self.boundary):
             if condition.kernel == "axis" and not self.axisymmetric:
-                raise fault(f'boundary.{n} has type = "axis", which is for axisymmetric = true alone')
+                raise case_error(f'boundary.{n} has type = "axis", which is for axisymmetric = true alone')
         if self.axisymmetric and self.kinetic_energy is not None:
-            raise fault("kinetic_energy: its rates are those of plane flow; leave it out with axisymmetric = true")
+            raise case_error("kinetic_energy: its rates are those of plane flow; leave it out with axisymmetric = true")
         return self
 
     @model_validator(mode="before")
@@ -347,7 +351,7 @@ class Case(Table):
 
     @model_validator(mode="after")
     def _scalars_and_intervals_that_can_be(self) -> Self:
-        for found in (*scalar_faults(self), *interval_faults(self, sampled())):
+        for found in (*scalar_errors(self), *interval_errors(self, sampled())):
             raise found
         return self
 
@@ -355,9 +359,9 @@ class Case(Table):
     def _precision_that_can_be(self) -> Self:
         carries = STORAGE[self.scheme.precision].carries
         if self.scheme.reference is not None and not carries:
-            raise fault('scheme.reference is for scheme.precision = "differences" alone; leave it out')
+            raise case_error('scheme.reference is for scheme.precision = "differences" alone; leave it out')
         if self.scalar and carries:
-            raise fault(
+            raise case_error(
                 'scheme.precision = "differences" does not carry passive scalars; take "mixed", or leave [[scalar]] out'
             )
         return self
@@ -370,9 +374,11 @@ class Case(Table):
     @model_validator(mode="after")
     def _checkpoints_that_can_be(self) -> Self:
         if self.time.retries and not self.checkpoint.keep:
-            raise fault("time.retries needs checkpoints to go back to: checkpoint.keep must not be 0")
+            raise case_error("time.retries needs checkpoints to go back to: checkpoint.keep must not be 0")
         if self.time.local and self.checkpoint.every_time is not None:
-            raise fault("checkpoint.every_time: with time.local there is no common time; give checkpoint.every_steps")
+            raise case_error(
+                "checkpoint.every_time: with time.local there is no common time; give checkpoint.every_steps"
+            )
         return self
 
     @model_validator(mode="wrap")
@@ -382,7 +388,7 @@ class Case(Table):
             return handler(data)
         except ValidationError as error:
             origin = (info.context or {}).get("origin") or Origin("case")
-            raise explain(error, cls, origin) from None
+            raise describe_validation_error(error, cls, origin) from None
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], directory: str | Path | None = None, name: str = "case") -> "Case":

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from hiresx.case.boundaries import Faces, Place
-from hiresx.case.model import Counts, Listed, Positive, Table, Vector, fault
+from hiresx.case.model import Counts, Listed, Positive, Table, Vector, case_error
 from hiresx.case.monitors import Name, Sampled
 
 End = Literal["xmin", "xmax"]
@@ -23,7 +23,7 @@ class Nodes(Place):
     @model_validator(mode="after")
     def _one_face(self) -> Self:
         if self.index is not None and (self.faces == "all" or len(self.faces) != 1):
-            raise fault("index needs exactly one face, which says along which direction it counts")
+            raise case_error("index needs exactly one face, which says along which direction it counts")
         return self
 
 
@@ -50,9 +50,9 @@ class BoxSurface(CellSurface):
     def _some_box(self) -> Self:
         _one_size(self)
         if not all(a < b for a, b in zip(self.lower[:2], self.upper[:2], strict=True)) or self.lower[2] > self.upper[2]:
-            raise fault("lower must lie below upper")
+            raise case_error("lower must lie below upper")
         if len(set(self.open)) == 6:
-            raise fault("a box that is open on all sides is none")
+            raise case_error("a box that is open on all sides is none")
         _caps_inside(self.caps, self.lower[0], self.upper[0])
         return self
 
@@ -74,21 +74,21 @@ class CylinderSurface(CellSurface):
     def _some_cylinder(self) -> Self:
         _one_size(self)
         if not self.start < self.end:
-            raise fault("start must lie below end")
+            raise case_error("start must lie below end")
         if self.cells is not None and self.cells[1] < 3:
-            raise fault("a cylinder has 3 or more cells around")
+            raise case_error("a cylinder has 3 or more cells around")
         _caps_inside(self.caps, self.start, self.end)
         return self
 
 
 def _one_size(table: BoxSurface | CylinderSurface) -> None:
     if (table.spacing is None) == (table.cells is None):
-        raise fault("takes either spacing or cells, and one of them")
+        raise case_error("takes either spacing or cells, and one of them")
 
 
 def _caps_inside(caps: tuple[float, ...], start: float, end: float) -> None:
     if any(not start < x < end for x in caps) or len(set(caps)) < len(caps):
-        raise fault(f"caps lie between the ends, above {start:g} and below {end:g}, and no two at one place")
+        raise case_error(f"caps lie between the ends, above {start:g} and below {end:g}, and no two at one place")
 
 
 class Surface(Sampled):
@@ -115,5 +115,5 @@ class Surface(Sampled):
     @model_validator(mode="after")
     def _one_form(self) -> Self:
         if sum(form is not None for form in (self.nodes, self.box, self.cylinder)) != 1:
-            raise fault("takes nodes, box or cylinder, and exactly one of them")
+            raise case_error("takes nodes, box or cylinder, and exactly one of them")
         return self

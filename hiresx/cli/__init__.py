@@ -1,7 +1,7 @@
 """The command line: `main` is what `hiresx` calls. One file per verb; heavy modules are imported by the verb that runs.
 
 Exit status: 0 the verb did what was asked; 1 it ran and what it looked at is not in order (a check of `verify` failed,
-`doctor` misses something that CPU runs need); 2 a fault the user can mend; 3 the run stopped before its end;
+`doctor` misses something that CPU runs need); 2 an error the user can correct; 3 the run stopped before its end;
 130 interrupted; 128 + N terminated by signal N (143: SIGTERM).
 """
 
@@ -24,9 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def execute(arguments: list[str]) -> int:
     """Exit status of the command line `arguments`. With --json among them stdout holds JSON only, errors included."""
+    from hiresx.base.signals import Terminated
     from hiresx.cli import terminal
-    from hiresx.errors import HiresxError, described
-    from hiresx.signals import Terminated
+    from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError, describe, is_file_limit
 
     as_json = "--json" in arguments
     for word in arguments:
@@ -42,16 +42,16 @@ def execute(arguments: list[str]) -> int:
     try:
         from typer.main import get_command
 
-        from hiresx.announce import listening
+        from hiresx.base.notify import notifications_to
         from hiresx.cli.app import app
 
-        with listening(terminal.note_once):
+        with notifications_to(terminal.note_once):
             return get_command(app).main(arguments, prog_name="hiresx", standalone_mode=False) or 0
     except HiresxError as error:
-        return terminal.fault(error, 2, error.message, error.mend, as_json)
+        return terminal.fault(error, 2, error.message, error.hint, as_json)
     except MemoryError as error:
-        mend = "take fewer points; hiresx check says what a case needs"
-        return terminal.fault(error, 2, f"out of memory: {error}", mend, as_json)
+        hint = "take fewer points; hiresx check says what a case needs"
+        return terminal.fault(error, 2, f"out of memory: {error}", hint, as_json)
     except KeyboardInterrupt as error:
         return terminal.fault(error, 130, "interrupted", "", as_json)
     except SystemExit as error:
@@ -61,17 +61,19 @@ def execute(arguments: list[str]) -> int:
             return 1
         # In the middle of the work, it is no success whatever it says.
         status = error.code if isinstance(error.code, int) and 0 < error.code < 256 else 1
-        return terminal.fault(error, status, f"ended by {described(error)}", "", as_json)
+        return terminal.fault(error, status, f"ended by {describe(error)}", "", as_json)
     except OSError as error:
+        if is_file_limit(error):
+            return terminal.fault(error, 2, FILE_LIMIT, FILE_LIMIT_HINT, as_json)
         # of a file that the user named, where nothing nearer said so
         named = error.filename if isinstance(error.filename, str | Path) else None
         what = f"{named}: {error.strerror}" if named else str(error)
         return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
-        from hiresx.cli import broken
+        from hiresx.cli import import_errors as broken
 
-        if (told := broken.library(error)) is not None:
-            return terminal.fault(told, 2, told.message, told.mend, as_json)
+        if (told := broken.describe(error)) is not None:
+            return terminal.fault(told, 2, told.message, told.hint, as_json)
         from typer import Abort
 
         if isinstance(error, Abort):  # an interrupt, to some versions of Typer
@@ -113,7 +115,7 @@ def _whose(option: str) -> str:
 
 
 def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
-    """(message, mend) of an unknown verb, an unknown option or a missing argument."""
+    """(message, hint) of an unknown verb, an unknown option or a missing argument."""
     import re
 
     from hiresx.cli.app import VERBS
@@ -124,7 +126,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     path = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(filter(None, ("hiresx", verb)))
     unknown = re.search(r"No such command '([^']*)'", message)
     if unknown:
-        from hiresx.case.faults import did_you_mean
+        from hiresx.case.error_messages import did_you_mean
 
         verbs = getattr(getattr(error.ctx, "command", None), "commands", None) or VERBS
         return f'no verb "{unknown[1]}"', did_you_mean(unknown[1], list(verbs), "verbs")

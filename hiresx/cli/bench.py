@@ -3,23 +3,18 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hiresx.cli import options, terminal
+from hiresx.cli.options import option
 
-Points = Annotated[int, typer.Option("--points", metavar="N", min=7, help="Nodes in each direction of the block.")]
-Repeats = Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Every figure is the median of N.")]
-Threads = Annotated[
-    str | None, typer.Option("--threads", metavar="N[,N...]", help="Threads on a CPU; one and all if absent.")
-]
-Precision = Annotated[str | None, typer.Option("--precision", metavar="fp64|fp32", help="Both if absent.")]
+Points = Annotated[int, option("--points", "N", "Nodes in each direction of the block.", min=7)]
+Repeats = Annotated[int, option("--repeats", "N", "Every figure is the median of N.", min=1)]
+Threads = Annotated[str | None, option("--threads", "N[,N...]", "Threads on a CPU; one and all if absent.")]
+Precision = Annotated[str | None, option("--precision", "fp64|fp32", "Both if absent.")]
 Compare = Annotated[
-    Path | None,
-    typer.Option("--compare", metavar="OLD.json", help="Beside an earlier result of --json: ratios, figure by figure."),
+    Path | None, option("--compare", "OLD.json", "Beside an earlier result of --json: ratios, figure by figure.")
 ]
 Roofline = Annotated[
-    Path | None,
-    typer.Option("--roofline", metavar="FILE.png", help="Draw the kernels beside the ceilings of this device."),
+    Path | None, option("--roofline", "FILE.png", "Draw the kernels beside the ceilings of this device.")
 ]
 
 
@@ -64,6 +59,7 @@ def bench(
 
 
 def _counts(text: str | None) -> list[int] | None:
+    from hiresx.base.threads import check_threads
     from hiresx.errors import HiresxError
 
     if text is None:
@@ -71,11 +67,12 @@ def _counts(text: str | None) -> list[int] | None:
     counts = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
     if min(counts) < 1:
         raise HiresxError(f'--threads "{text}": not a list of numbers of threads', "write for instance --threads 1,2")
+    check_threads(max(counts))
     return counts
 
 
 def _precisions(text: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    from hiresx.case.faults import did_you_mean
+    from hiresx.case.error_messages import did_you_mean
     from hiresx.errors import HiresxError
 
     if text is not None and text not in known:

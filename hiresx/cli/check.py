@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-import typer
-
+from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
-from hiresx.plural import plural
+from hiresx.cli.options import option
 
 # Most ranks for which the bytes between all of them fit on a screen.
 MATRIX = 12
@@ -18,11 +17,10 @@ def check(
     set_: options.Overrides = None,
     ranks: options.Ranks = None,
     weights: Annotated[
-        str | None, typer.Option("--weights", metavar="1,1,4", help="Speeds of the ranks; all are alike if absent.")
+        str | None, option("--weights", "1,1,4", "Speeds of the ranks; all are alike if absent.")
     ] = None,
     points_per_wave: Annotated[
-        float | None,
-        typer.Option("--points-per-wave", metavar="N", min=2, help="Points per wavelength that resolve sound; 8."),
+        float | None, option("--points-per-wave", "N", "Points per wavelength that resolve sound; 8.", min=2)
     ] = None,
     json: options.Json = False,
 ) -> int:
@@ -36,7 +34,7 @@ def check(
     with terminal.only_json(json):
         case = load(name, preset, set_ or ())
         from hiresx.cli import check_numbers, check_setup, check_walls
-        from hiresx.cli.checked import checked
+        from hiresx.cli.grid_checks import check_grid
         from hiresx.equations import equations
         from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
         from hiresx.output.fields import derived, field_output
@@ -46,14 +44,14 @@ def check(
         refuse_oversized(case, for_grid=CHECKING)
         derived.check(case.output.variables, f"{name}: output.variables", equations(case).scalars)
         field_output.check(case)
-        found = checked(case)
+        found = check_grid(case)
         built, quality, decomposition, proofs = found.grid, found.quality, found.decomposition, found.proofs
         interfaces = found.interfaces
         mirrors = check_walls.report(decomposition, found.extended)
         watched = monitors.check(case, decomposition)
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
         planned = estimate(case, grid=built)
-        setup["warnings"] += [*found.warnings, *check_numbers.unlikely(case, planned["dt"])]
+        setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])
         setup["warnings"] += check_setup.aliased(case, decomposition, watched["probe"], planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)

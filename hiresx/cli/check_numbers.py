@@ -15,7 +15,7 @@ FILES = 1e6
 GAMMA = 3.0
 
 
-def unlikely(case: "Case", dt: float) -> Iterator[str]:
+def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
     """One line for each of them; `dt`: the time step of the initial state, infinite where it is not known."""
     from hiresx.case.intervals import intervals
     from hiresx.case.schema import sampled

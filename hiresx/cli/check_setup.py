@@ -23,7 +23,7 @@ def setup(
 ) -> dict[str, Any]:
     """The report of a set-up, plain numbers of --json; `located`: where the places of every probe are; `points` per
     wavelength make the cut-off frequency. Raises HiresxError for sponges that cannot be meant."""
-    from hiresx import resolution
+    from hiresx.estimate import resolution
     from hiresx.output.watch.overlaps import overlaps
     from hiresx.rhs import frozen, layers
 
@@ -83,7 +83,7 @@ def aliased(
     case: "Case", decomposition: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
 ) -> Iterator[str]:
     """Probes whose samples may tell waves of the grid as slower ones; `dt`: the time step."""
-    from hiresx import resolution
+    from hiresx.estimate import resolution
     from hiresx.output.watch.monitors.probe import filtered
 
     for spec, places in zip(case.probe, located, strict=True):

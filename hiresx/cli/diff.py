@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hiresx.cli import options, terminal
+from hiresx.cli.options import argument
 
 
 def diff(
-    first: Annotated[
-        Path, typer.Argument(metavar="RUN1", help="Folder of a run, or one of its fields or checkpoints.")
-    ],
-    second: Annotated[Path, typer.Argument(metavar="RUN2", help="Another one.")],
+    first: Annotated[Path, argument("RUN1", "Folder of a run, or one of its fields or checkpoints.")],
+    second: Annotated[Path, argument("RUN2", "Another one.")],
     json: options.Json = False,
 ) -> int:
     """Say what differs between two runs; exit status 1 when configuration, functions, grid or results do."""

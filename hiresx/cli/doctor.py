@@ -8,11 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
-from hiresx.plural import plural
 
 # Package of each thing by the system's package manager; the first that is on PATH is the one that is named.
 PACKAGES = {
@@ -30,7 +30,7 @@ class Finding:
     item: str
     found: str | None
     needed_for: str
-    mend: str = ""
+    hint: str = ""
     required: bool = False
 
 
@@ -40,7 +40,9 @@ def doctor(json: options.Json = False) -> int:
         findings = list(examine())
     ready = all(finding.found is not None for finding in findings if finding.required)
     if json:
-        terminal.print_json({"ready": ready, "findings": [asdict(finding) for finding in findings]})
+        terminal.print_json(
+            {"ready": ready, "findings": [asdict(f) | {"mend": f.hint} for f in findings]}
+        )  # its former name
         return 0 if ready else 1
     from rich.text import Text
 
@@ -53,8 +55,8 @@ def doctor(json: options.Json = False) -> int:
         )
         if finding.found is None:
             line.append(f"needed for {finding.needed_for}")
-            if finding.mend:
-                line.append(f"\n        {'':<25}{finding.mend}")
+            if finding.hint:
+                line.append(f"\n        {'':<25}{finding.hint}")
         terminal.console().print(line, soft_wrap=True)
     terminal.say("This machine can run cases on its CPU." if ready else "CPU runs need what is missing in red above.")
     return 0 if ready else 1
@@ -64,16 +66,14 @@ def examine() -> Iterator[Finding]:
     """Looks for everything that some part of the program can use. Nothing is computed on a GPU."""
     yield Finding("python", ".".join(map(str, sys.version_info[:3])), "everything", required=True)
     yield _whole()
-    for package in ("numpy", "netCDF4", "pydantic", "rich", "typer"):
+    for package in ("numpy", "netCDF4", "h5py", "pydantic", "rich", "typer"):
         yield _python_package(package)
     yield from _compiler()
     yield _cache()
     yield _python_package("matplotlib", "plot", "hiresx plot")
-    for package in ("xarray", "scipy", "imageio_ffmpeg"):
+    for package in ("xarray", "scipy", "imageio_ffmpeg", "jinja2"):
         yield _python_package(package, "post", "hiresx.open and hiresx post")
     yield _python_package("pyvista", "surface", "hiresx post isosurface")
-    h5py = _python_package("h5py", needed_for="grids from CGNS files, and coordinates that are kept once")
-    yield replace(h5py, required=False)
     yield from _gpu()
     yield from _mpi()
     yield _hwloc()
@@ -102,8 +102,8 @@ def _python(code: str) -> tuple[str | None, str]:
 def _whole() -> Finding:
     """Whether all of hiresx is there that a run imports."""
     found, why = _python("import hiresx.simulation; print(hiresx.__version__)")
-    mend = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps hiresx"
-    return Finding("hiresx", found, "everything", mend, required=True)
+    hint = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps hiresx"
+    return Finding("hiresx", found, "everything", hint, required=True)
 
 
 def _python_package(name: str, extra: str = "", needed_for: str = "everything") -> Finding:
@@ -115,24 +115,24 @@ def _python_package(name: str, extra: str = "", needed_for: str = "everything") 
 
 def _compiler() -> Iterator[Finding]:
     command = shlex.split(os.environ.get("CXX", "")) or ["g++"]
-    mend = _install("compiler")
+    hint = _install("compiler")
     version = None
     if shutil.which(command[0]):
         done = subprocess.run([*command, "--version"], capture_output=True, text=True)
         version = done.stdout.partition("\n")[0] or None
-    yield Finding("C++ compiler", version, "compiling the kernels for this machine", mend, required=True)
+    yield Finding("C++ compiler", version, "compiling the kernels for this machine", hint, required=True)
     packs = "#include <experimental/simd>\n#define ANSWER std::experimental::native_simd<double>::size()\n"
     width = version and _answer(command, packs)
     yield Finding(
         "std::experimental::simd",
         f"{width} doubles in a pack" if width else None,
         f"vectorised kernels (libstdc++ {GCC} or later)",
-        mend,
+        hint,
         required=True,
     )
     headers = "#include <linux/futex.h>\n#include <pthread.h>\n#include <unistd.h>\n"
     cores = version and _answer(command, headers + "#define ANSWER int(sysconf(_SC_NPROCESSORS_ONLN))\n")
-    yield Finding("threads", plural(cores, "core") if cores else None, "using all cores", mend, required=True)
+    yield Finding("threads", plural(cores, "core") if cores else None, "using all cores", hint, required=True)
 
 
 def _answer(command: list[str], text: str) -> int:
@@ -154,7 +154,7 @@ def _cache() -> Finding:
         with cache.workplace():
             return Finding("cache folder", str(cache.directory()), needed_for, required=True)
     except HiresxError as error:
-        return Finding("cache folder", None, f"{needed_for}: {error.message}", error.mend, required=True)
+        return Finding("cache folder", None, f"{needed_for}: {error.message}", error.hint, required=True)
 
 
 def _gpu() -> Iterator[Finding]:
@@ -168,11 +168,11 @@ def _gpu() -> Iterator[Finding]:
         yield Finding("GPU", "; ".join(gpus) or None, "the cuda backend", "" if gpus else "nvidia-smi")
     # CUDA 12 wheels run on drivers that CUDA 13 refuses.
     extra = "cuda12" if driver is not None and driver < 13000 else "cuda13"
-    mend = _pip(extra)
+    hint = _pip(extra)
     cupy, fault = _python("import cupy; print(cupy.__version__)")
-    yield Finding("CuPy", cupy, f"the cuda backend{_broken(fault)}", mend)
+    yield Finding("CuPy", cupy, f"the cuda backend{_broken(fault)}", hint)
     nvrtc, fault = _python("from cupy.cuda import nvrtc; print('.'.join(map(str, nvrtc.getVersion())))")
-    yield Finding("NVRTC", nvrtc, f"compiling the kernels for a GPU{_broken(fault)}", mend)
+    yield Finding("NVRTC", nvrtc, f"compiling the kernels for a GPU{_broken(fault)}", hint)
 
 
 def _broken(fault: str) -> str:
@@ -202,20 +202,20 @@ def _mpi() -> Iterator[Finding]:
     needed_for = "runs on several ranks"
     version, fault = _python("import mpi4py; print(mpi4py.__version__)")
     yield Finding("mpi4py", version, f"{needed_for}{_broken(fault)}", _pip("mpi"))
-    library, why, mend = None, "", _pip("mpi")
+    library, why, hint = None, "", _pip("mpi")
     try:
         library = mpi_library.library()
     except HiresxError as error:
         why = f"; {error.message}" if version else ""
     told = None if library is None else f"{library} {library.path}".rstrip()
-    yield Finding("MPI library", told, needed_for + why, f"{mend}, or that of the system: {_install('mpi')}")
+    yield Finding("MPI library", told, needed_for + why, f"{hint}, or that of the system: {_install('mpi')}")
     launcher, why = None, ""
     if library is not None:
         try:
             launcher = f"{mpi_library.find()[1]}, which belongs to the library"
         except HiresxError as error:
-            why, mend = f"; {error.message}", error.mend
-    yield Finding("mpirun", launcher, f"hiresx launch{why}", mend)
+            why, hint = f"; {error.message}", error.hint
+    yield Finding("mpirun", launcher, f"hiresx launch{why}", hint)
 
 
 def _hwloc() -> Finding:

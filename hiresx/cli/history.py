@@ -6,17 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
-from hiresx.plural import plural
+from hiresx.cli.options import argument, option
 
 
 def history(
-    run: Annotated[Path, typer.Argument(metavar="RUN|FILE.nc", help="Folder of a run, or one of its histories.")],
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A history; without it they are listed.")] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Print it as comma-separated values, every digit kept.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE.csv", help="Write the values there.")] = None,
+    run: Annotated[Path, argument("RUN|FILE.nc", "Folder of a run, or one of its histories.")],
+    name: Annotated[str | None, argument("[NAME]", "A history; without it they are listed.")] = None,
+    csv: Annotated[bool, option("--csv", None, "Print it as comma-separated values, every digit kept.")] = False,
+    out: Annotated[Path | None, option("--out", "FILE.csv", "Write the values there.")] = None,
     json: options.Json = False,
 ) -> int:
     """List the histories of a run, or show one: as a summary, as CSV or as JSON."""
@@ -72,7 +71,7 @@ def history(
 
 def _path(run: Path, name: str | None) -> Path | None:
     """The history file meant; None if all of a run are to be listed. Raises HiresxError when there is none."""
-    from hiresx.case.faults import did_you_mean
+    from hiresx.case.error_messages import did_you_mean
     from hiresx.errors import HiresxError
     from hiresx.output.watch import history as kept
 

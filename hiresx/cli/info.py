@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
-from hiresx.plural import plural
+from hiresx.cli.options import argument
 
 # Of tables whose key alone says too little.
 TITLES = {
@@ -20,10 +19,7 @@ TITLES = {
 
 def info(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN|FILE", help="Folder of a run, or a file: fields, history, checkpoint, grid, case, VTK."
-        ),
+        Path, argument("RUN|FILE", "Folder of a run, or a file: fields, history, checkpoint, grid, case, VTK.")
     ],
     json: options.Json = False,
 ) -> int:

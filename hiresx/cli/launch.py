@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
-from hiresx import shell
+from hiresx.base import shell
+from hiresx.base.plural import plural
+from hiresx.base.signals import ENDING
 from hiresx.cli import terminal
+from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
-from hiresx.signals import ENDING
 
 if TYPE_CHECKING:
     from hiresx.launch.batch_script import Batch
@@ -27,27 +26,24 @@ MOST_ON_A_CORE = 16
 # How hiresx run ends and has said so itself.
 _TOLD = (2, 3, *(128 + number for number in ENDING))
 
-Positive = {"min": 1, "max": 10_000_000, "metavar": "N"}
+Positive = {"min": 1, "max": 10_000_000}
 
 # Of scripts; `hiresx sweep` has them too.
-Slurm = Annotated[Path | None, typer.Option("--slurm", metavar="FILE", help="Write a script for sbatch instead.")]
-Pbs = Annotated[Path | None, typer.Option("--pbs", metavar="FILE", help="Write a script for qsub instead.")]
-Nodes = Annotated[int, typer.Option("--nodes", help="Script: nodes.", **Positive)]
-RanksPerNode = Annotated[
-    int | None, typer.Option("--ranks-per-node", help="Script: one per GPU if absent.", **Positive)
-]
-GpusPerNode = Annotated[int, typer.Option("--gpus-per-node", metavar="N", min=0, help="Script: GPUs of a node.")]
+Slurm = Annotated[Path | None, option("--slurm", "FILE", "Write a script for sbatch instead.")]
+Pbs = Annotated[Path | None, option("--pbs", "FILE", "Write a script for qsub instead.")]
+Nodes = Annotated[int, option("--nodes", "N", "Script: nodes.", **Positive)]
+RanksPerNode = Annotated[int | None, option("--ranks-per-node", "N", "Script: one per GPU if absent.", **Positive)]
+GpusPerNode = Annotated[int, option("--gpus-per-node", "N", "Script: GPUs of a node.", min=0)]
 CpusPerRank = Annotated[
-    int | None, typer.Option("--cpus-per-rank", help="Script: cores of a rank; whole nodes if absent.", **Positive)
+    int | None, option("--cpus-per-rank", "N", "Script: cores of a rank; whole nodes if absent.", **Positive)
 ]
-Limit = Annotated[str, typer.Option("--time", metavar="H:MM:SS", help="Script: time limit; the run ends before it.")]
-Partition = Annotated[str | None, typer.Option("--partition", metavar="NAME", help="Script: partition or queue.")]
-Account = Annotated[str | None, typer.Option("--account", metavar="NAME", help="Script: who pays.")]
+Limit = Annotated[str, option("--time", "H:MM:SS", "Script: time limit; the run ends before it.")]
+Partition = Annotated[str | None, option("--partition", "NAME", "Script: partition or queue.")]
+Account = Annotated[str | None, option("--account", "NAME", "Script: who pays.")]
 Setup = Annotated[
-    list[str] | None,
-    typer.Option("--setup", metavar="LINE", help="Script: a line before the run, e.g. 'module load openmpi'."),
+    list[str] | None, option("--setup", "LINE", "Script: a line before the run, e.g. 'module load openmpi'.")
 ]
-Mpi = Annotated[str, typer.Option("--mpi", metavar="KIND", help="Script: as in srun --mpi.")]
+Mpi = Annotated[str, option("--mpi", "KIND", "Script: as in srun --mpi.")]
 
 
 class _Words(NamedTuple):
@@ -61,25 +57,21 @@ class _Words(NamedTuple):
 
 def launch(
     run: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="CASE [options of hiresx run]", help="All that hiresx run takes.", show_default=False),
+        list[str] | None, argument("CASE [options of hiresx run]", "All that hiresx run takes.", show_default=False)
     ] = None,
     ranks: Annotated[
         int | None,
-        typer.Option("-n", "--ranks", help="How many; one per free GPU, or one per NUMA node, if absent.", **Positive),
+        option("-n", "N", "How many; one per free GPU, or one per NUMA node, if absent.", also="--ranks", **Positive),
     ] = None,
-    ranks_per_gpu: Annotated[int, typer.Option("--ranks-per-gpu", help="Ranks on each GPU.", **Positive)] = 1,
+    ranks_per_gpu: Annotated[int, option("--ranks-per-gpu", "N", "Ranks on each GPU.", **Positive)] = 1,
     mix: Annotated[
-        str | None,
-        typer.Option("--mix", metavar="cuda:2,cpu:4", help="Ranks with a GPU and without; short for --backend."),
+        str | None, option("--mix", "cuda:2,cpu:4", "Ranks with a GPU and without; short for --backend.")
     ] = None,
     oversubscribe: Annotated[
-        bool, typer.Option("--oversubscribe", help=f"Start more than {MOST_ON_A_CORE} ranks a core.")
+        bool, option("--oversubscribe", None, f"Start more than {MOST_ON_A_CORE} ranks a core.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command and do not run it.")] = False,
-    mpirun: Annotated[
-        str | None, typer.Option("--mpirun", metavar="COMMAND", help="Start with this one, whatever mpi4py uses.")
-    ] = None,
+    dry_run: Annotated[bool, option("--dry-run", None, "Print the command and do not run it.")] = False,
+    mpirun: Annotated[str | None, option("--mpirun", "COMMAND", "Start with this one, whatever mpi4py uses.")] = None,
     slurm: Slurm = None,
     pbs: Pbs = None,
     nodes: Nodes = 1,
@@ -97,20 +89,20 @@ def launch(
     CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
     SIGUSR2 end the run with a checkpoint.
     """
-    words = understood(run or [])
+    words = parse_run_arguments(run or [])
     as_json = bool(words.values["json"])
     if mix is not None:
         if words.values["backend"] != "auto":
             raise HiresxError("--mix and --backend say the same", "give one of them")
-        words = understood([*(run or []), "--backend", mix])
+        words = parse_run_arguments([*(run or []), "--backend", mix])
     if slurm is not None or pbs is not None:
         size = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
-        made = gathered(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
+        made = make_batch(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
         return write_scripts(made, slurm, pbs, mpi, as_json)
     return _here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
 
 
-def understood(arguments: list[str]) -> _Words:
+def parse_run_arguments(arguments: list[str]) -> _Words:
     """Raises Typer's usage errors of `hiresx run`, here and not on every rank, and HiresxError where no case is
     named."""
     from typer.main import get_command
@@ -145,15 +137,16 @@ def _without(arguments: list[str], options: tuple[str, ...], name: str | None = 
 def _here(
     words: _Words, ranks: int | None, per_gpu: int, crowd: bool, given: str | None, dry_run: bool, as_json: bool
 ) -> int:
-    from hiresx import started
+    from hiresx.cli.dry_run import check_run
     from hiresx.launch import counts, mpi_library
     from hiresx.launch.command import command
+    from hiresx.mpi import launcher_environment as started
     from hiresx.placement.backend_selection import by_rank
 
-    if (started.told() or 0) > 1:
+    if (started.launched_processes() or 0) > 1:
         raise HiresxError("hiresx launch was itself started by a launcher", "start it plainly, or start hiresx run so")
     wish = words.values["backend"]
-    count, why = (ranks, "-n") if ranks is not None else counts.default(wish, per_gpu)
+    count, why = (ranks, "-n") if ranks is not None else counts.default_ranks(wish, per_gpu)
     cores = counts.cores()
     if count > MOST_ON_A_CORE * cores and not crowd:
         raise HiresxError(
@@ -166,10 +159,13 @@ def _here(
         used, launcher = mpi_library.find(given)
     line = command(launcher, count, cores, words.words)
     notes = []
-    if used is not None and launcher is not None and not mpi_library.belongs(launcher, used):
+    if used is not None and launcher is not None and not mpi_library.is_compatible(launcher, used):
         notes.append(f"{launcher} does not belong to {used}, which mpi4py uses")
     if count > cores and not _on_gpus(wish):
         notes.append(f"{count} ranks on {plural(cores, 'core')}: they take turns, which is no faster than {cores}")
+    if dry_run:
+        with terminal.only_json(as_json):
+            check_run(words.values, count)
     if dry_run and as_json:
         terminal.print_json({"ranks": count, "why": why, "command": line, "notes": notes})
         return 0
@@ -193,7 +189,7 @@ def _on_gpus(wish: str) -> bool:
 def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool) -> int:
     from hiresx.cli.run import record
     from hiresx.launch import job
-    from hiresx.launch.notices import name
+    from hiresx.launch.mpirun_messages import signal_name
     from hiresx.output.saved.record import fail
 
     began = time.time()
@@ -205,26 +201,26 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
     if ended.status == 0 and not begun:
         return 0
     who = "the run" if ended.rank is None else f"rank {ended.rank}"
-    how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {name(ended.signal)}"
+    how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {signal_name(ended.signal)}"
     if ended.status == 0 or ended.left:
         # with a status that says nothing of it; mpirun then makes one up
         how = "left before it was done: a function of the case, or a library, ended its process (os._exit)"
     told = f"{who} {how}" + (", and with it the others" if count > 1 else "")
-    mend = ""
+    hint = ""
     if directory is not None:
         from hiresx.output.saved import checkpoint
 
-        mend = f"what was computed is in {directory}"
+        hint = f"what was computed is in {directory}"
         if checkpoint.listed(directory):
-            mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
+            hint += f"; to go on: hiresx launch -n {count} --restart {shell.quote(directory)}"
             for option in ("backend", "transport", "rebalance"):
                 value = words.values[option]
-                mend += f" --{option} {shell.word(value)}" if value != "auto" else ""
+                hint += f" --{option} {shell.quote(value)}" if value != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
     if begun and directory is not None:
         with contextlib.suppress(HiresxError):
             fail(directory, "failed", told)
-    terminal.error(told, mend, as_json, **more)
+    terminal.error(told, hint, as_json, **more)
     return ended.status or 1
 
 
@@ -254,8 +250,8 @@ def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks
     listing = len(names) if len(names) > 1 or ":" in wish else None
     size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
     if ranks is not None and ranks != (size or 0) * nodes:
-        mend = "give --ranks-per-node" if per_node is None else f"leave -n away, or write -n {nodes * per_node}"
-        raise HiresxError(f"-n {ranks} is not {nodes} nodes times {size or 'a whole number'}", mend)
+        hint = "give --ranks-per-node" if per_node is None else f"leave -n away, or write -n {nodes * per_node}"
+        raise HiresxError(f"-n {ranks} is not {nodes} nodes times {size or 'a whole number'}", hint)
     size = size or listing or gpu_ranks or None
     if size is None:
         raise HiresxError(
@@ -266,7 +262,7 @@ def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks
     return size
 
 
-def gathered(
+def make_batch(
     words: _Words, nodes: int, size: int, gpus: int, cores: int | None, limit: str, queue: str | None,
     account: str | None, setup: Sequence[str] | None,
 ) -> "Batch":  # fmt: skip
@@ -293,7 +289,7 @@ def gathered(
         ranks=size,
         gpus=gpus,
         cores=cores,
-        seconds=batch_script.seconds(limit),
+        seconds=batch_script.parse_time_limit(limit),
         queue=queue,
         account=account,
         setup=(*(setup or ()), *batch_script.environment()),
@@ -330,5 +326,5 @@ def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str,
         return 0
     for path, _, submit in written:
         size = f"{plural(made.size, 'rank')} on {plural(made.nodes, 'node')}"
-        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {shell.word(path)}")
+        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {shell.quote(path)}")
     return 0

@@ -3,21 +3,20 @@
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hiresx.cli import options
+from hiresx.cli.options import option
 
 if TYPE_CHECKING:
     from hiresx.output.show.look import Look
 
 
 def _option(name: str, metavar: str | None, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, rich_help_panel="Look")
+    return option(name, metavar, text, rich_help_panel="Look")
 
 
 @dataclass(frozen=True)
 class LookOptions:
-    """They are given to commands by `hiresx.cli.unfolded`."""
+    """They are given to commands by `hiresx.cli.option_groups`."""
 
     contours: Annotated[str | None, _option("--contours", "V", "Lines of this variable over it.")] = None
     levels: Annotated[

@@ -3,24 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from hiresx.base.shell import quote
 from hiresx.cli import options, terminal
-from hiresx.shell import word
+from hiresx.cli.options import argument, option
 
 
 def new(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A bundled case; without it they are listed.")
-    ] = None,
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Folder to make; the case's name when absent.")
-    ] = None,
-    grid: Annotated[
-        Path | None, typer.Option("--from", metavar="GRID", help="A grid file: a case that starts from it.")
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "A bundled case; without it they are listed.")] = None,
+    directory: Annotated[Path | None, argument("[DIR]", "Folder to make; the case's name when absent.")] = None,
+    grid: Annotated[Path | None, option("--from", "GRID", "A grid file: a case that starts from it.")] = None,
     connectivity: Annotated[
-        Path | None, typer.Option("--connectivity", metavar="FILE", help="How the blocks of GRID are connected.")
+        Path | None, option("--connectivity", "FILE", "How the blocks of GRID are connected.")
     ] = None,
     json: options.Json = False,
 ) -> int:
@@ -43,17 +36,17 @@ def new(
         terminal.print_json({"directory": str(target), "files": files})
     else:
         terminal.say(f"wrote {', '.join(files)}")
-        terminal.say(f"  edit {target / 'case.toml'}, then: hiresx check {word(target)}; hiresx run {word(target)}")
+        terminal.say(f"  edit {target / 'case.toml'}, then: hiresx check {quote(target)}; hiresx run {quote(target)}")
     return 0
 
 
 def _from_grid(grid: Path, connectivity: Path | None, directory: Path | None, json: bool) -> int:
     """Print the case.toml that starts from a grid file, or write it to a new folder."""
-    from hiresx.cli.starting import started
+    from hiresx.cli.case_from_grid import case_from_grid
     from hiresx.errors import HiresxError
 
     with terminal.only_json(json):
-        text, notes = started(grid, connectivity)
+        text, notes = case_from_grid(grid, connectivity)
     if directory is None:
         print(text)
         return 0

@@ -1,25 +1,35 @@
 """Arguments and options that several verbs share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-CaseName = Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="A bundled case, a case file or its folder.")]
-Preset = Annotated[str | None, typer.Option("--preset", metavar="P", help="A preset of the case, merged over it.")]
+
+def option(name: str, metavar: str | None, text: str, also: str | None = None, **more: Any) -> Any:
+    """An option with its help `text`; `also`: another name of it; `more`: as typer.Option takes it."""
+    return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    """An argument with its help `text`; `more`: as typer.Argument takes it."""
+    return typer.Argument(metavar=metavar, help=text, **more)
+
+
+CaseName = Annotated[str, argument("NAME|FILE.toml", "A bundled case, a case file or its folder.")]
+Preset = Annotated[str | None, option("--preset", "P", "A preset of the case, merged over it.")]
 Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, e.g. --set time.cfl=0.4; may be repeated."),
+    list[str] | None, option("--set", "KEY=VALUE", "Override a key, e.g. --set time.cfl=0.4; may be repeated.")
 ]
 Backend = Annotated[
     str,
-    typer.Option(
+    option(
         "--backend",
-        metavar="auto|cpu|cuda|emulated",
-        help="Where to compute; auto: a GPU if there is one. On several ranks also a list by rank: cuda:2,cpu:4.",
+        "auto|cpu|cuda|emulated",
+        "Where to compute; auto: a GPU if there is one. On several ranks also a list by rank: cuda:2,cpu:4.",
     ),
 ]
-Ranks = Annotated[int | None, typer.Option("--ranks", metavar="N", min=1, help="How N ranks share the grid.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+Ranks = Annotated[int | None, option("--ranks", "N", "How N ranks share the grid.", min=1)]
+Json = Annotated[bool, option("--json", None, "Print JSON, and nothing else, on stdout.")]
 
 
 def numbers(text: str | None, option: str, example: str) -> list[float] | None:

@@ -4,99 +4,72 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hiresx.cli import options, terminal
 from hiresx.cli.look_options import LookOptions
-from hiresx.cli.unfolded import unfolded
+from hiresx.cli.option_groups import expand_option_groups
+from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
 
 FIELDS, TIMES = "Fields", "Over time"
 _SIZES = ("--width", "--height", "--font")
 
 
-@unfolded
+@expand_option_groups
 def plot(
     directory: Annotated[
-        Path,
-        typer.Argument(metavar="DIR|FILE", help="Folder of a run, a field file; with --grid, --quality a grid file."),
+        Path, argument("DIR|FILE", "Folder of a run, a field file; with --grid, --quality a grid file.")
     ],
     variable: Annotated[
-        str | None,
-        typer.Option("--variable", metavar="V[,V...]", help="What to show, e.g. rho,mach.", rich_help_panel=FIELDS),
+        str | None, option("--variable", "V[,V...]", "What to show, e.g. rho,mach.", rich_help_panel=FIELDS)
     ] = None,
     line: Annotated[
-        str | None,
-        typer.Option("--line", metavar="y=0[,z=0]", help="Draw values along a line.", rich_help_panel=FIELDS),
+        str | None, option("--line", "y=0[,z=0]", "Draw values along a line.", rich_help_panel=FIELDS)
     ] = None,
     subset: Annotated[
-        str | None,
-        typer.Option("--subset", metavar="NAME", help="Draw this output.subset.", rich_help_panel=FIELDS),
+        str | None, option("--subset", "NAME", "Draw this output.subset.", rich_help_panel=FIELDS)
     ] = None,
     step: Annotated[
-        int | None,
-        typer.Option("--step", metavar="N", help="Fields of step N; the last if absent.", rich_help_panel=FIELDS),
+        int | None, option("--step", "N", "Fields of step N; the last if absent.", rich_help_panel=FIELDS)
     ] = None,
     animate: Annotated[
-        bool,
-        typer.Option("--animate", help="All steps as a GIF, or MP4 if --out says so.", rich_help_panel=FIELDS),
+        bool, option("--animate", None, "All steps as a GIF, or MP4 if --out says so.", rich_help_panel=FIELDS)
     ] = False,
     fps: Annotated[
-        float | None,
-        typer.Option("--fps", metavar="N", help="Pictures a second of an animation; 10.", rich_help_panel=FIELDS),
+        float | None, option("--fps", "N", "Pictures a second of an animation; 10.", rich_help_panel=FIELDS)
     ] = None,
     history: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--history",
-            metavar="NAME[.COLUMN,...]",
-            help="Draw a history over time, e.g. residual or probe1.p.",
+            "NAME[.COLUMN,...]",
+            "Draw a history over time, e.g. residual or probe1.p.",
             rich_help_panel=TIMES,
         ),
     ] = None,
     spectrum: Annotated[
-        str | None,
-        typer.Option(
-            "--spectrum", metavar="NAME[.COLUMN,...]", help="Draw the spectrum of a history.", rich_help_panel=TIMES
-        ),
+        str | None, option("--spectrum", "NAME[.COLUMN,...]", "Draw the spectrum of a history.", rich_help_panel=TIMES)
     ] = None,
     start: Annotated[
-        float | None,
-        typer.Option("--from", metavar="T", help="Leave out what was before this time.", rich_help_panel=TIMES),
+        float | None, option("--from", "T", "Leave out what was before this time.", rich_help_panel=TIMES)
     ] = None,
     reference: Annotated[
-        Path | None,
-        typer.Option(
-            "--reference", metavar="CSV", help="Points to draw beside; its header names them (x or time or f, ...)."
-        ),
+        Path | None, option("--reference", "CSV", "Points to draw beside; its header names them (x or time or f, ...).")
     ] = None,
     against: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--against",
-            metavar="RUN",
-            help="Another run, beside curves; may be repeated. Of colours the difference is drawn.",
-        ),
+        option("--against", "RUN", "Another run, beside curves; may be repeated. Of colours the difference is drawn."),
     ] = None,
     *,
     looks: LookOptions,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE|DIR",
-            help="Picture to write: .png, .svg, .pdf; .gif, .mp4. Beside the fields if absent.",
-        ),
+        option("--out", "FILE|DIR", "Picture to write: .png, .svg, .pdf; .gif, .mp4. Beside the fields if absent."),
     ] = None,
-    grid: Annotated[
-        bool, typer.Option("--grid", help="Draw the lines of the grid of a run, case or grid file.")
-    ] = False,
+    grid: Annotated[bool, option("--grid", None, "Draw the lines of the grid of a run, case or grid file.")] = False,
     every: Annotated[
-        int | None, typer.Option("--every", metavar="N", help="Each N-th line of the grid; by their number if absent.")
+        int | None, option("--every", "N", "Each N-th line of the grid; by their number if absent.")
     ] = None,
-    quality: Annotated[
-        bool, typer.Option("--quality", help="Draw a grid file around the place where it is worst.")
-    ] = False,
+    quality: Annotated[bool, option("--quality", None, "Draw a grid file around the place where it is worst.")] = False,
     json: options.Json = False,
 ) -> int:
     """Draw the fields of a run, its histories and their spectra, or an animation; or where a grid is worst."""

@@ -11,33 +11,26 @@ import typer
 
 from hiresx.cli import options, terminal
 from hiresx.cli.look_options import LookOptions
-from hiresx.cli.unfolded import Only, unfolded, with_parameters
+from hiresx.cli.option_groups import Only, expand_option_groups, with_parameters
+from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
     from hiresx.post import jet_theory
 
-Folder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
+Folder = Annotated[Path, argument("RUN", "Folder of a run.")]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        metavar="DIR|FILE",
-        help="Folder for all files, or one file: .nc, .csv, .png, .svg, .pdf. RUN/post if absent.",
-    ),
+    option("--out", "DIR|FILE", "Folder for all files, or one file: .nc, .csv, .png, .svg, .pdf. RUN/post if absent."),
 ]
-Subset = Annotated[str, typer.Option("--subset", metavar="NAME", help="Use this output.subset.")]
+Subset = Annotated[str, option("--subset", "NAME", "Use this output.subset.")]
 PointsPerWave = Annotated[
-    float | None,
-    typer.Option("--points-per-wave", metavar="N", min=2, help="Points per wavelength that carry sound; 8."),
+    float | None, option("--points-per-wave", "N", "Points per wavelength that carry sound; 8.", min=2)
 ]
-Segments = Annotated[int, typer.Option("--segments", metavar="N", help="Segments that a spectrum is the mean of.")]
-Others = Annotated[
-    list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
-]
+Segments = Annotated[int, option("--segments", "N", "Segments that a spectrum is the mean of.")]
+Others = Annotated[list[Path] | None, option("--with", "RUN", "Another run to draw beside; may be repeated.")]
 SurfaceFile = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE|DIR", help=".png, .svg, .pdf; .vtp, .ply, .stl: the surface itself."),
+    Path | None, option("--out", "FILE|DIR", ".png, .svg, .pdf; .vtp, .ply, .stl: the surface itself.")
 ]
 SurfaceLook = Annotated[LookOptions, Only("limits", "symmetric", "colours", "title", "width", "height", "font")]
 FilmLook = Annotated[
@@ -48,36 +41,29 @@ FilmLook = Annotated[
 
 @dataclass(frozen=True)
 class Times:
-    start: Annotated[
-        float | None, typer.Option("--from", metavar="T", help="Leave out what was before this time.")
-    ] = None  # fmt: skip
-    end: Annotated[
-        float | None, typer.Option("--to", metavar="T", help="Leave out what was after this time.")
-    ] = None  # fmt: skip
+    start: Annotated[float | None, option("--from", "T", "Leave out what was before this time.")] = None  # fmt: skip
+    end: Annotated[float | None, option("--to", "T", "Leave out what was after this time.")] = None  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Welch:
     segments: Segments = 8
-    window: Annotated[str, typer.Option("--window", metavar="W", help="Of SciPy: hann, hamming, boxcar, ...")] = "hann"
-    overlap: Annotated[float, typer.Option("--overlap", metavar="X", help="Part of a segment in the next one.")] = 0.5
+    window: Annotated[str, option("--window", "W", "Of SciPy: hann, hamming, boxcar, ...")] = "hann"
+    overlap: Annotated[float, option("--overlap", "X", "Part of a segment in the next one.")] = 0.5
 
 
 @dataclass(frozen=True)
 class Strouhal:
-    length: Annotated[float, typer.Option("--length", metavar="L", help="Length of the Strouhal number, in L.")] = 1.0
-    velocity: Annotated[
-        float, typer.Option("--velocity", metavar="U", help="Velocity of the Strouhal number, in c_ref.")
-    ] = 1.0
+    length: Annotated[float, option("--length", "L", "Length of the Strouhal number, in L.")] = 1.0
+    velocity: Annotated[float, option("--velocity", "U", "Velocity of the Strouhal number, in c_ref.")] = 1.0
 
 
 @dataclass(frozen=True)
 class Frame:
     step: Annotated[
-        int | None,
-        typer.Option("--step", metavar="N", help="Fields of step N; -1 or absent: the last, -2: the one before."),
+        int | None, option("--step", "N", "Fields of step N; -1 or absent: the last, -2: the one before.")
     ] = None
-    time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None
+    time: Annotated[float | None, option("--time", "T", "Fields nearest to this time.")] = None
 
     @property
     def which(self) -> int | float:
@@ -102,7 +88,7 @@ def _analysis(verb: str, out: Any = Out) -> Callable[[Callable[..., Any]], Calla
     written += [Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=options.Json)]
 
     def register(analyse: Callable[..., Any]) -> Callable[..., int]:
-        call = unfolded(analyse)
+        call = expand_option_groups(analyse)
 
         def command(out: Path | None, json: bool, **given: Any) -> int:
             run = given["run"] if "run" in given else given["runs"][0]
@@ -143,28 +129,20 @@ def _is_table(value: Any) -> bool:
 @_analysis("spectrum")
 def spectrum(
     run: Folder,
-    signals: Annotated[
-        str, typer.Argument(metavar="NAME[.COLUMN_PLACE,...]", help="A history, e.g. lips.p or lips.p_0,p_1.")
-    ],
+    signals: Annotated[str, argument("NAME[.COLUMN_PLACE,...]", "A history, e.g. lips.p or lips.p_0,p_1.")],
     times: Times,
     welch: Welch,
     ambient: Annotated[
-        float | None,
-        typer.Option("--ambient", metavar="PA", help="Ambient pressure in Pa: levels of p are dB re 20 uPa."),
+        float | None, option("--ambient", "PA", "Ambient pressure in Pa: levels of p are dB re 20 uPa.")
     ] = None,
     *,
     strouhal: Strouhal,
     prominence: Annotated[
-        float | None,
-        typer.Option("--prominence", metavar="DB", help="Height of a peak over its valleys; by statistics if absent."),
+        float | None, option("--prominence", "DB", "Height of a peak over its valleys; by statistics if absent.")
     ] = None,
-    cross: Annotated[
-        bool, typer.Option("--cross", help="Coherence and phase of the first signal with the others.")
-    ] = False,
+    cross: Annotated[bool, option("--cross", None, "Coherence and phase of the first signal with the others.")] = False,
     others: Others = None,
-    reference: Annotated[
-        Path | None, typer.Option("--reference", metavar="CSV", help="Levels to draw beside: columns f, level.")
-    ] = None,
+    reference: Annotated[Path | None, option("--reference", "CSV", "Levels to draw beside: columns f, level.")] = None,
     points_per_wave: PointsPerWave = None,
 ) -> Any:
     """Spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
@@ -178,37 +156,27 @@ def spectrum(
 
 @_analysis("jet")
 def jet(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs; several share the page.")],
+    runs: Annotated[list[Path], argument("RUN...", "Folders of runs; several share the page.")],
     times: Times,
-    lips: Annotated[
-        str | None, typer.Option("--lips", metavar="NAME", help="History with a place at each lip; found if absent.")
-    ] = None,
+    lips: Annotated[str | None, option("--lips", "NAME", "History with a place at each lip; found if absent.")] = None,
     line: Annotated[
-        str | None,
-        typer.Option("--line", metavar="NAME[.COLUMN]", help="History along the shear layer; found if absent."),
+        str | None, option("--line", "NAME[.COLUMN]", "History along the shear layer; found if absent.")
     ] = None,
     segments: Annotated[
-        int | None, typer.Option("--segments", metavar="N", help="Of the spectra; by the expected tone if absent.")
+        int | None, option("--segments", "N", "Of the spectra; by the expected tone if absent.")
     ] = None,
     pressure_ratio: Annotated[
-        float | None,
-        typer.Option("--pressure-ratio", metavar="PE/P", help="Exit over ambient pressure; the case's if absent."),
+        float | None, option("--pressure-ratio", "PE/P", "Exit over ambient pressure; the case's if absent.")
     ] = None,
     exit_mach: Annotated[
-        float | None, typer.Option("--exit-mach", metavar="M", help="Mach number of the exit; the case's if absent.")
+        float | None, option("--exit-mach", "M", "Mach number of the exit; the case's if absent.")
     ] = None,
     total_temperature: Annotated[
-        float | None,
-        typer.Option(
-            "--total-temperature", metavar="T", help="Of the jet, over the ambient one; the case's if absent."
-        ),
+        float | None, option("--total-temperature", "T", "Of the jet, over the ambient one; the case's if absent.")
     ] = None,
-    shape: Annotated[
-        str | None, typer.Option("--shape", metavar="planar|round", help="Of the nozzle; the grid's if absent.")
-    ] = None,
+    shape: Annotated[str | None, option("--shape", "planar|round", "Of the nozzle; the grid's if absent.")] = None,
     points: Annotated[
-        list[Path] | None,
-        typer.Option("--points", metavar="CSV", help="Measured points with the columns Mj and Ls or St; repeatable."),
+        list[Path] | None, option("--points", "CSV", "Measured points with the columns Mj and Ls or St; repeatable.")
     ] = None,
 ) -> Any:
     """Under-expanded jets: shock cells, core, screech and its mode, beside theory; writes a page, jet.html.
@@ -226,16 +194,13 @@ def jet(
 @_analysis("correlate")
 def correlate(
     run: Folder,
-    signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a line, e.g. shear.v.")],
+    signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. shear.v.")],
     times: Times,
     at: Annotated[
-        float | None,
-        typer.Option("--at", metavar="S", help="Distance of the reference place from the first; middle if absent."),
+        float | None, option("--at", "S", "Distance of the reference place from the first; middle if absent.")
     ] = None,
-    longest: Annotated[float | None, typer.Option("--lag", metavar="T", help="The largest lag.")] = None,
-    reach: Annotated[
-        float, typer.Option("--reach", metavar="S", help="How far convection velocities look downstream.")
-    ] = 1.5,
+    longest: Annotated[float | None, option("--lag", "T", "The largest lag.")] = None,
+    reach: Annotated[float, option("--reach", "S", "How far convection velocities look downstream.")] = 1.5,
 ) -> Any:
     """Two-point and space-time correlations along a probe, integral scales, convection velocity."""
     from hiresx.post.correlate import correlate as analyse
@@ -246,7 +211,7 @@ def correlate(
 @_analysis("azimuthal")
 def azimuthal(
     run: Folder,
-    signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a ring, e.g. lip.p.")],
+    signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a ring, e.g. lip.p.")],
     times: Times,
     segments: Segments = 8,
     *,
@@ -261,9 +226,9 @@ def azimuthal(
 @_analysis("xt")
 def xt(
     run: Folder,
-    signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a line, e.g. axis.p.")],
+    signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. axis.p.")],
     times: Times,
-    fluctuations: Annotated[bool, typer.Option("--fluctuations", help="Less the mean at each place.")] = False,
+    fluctuations: Annotated[bool, option("--fluctuations", None, "Less the mean at each place.")] = False,
 ) -> Any:
     """What the places of a probe see, over place and time."""
     from hiresx.post.xt import xt as analyse
@@ -274,13 +239,9 @@ def xt(
 @_analysis("profile")
 def profile(
     run: Folder,
-    lines: Annotated[list[str], typer.Argument(metavar="LINE...", help="E.g. y=0, or x=2 x=5; in space y=0,z=0.")],
-    variable: Annotated[
-        str, typer.Option("--variable", metavar="V[,V...]", help="Variables and moments: u, rms_u, u_v, tke, ...")
-    ] = "u",
-    step: Annotated[
-        int | None, typer.Option("--step", metavar="N", help="Fields of step N (-1: the last), not the averages.")
-    ] = None,
+    lines: Annotated[list[str], argument("LINE...", "E.g. y=0, or x=2 x=5; in space y=0,z=0.")],
+    variable: Annotated[str, option("--variable", "V[,V...]", "Variables and moments: u, rms_u, u_v, tke, ...")] = "u",
+    step: Annotated[int | None, option("--step", "N", "Fields of step N (-1: the last), not the averages.")] = None,
     others: Others = None,
 ) -> Any:
     """Averages, or fields, along lines."""
@@ -292,10 +253,10 @@ def profile(
 @_analysis("slice")
 def slice(
     run: Folder,
-    variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="What to show, e.g. mach; of averages rms_p.")],
+    variable: Annotated[str, argument("VARIABLE", "What to show, e.g. mach; of averages rms_p.")],
     frame: Frame,
-    averages: Annotated[bool, typer.Option("--averages", help="Show the averages.")] = False,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="NAME", help="Use this output.subset.")] = None,
+    averages: Annotated[bool, option("--averages", None, "Show the averages.")] = False,
+    subset: Annotated[str | None, option("--subset", "NAME", "Use this output.subset.")] = None,
     *,
     look: LookOptions,
 ) -> Any:
@@ -310,20 +271,17 @@ def slice(
 @_analysis("isosurface", SurfaceFile)
 def isosurface(
     run: Folder,
-    variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="Of which, e.g. q_criterion.")],
-    values: Annotated[str, typer.Argument(metavar="A[,B...]", help="Values that the surfaces have.")],
-    by: Annotated[str | None, typer.Option("--by", metavar="V", help="Colours by this variable.")] = None,
+    variable: Annotated[str, argument("VARIABLE", "Of which, e.g. q_criterion.")],
+    values: Annotated[str, argument("A[,B...]", "Values that the surfaces have.")],
+    by: Annotated[str | None, option("--by", "V", "Colours by this variable.")] = None,
     *,
     frame: Frame,
     subset: Subset = "fields",
-    clip: Annotated[
-        str | None, typer.Option("--clip", metavar="A,B,...", help="Box: x from, to, y from, to, z from, to.")
-    ] = None,
+    clip: Annotated[str | None, option("--clip", "A,B,...", "Box: x from, to, y from, to, z from, to.")] = None,
     camera: Annotated[
-        str | None,
-        typer.Option("--camera", metavar="A,E[,Z]", help="Azimuth and elevation in degrees, and zoom; or xy, xz, yz."),
+        str | None, option("--camera", "A,E[,Z]", "Azimuth and elevation in degrees, and zoom; or xy, xz, yz.")
     ] = None,
-    opacity: Annotated[float, typer.Option("--opacity", metavar="X", help="Of the surfaces, above 0 to 1.")] = 1.0,
+    opacity: Annotated[float, option("--opacity", "X", "Of the surfaces, above 0 to 1.")] = 1.0,
     look: SurfaceLook,
 ) -> Any:
     """Surfaces on which a variable of a 3-D field has a value, coloured by another one (needs PyVista)."""
@@ -335,19 +293,17 @@ def isosurface(
 
 
 @post.command("animate")
-@unfolded
+@expand_option_groups
 def animate(
     run: Folder,
-    variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="What to show, e.g. schlieren.")],
+    variable: Annotated[str, argument("VARIABLE", "What to show, e.g. schlieren.")],
     times: Times,
-    every: Annotated[int, typer.Option("--every", metavar="N", help="Take each N-th of the fields.")] = 1,
-    fps: Annotated[float, typer.Option("--fps", metavar="N", help="Pictures a second.")] = 15.0,
+    every: Annotated[int, option("--every", "N", "Take each N-th of the fields.")] = 1,
+    fps: Annotated[float, option("--fps", "N", "Pictures a second.")] = 15.0,
     subset: Subset = "fields",
     *,
     look: FilmLook,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help=".mp4 or .gif; RUN/post/animate_V.mp4 if absent.")
-    ] = None,
+    out: Annotated[Path | None, option("--out", "FILE", ".mp4 or .gif; RUN/post/animate_V.mp4 if absent.")] = None,
     json: options.Json = False,
 ) -> int:
     """A film of one variable, MP4 or GIF."""
@@ -365,17 +321,13 @@ def animate(
 @_analysis("spod")
 def spod(
     run: Folder,
-    variable: Annotated[str, typer.Argument(metavar="[VARIABLE]", help="Of what, e.g. p.")] = "p",
+    variable: Annotated[str, argument("[VARIABLE]", "Of what, e.g. p.")] = "p",
     *,
     times: Times,
-    length: Annotated[
-        int | None,
-        typer.Option("--length", metavar="N", help="Fields in a block; a quarter of them if absent."),
-    ] = None,
-    overlap: Annotated[float, typer.Option("--overlap", metavar="X", help="Part of a block in the next one.")] = 0.5,
+    length: Annotated[int | None, option("--length", "N", "Fields in a block; a quarter of them if absent.")] = None,
+    overlap: Annotated[float, option("--overlap", "X", "Part of a block in the next one.")] = 0.5,
     frequency: Annotated[
-        float | None,
-        typer.Option("--frequency", metavar="F", help="Frequency of the mode shown; the strongest if absent."),
+        float | None, option("--frequency", "F", "Frequency of the mode shown; the strongest if absent.")
     ] = None,
     subset: Subset = "fields",
     look: Annotated[LookOptions, Only("zoom")],
@@ -389,40 +341,31 @@ def spod(
 @_analysis("farfield")
 def farfield(
     run: Folder,
-    surface: Annotated[str, typer.Argument(metavar="SURFACE", help="Name of a [\\[surface]] of the case.")],
+    surface: Annotated[str, argument("SURFACE", "Name of a [\\[surface]] of the case.")],
     observers: Annotated[
-        str | None,
-        typer.Option("--observers", metavar="X,Y,Z;...|CSV", help="Places in L, or a CSV file with columns x, y, z."),
+        str | None, option("--observers", "X,Y,Z;...|CSV", "Places in L, or a CSV file with columns x, y, z.")
     ] = None,
     arc: Annotated[
-        str | None,
-        typer.Option("--arc", metavar="R,A,B,N", help="N observers at the radius R, A to B degrees off the x axis."),
+        str | None, option("--arc", "R,A,B,N", "N observers at the radius R, A to B degrees off the x axis.")
     ] = None,
-    centre: Annotated[
-        str | None, typer.Option("--centre", metavar="X,Y,Z", help="Of the arc; 0,0,0 if absent.")
-    ] = None,
+    centre: Annotated[str | None, option("--centre", "X,Y,Z", "Of the arc; 0,0,0 if absent.")] = None,
     azimuth: Annotated[
-        float | None,
-        typer.Option(
-            "--azimuth", metavar="DEG", help="Half plane of the arc: 0 (or absent) that of y > 0, 90 of z > 0."
-        ),
+        float | None, option("--azimuth", "DEG", "Half plane of the arc: 0 (or absent) that of y > 0, 90 of z > 0.")
     ] = None,
     *,
     times: Times,
     caps: Annotated[
-        str, typer.Option("--caps", metavar="average|each", help="Average the signals of several end caps, or not.")
+        str, option("--caps", "average|each", "Average the signals of several end caps, or not.")
     ] = "average",
-    mach: Annotated[float, typer.Option("--mach", metavar="M", help="Of the stream outside, along x.")] = 0.0,
+    mach: Annotated[float, option("--mach", "M", "Of the stream outside, along x.")] = 0.0,
     ambient: Annotated[
-        float | None,
-        typer.Option("--ambient", metavar="PA", help="Ambient pressure in Pa: signals in Pa, levels re 20 uPa."),
+        float | None, option("--ambient", "PA", "Ambient pressure in Pa: signals in Pa, levels re 20 uPa.")
     ] = None,
     density: Annotated[
-        str,
-        typer.Option("--density", metavar="flow|pressure", help="On the surface: the flow's, or that of its pressure."),
+        str, option("--density", "flow|pressure", "On the surface: the flow's, or that of its pressure.")
     ] = "flow",
     still: Annotated[
-        bool, typer.Option("--still", help="Runs from rest: each observer hears from its first sound on.")
+        bool, option("--still", None, "Runs from rest: each observer hears from its first sound on.")
     ] = False,
     welch: Welch,
     strouhal: Strouhal,

@@ -9,76 +9,61 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from hiresx.base.shell import quote
+from hiresx.base.signals import SIGNALLED, Terminated, raise_on_termination
+from hiresx.base.threads import check_threads
 from hiresx.cli import check_numbers, options, terminal
+from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
-from hiresx.shell import word
-from hiresx.signals import SIGNALLED, Terminated, termination_raises
 
 if TYPE_CHECKING:
     from hiresx.case import Case
-    from hiresx.communicator import Communicator
+    from hiresx.mpi.communicator import Communicator
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
 _ENDS = (HiresxError, *SIGNALLED)
 
 Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="NAME|FILE.toml", help="A bundled case, a case file or its folder; not needed with --restart."
-    ),
+    str | None, argument("NAME|FILE.toml", "A bundled case, a case file or its folder; not needed with --restart.")
 ]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Output folder; runs/<case>-<preset>-<n> if absent.")
-]
-Steps = Annotated[
-    int | None, typer.Option("--steps", metavar="N", min=1, help="Take at most N steps; with --restart N more.")
-]
+Out = Annotated[Path | None, option("--out", "DIR", "Output folder; runs/<case>-<preset>-<n> if absent.")]
+Steps = Annotated[int | None, option("--steps", "N", "Take at most N steps; with --restart N more.", min=1)]
 Restart = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--restart",
-        metavar="[PATH|latest]",
-        help="Go on from a run's newest whole checkpoint, or from one of its files; latest, or nothing: from that of "
-        "the run in runs/ that wrote one last. The case.py that the run keeps may be executed.",
+        "[PATH|latest]",
+        "Go on from a run's newest whole checkpoint, or from one of its files; latest, or nothing: from that "
+        "of the run in runs/ that wrote one last. The case.py that the run keeps may be executed.",
     ),
 ]
 Transport = Annotated[
     str,
-    typer.Option(
+    option(
         "--transport",
-        metavar="NAME",
-        help="How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, "
+        "NAME",
+        "How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, "
         "staged, signals.",
     ),
 ]
 Weights = Annotated[
-    str | None,
-    typer.Option(
-        "--weights", metavar="W,W,...", help="How fast each rank is, relative to the others; all alike if absent."
-    ),
+    str | None, option("--weights", "W,W,...", "How fast each rank is, relative to the others; all alike if absent.")
 ]
 Rebalance = Annotated[
     str,
-    typer.Option(
+    option(
         "--rebalance",
-        metavar="auto|never|STEPS",
-        help="Cut the grid anew in mid-run where ranks compute at other speeds than it was cut for: auto, where it "
-        "pays; never; or look every STEPS steps. With --weights auto is never.",
+        "auto|never|STEPS",
+        "Cut the grid anew in mid-run where ranks compute at other speeds than it was cut for: auto, where "
+        "it pays; never; or look every STEPS steps. With --weights auto is never.",
     ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(
-        "--threads",
-        metavar="N",
-        min=1,
-        help="Threads of a rank on a CPU, as OMP_NUM_THREADS=N; all cores if absent.",
-    ),
+    option("--threads", "N", "Threads of a rank on a CPU, as OMP_NUM_THREADS=N; all cores if absent.", min=1),
 ]
 NoBind = Annotated[
-    bool, typer.Option("--no-bind", help="Leave ranks and their memory unbound, as whoever started them left them.")
+    bool, option("--no-bind", None, "Leave ranks and their memory unbound, as whoever started them left them.")
 ]
 
 
@@ -107,11 +92,12 @@ def run(
     """
     import rich.console  # noqa: F401 - were it broken, that is told before a folder is made
 
-    from hiresx.communicator import world
+    from hiresx.mpi.communicator import world
 
-    if threads is not None:
-        os.environ["OMP_NUM_THREADS"] = str(threads)
-    with terminal.only_json(json), termination_raises():
+    with terminal.only_json(json), raise_on_termination():
+        if threads is not None:
+            check_threads(threads)
+            os.environ["OMP_NUM_THREADS"] = str(threads)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         how = {
             "backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind,
@@ -138,7 +124,7 @@ class _Asked:
     def comm(self) -> Any:
         return self.how["comm"]
 
-    def last_words(self, directory: Path) -> Any:
+    def on_timeout(self, directory: Path) -> Any:
         """What tells of a run there that is ended while it waits."""
         return lambda error: _Outcome(directory, error, True, {}, self.comm.root).report(self.json)
 
@@ -181,13 +167,13 @@ class _Outcome:
                 key, _, at = self.already
                 terminal.note(f"{directory} is already {_where(*self.already)}: nothing was done")
                 terminal.note(
-                    f"to go on, with a value above {at:g}: hiresx run --restart {word(directory)} --set {key}=..."
+                    f"to go on, with a value above {at:g}: hiresx run --restart {quote(directory)} --set {key}=..."
                 )
             if json:
                 terminal.print_json({"directory": str(directory), **done})
             elif self.already is None:
                 terminal.say(f"wrote {directory}")
-                terminal.say(f"  see it with: hiresx plot {word(directory)}")
+                terminal.say(f"  see it with: hiresx plot {quote(directory)}")
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):
@@ -197,15 +183,15 @@ class _Outcome:
         elif fault is None:
             fault = HiresxError(done.get("error") or f"the run is {status or 'without a record'}")
         fault.everywhere = cause is None or getattr(cause, "everywhere", False)
-        parts = [fault.mend]
+        parts = [fault.hint]
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.listed(directory):
                 # as it was, a flow that blew up would do so again
                 again = getattr(self.fault, "again", "")
-                parts.append(f"to go on: hiresx run --restart {word(directory)}{f' --set {again}' if again else ''}")
-        mend = "; ".join(part for part in parts if part)
-        return terminal.fault(fault, code, fault.message, mend, json, directory=str(directory))
+                parts.append(f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}")
+        hint = "; ".join(part for part in parts if part)
+        return terminal.fault(fault, code, fault.message, hint, json, directory=str(directory))
 
 
 def _new(asked: _Asked) -> _Outcome:
@@ -225,9 +211,9 @@ def _new(asked: _Asked) -> _Outcome:
     from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
-    from hiresx.simulation.overdue import Watch
+    from hiresx.simulation.watchdog import Watchdog
 
-    for line in check_numbers.unlikely(case, math.inf):
+    for line in check_numbers.unlikely_values(case, math.inf):
         terminal.note_once(line)
     absent, directory = [], None
     with comm.together():
@@ -239,9 +225,9 @@ def _new(asked: _Asked) -> _Outcome:
     directory = comm.bcast(directory)
     simulation = fault = done = None
     try:
-        with Watch(comm, None):
+        with Watchdog(comm, None):
             simulation = Simulation(case, out=directory, **asked.how)
-        simulation.last_words = asked.last_words(directory)
+        simulation.on_timeout = asked.on_timeout(directory)
         done = simulation.run(steps=asked.steps)
     except _ENDS as error:
         fault = error
@@ -261,7 +247,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         )
     from hiresx.output.saved import checkpoint
     from hiresx.simulation import Simulation, kept_case
-    from hiresx.simulation.overdue import Watch
+    from hiresx.simulation.watchdog import Watchdog
 
     with comm.together():
         case = None if asked.name is None else asked.load()
@@ -282,9 +268,9 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         return _Outcome(directory, None, False, done, comm.root, end)
     if end is not None and comm.root:
         terminal.note(f"{directory} is already {_where(*end)}: no step is taken, the last fields are written")
-    with Watch(comm, None):
+    with Watchdog(comm, None):
         simulation = Simulation(case, out=directory, restart=found, **asked.how)
-    simulation.last_words = asked.last_words(directory)
+    simulation.on_timeout = asked.on_timeout(directory)
     fault = done = None
     try:
         done = simulation.run(steps=asked.steps)
@@ -340,12 +326,7 @@ def output_directory(out: Path | None, case: "Case") -> Path:
     from hiresx.output.saved import directories, files
 
     if out is not None:
-        if os.path.lexists(out / "run.json"):
-            raise HiresxError(
-                f"{out} holds a run already",
-                "name another folder with --out DIR, remove this one, or go on with it: "
-                f"hiresx run --restart {word(out)}",
-            )
+        refuse_existing_run(out)
         return directories.made(out)
     stem = "-".join(part for part in (case.name, case.preset) if part)
     runs = directories.made(Path("runs"))
@@ -361,6 +342,15 @@ def output_directory(out: Path | None, case: "Case") -> Path:
             raise files.fault(directory, error) from None
         else:
             return directory
+
+
+def refuse_existing_run(out: Path) -> None:
+    """Raises HiresxError when there is a run in `out`."""
+    if os.path.lexists(out / "run.json"):
+        raise HiresxError(
+            f"{out} holds a run already",
+            f"name another folder with --out DIR, remove this one, or go on with it: hiresx run --restart {quote(out)}",
+        )
 
 
 def discard(directory: Path, absent: Sequence[Path]) -> None:

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hiresx.cli import options, terminal
+from hiresx.cli.options import option
 
 MODES = ("strong", "weak")
 
@@ -14,28 +13,22 @@ def scaling(
     name: options.CaseName,
     preset: options.Preset = None,
     set_: options.Overrides = None,
-    ranks: Annotated[str, typer.Option("--ranks", metavar="1,2,4,...", help="Numbers of ranks.")] = "1,2",
+    ranks: Annotated[str, option("--ranks", "1,2,4,...", "Numbers of ranks.")] = "1,2",
     mode: Annotated[
-        str, typer.Option("--mode", metavar="strong|weak", help="The same grid for all, or as many nodes per rank.")
+        str, option("--mode", "strong|weak", "The same grid for all, or as many nodes per rank.")
     ] = "strong",
-    steps: Annotated[int, typer.Option("--steps", metavar="N", min=1, help="Time steps of a sample.")] = 10,
-    repeats: Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Samples; figures are medians.")] = 3,
+    steps: Annotated[int, option("--steps", "N", "Time steps of a sample.", min=1)] = 10,
+    repeats: Annotated[int, option("--repeats", "N", "Samples; figures are medians.", min=1)] = 3,
     placements: Annotated[
-        str | None,
-        typer.Option("--placements", metavar="optimal,paper,round-robin", help="Compare placements on GPUs."),
+        str | None, option("--placements", "optimal,paper,round-robin", "Compare placements on GPUs.")
     ] = None,
     backend: options.Backend = "auto",
-    transport: Annotated[str, typer.Option("--transport", metavar="NAME", help="As in hiresx run.")] = "auto",
+    transport: Annotated[str, option("--transport", "NAME", "As in hiresx run.")] = "auto",
     predict: Annotated[
-        Path | None,
-        typer.Option("--predict", metavar="MACHINE.json", help="Also what a machine with these rates would do."),
+        Path | None, option("--predict", "MACHINE.json", "Also what a machine with these rates would do.")
     ] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Run it here; without, only --predict.")
-    ] = True,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write scaling.json, scaling.nc and scaling.png there.")
-    ] = None,
+    measure: Annotated[bool, option("--measure/--no-measure", None, "Run it here; without, only --predict.")] = True,
+    out: Annotated[Path | None, option("--out", "DIR", "Write scaling.json, scaling.nc and scaling.png there.")] = None,
     json: options.Json = False,
 ) -> int:
     """Run a case on several numbers of ranks: seconds per step, efficiency, waiting, and what overlap wins.
@@ -51,7 +44,7 @@ def scaling(
         from hiresx.scaling import experiment, store
         from hiresx.scaling import predict as prediction
         from hiresx.scaling.scaling_table import rows
-        from hiresx.scaling.weak import grown
+        from hiresx.scaling.weak import refine_for_ranks
         from hiresx.topology.place import STRATEGIES
 
         if mode not in MODES:
@@ -70,7 +63,7 @@ def scaling(
         found = []
         if measure:
             todo = experiment.jobs(wanted, names)
-            found = list(experiment.measured(case, todo, mode, steps, repeats, backend, transport, terminal.note))
+            found = list(experiment.run_jobs(case, todo, mode, steps, repeats, backend, transport, terminal.note))
         backends = {rank["backend"] for run_ in found for rank in run_["by_rank"]}
         document: dict[str, Any] = header("scaling") | {
             "case": " ".join([case.name, *(set_ or ())]),
@@ -80,7 +73,7 @@ def scaling(
             "runs": found,
         }
         if rates is not None:
-            cases = [(n, grown(case, n) if mode == "weak" else case) for n in wanted]
+            cases = [(n, refine_for_ranks(case, n) if mode == "weak" else case) for n in wanted]
             document["predicted"] = prediction.curve(cases, rates)
             document["predicted_from"] = rates.source
         if out is not None:

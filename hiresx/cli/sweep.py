@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from hiresx import shell
+from hiresx.base import shell
+from hiresx.base.plural import plural
 from hiresx.cli import launch, options, terminal
+from hiresx.cli.options import option
 from hiresx.cli.run import Transport
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 
 if TYPE_CHECKING:
     from hiresx.sweeps.members import SweepPlan
-    from hiresx.sweeps.running import Wanted
+    from hiresx.sweeps.running import TableRequest
     from hiresx.sweeps.table import SweepTable
 
 # Rows of the table that are printed.
@@ -26,46 +25,37 @@ _NUMBERS = 6
 
 Values = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=V,V,...",
-        help="Values of a key; may be repeated. Lists in brackets: 'grid.n=[32,32,1],[64,64,1]'.",
+    option(
+        "--set", "KEY=V,V,...", "Values of a key; may be repeated. Lists in brackets: 'grid.n=[32,32,1],[64,64,1]'."
     ),
 ]
 
 
 def sweep(
     name: options.CaseName,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the sweep, with one for each run.")],
+    out: Annotated[Path, option("--out", "DIR", "Folder of the sweep, with one for each run.")],
     set_: Values = None,
-    preset: Annotated[str | None, typer.Option("--preset", metavar="P,P,...", help="Presets of the case.")] = None,
+    preset: Annotated[str | None, option("--preset", "P,P,...", "Presets of the case.")] = None,
     zip_: Annotated[
-        bool,
-        typer.Option("--zip", help="The first values of all keys together, then the second; not all combinations."),
+        bool, option("--zip", None, "The first values of all keys together, then the second; not all combinations.")
     ] = False,
     columns: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--column",
-            metavar="HISTORY.QUANTITY:HOW",
-            help="Into the table: last, first, mean, min, max or std of a history, e.g. residual.rho:last; repeatable.",
+            "HISTORY.QUANTITY:HOW",
+            "Into the table: last, first, mean, min, max or std of a history, e.g. residual.rho:last; repeatable.",
         ),
     ] = None,
-    start: Annotated[
-        float | None, typer.Option("--from", metavar="T", help="Columns: leave out what was before this time.")
-    ] = None,
+    start: Annotated[float | None, option("--from", "T", "Columns: leave out what was before this time.")] = None,
     collect: Annotated[
         list[str] | None,
-        typer.Option(
-            "--collect", metavar="VERB", help="Numbers of hiresx post into the table, e.g. 'jet --from 15'; repeatable."
-        ),
+        option("--collect", "VERB", "Numbers of hiresx post into the table, e.g. 'jet --from 15'; repeatable."),
     ] = None,
-    plot: Annotated[
-        str | None, typer.Option("--plot", metavar="X,Y", help="Draw a column over another: DIR/table.png.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and what is left to do; run none.")] = False,
-    table: Annotated[bool, typer.Option("--table", help="Only the table, of what is there; run none.")] = False,
-    ranks: Annotated[int, typer.Option("-n", "--ranks", help="Ranks of each run.", **launch.Positive)] = 1,
+    plot: Annotated[str | None, option("--plot", "X,Y", "Draw a column over another: DIR/table.png.")] = None,
+    dry_run: Annotated[bool, option("--dry-run", None, "List the runs and what is left to do; run none.")] = False,
+    table: Annotated[bool, option("--table", None, "Only the table, of what is there; run none.")] = False,
+    ranks: Annotated[int, option("-n", "N", "Ranks of each run.", also="--ranks", **launch.Positive)] = 1,
     backend: options.Backend = "auto",
     transport: Transport = "auto",
     slurm: launch.Slurm = None,
@@ -93,22 +83,22 @@ def sweep(
     with terminal.only_json(json):
         from hiresx.sweeps import folder, numbers
         from hiresx.sweeps.members import plan
-        from hiresx.sweeps.running import Wanted
-        from hiresx.sweeps.values import parsed, separated
+        from hiresx.sweeps.running import TableRequest
+        from hiresx.sweeps.values import parse, split_values
 
-        presets = separated(preset, f"--preset {preset}") if preset is not None else []
-        of = plan(name, parsed(set_ or []), presets, zip_, folder.named_by(out))
+        presets = split_values(preset, f"--preset {preset}") if preset is not None else []
+        of = plan(name, parse(set_ or []), presets, zip_, folder.named_by(out))
         axes = None if plot is None else _two(plot)
-        wanted = Wanted([numbers.column(text, start) for text in columns or []], _analyses(collect or []), axes)
+        wanted = TableRequest([numbers.column(text, start) for text in columns or []], _analyses(collect or []), axes)
         wanted.check(of)
         words = [*(["--backend", backend] if backend != "auto" else [])]
         words += ["--transport", transport] if transport != "auto" else []
     if dry_run:
         return _listed(of, out, name, words, json)
     if slurm is not None or pbs is not None:
-        asked = launch.understood([name, *words])
+        asked = launch.parse_run_arguments([name, *words])
         size = launch.ranks_of_node(ranks if ranks > 1 else None, nodes, ranks_per_node, gpus_per_node, asked)
-        made = launch.gathered(asked, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
+        made = launch.make_batch(asked, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
         return _array(of, out, name, made, slurm, pbs, mpi, json)
     return _ran(of, out, name, (ranks, words), wanted, table, json)
 
@@ -121,7 +111,7 @@ def _two(text: str) -> tuple[str, str]:
 
 
 def _analyses(texts: Sequence[str]) -> Any:
-    from hiresx.case.faults import did_you_mean
+    from hiresx.case.error_messages import did_you_mean
     from hiresx.cli.post import post
     from hiresx.sweeps import numbers
 
@@ -134,21 +124,27 @@ def _analyses(texts: Sequence[str]) -> Any:
 
 
 def _ran(
-    of: "SweepPlan", out: Path, name: str, how: tuple[int, list[str]], wanted: "Wanted", only_table: bool, json: bool
+    of: "SweepPlan",
+    out: Path,
+    name: str,
+    how: tuple[int, list[str]],
+    wanted: "TableRequest",
+    only_table: bool,
+    json: bool,
 ) -> int:
     from hiresx.sweeps import running
 
     with terminal.only_json(json):
         if only_table:
-            ended = running.Ended(running.tabulated(of, out, name, wanted))
+            ended = running.SweepEnd(running.tabulate(of, out, name, wanted))
         else:
-            ended = running.run(of, out, name, running.How(*how), wanted, terminal.progress)
+            ended = running.run(of, out, name, running.RunOptions(*how), wanted, terminal.progress)
         if not json:
             _print(ended.table, wanted)
         for path in [
             out / "table.csv",
             out / "table.json",
-            *([] if ended.signal else running.drawn(ended.table, out, wanted)),
+            *([] if ended.signal else running.draw_picture(ended.table, out, wanted)),
         ]:
             terminal.say(f"wrote {path}")
     if json:
@@ -167,7 +163,7 @@ def _ran(
     return 3 if failed else 0
 
 
-def _print(table: "SweepTable", wanted: "Wanted") -> None:
+def _print(table: "SweepTable", wanted: "TableRequest") -> None:
     """Without the columns that are empty; of many numbers of `hiresx post` only those that are plotted."""
     columns = [name for name in table.columns if any(row[name] not in (None, "") for row in table.rows)]
     found = [name for name in columns if name.startswith(tuple(f"{one.name}." for one in wanted.analyses))]
@@ -201,7 +197,7 @@ def _listed(of: "SweepPlan", out: Path, name: str, words: list[str], json: bool)
         return 0
     terminal.say(f"{plural(len(of.members), 'run')} in {out}")
     for one, need, line in zip(of.members, needs, lines, strict=True):
-        told = "finished" if need == "nothing" else f"{need}: {shell.words(line)}"
+        told = "finished" if need == "nothing" else f"{need}: {shell.quote_all(line)}"
         terminal.say(f"  {one.name}  {told}")
     return 0
 
@@ -214,7 +210,7 @@ def _array(
     from hiresx.output.saved import directories
     from hiresx.sweeps import folder, member
 
-    folder.there(out)
+    folder.holds_sweep(out)
     directories.made(out)
     with directories.locked(out):
         folder.claim(out, name, of)

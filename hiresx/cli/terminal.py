@@ -6,57 +6,57 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hiresx.signals import unheard
+from hiresx.base.signals import ignore_broken_output
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def fault(cause: BaseException, status: int, message: str, mend: str, as_json: bool, **more: Any) -> int:
+def fault(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
     """Prints what ends this process, as `error` does; once, where all ranks have met the same. Returns `status`."""
     try:
-        from hiresx.communicator import ended
+        from hiresx.mpi.communicator import end_process
     except Exception:  # it needs NumPy, which may be what is broken
-        error(message, mend, as_json, **more)
+        error(message, hint, as_json, **more)
         return status
-    return ended(cause, status, lambda prefix: error(prefix + message, mend, as_json, **more))
+    return end_process(cause, status, lambda prefix: error(prefix + message, hint, as_json, **more))
 
 
-def error(message: str, mend: str, as_json: bool, **more: Any) -> None:
-    """Prints a fault and what mends it to stderr, or as {"error", "mend", ...} to stdout."""
-    with unheard():
+def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
+    """Prints an error and a hint to stderr, or as {"error", "hint", ...} to stdout."""
+    with ignore_broken_output():
         if as_json:
-            print_json({"error": message, "mend": mend, **more})
+            print_json({"error": message, "hint": hint, "mend": hint, **more})  # mend: its former name, for one version
             return
         try:
             from rich.console import Console
             from rich.text import Text
         except Exception:  # rich itself may be what is broken
-            print(f"error: {message}" + (f"\n  {mend}" if mend else ""), file=sys.stderr)
+            print(f"error: {message}" + (f"\n  {hint}" if hint else ""), file=sys.stderr)
             return
         console = Console(stderr=True, soft_wrap=True, highlight=False)
         console.print(Text.assemble(("error: ", "bold red"), message))
-        if mend:
-            console.print(Text(f"  {mend}"))
+        if hint:
+            console.print(Text(f"  {hint}"))
 
 
 def note(line: str) -> None:
     """Prints what is good to know and no fault, to stderr."""
-    with unheard():
+    with ignore_broken_output():
         print(f"note: {line}", file=sys.stderr, flush=True)
 
 
 def progress(line: str) -> None:
     """Prints how far something is, to stderr."""
-    with unheard():
+    with ignore_broken_output():
         print(line, file=sys.stderr, flush=True)
 
 
 def note_once(line: str) -> None:
     """As `note`, on the first of the ranks alone."""
-    from hiresx.started import number
+    from hiresx.mpi.launcher_environment import process_number
 
-    if number() == 0:
+    if process_number() == 0:
         note(line)
 
 
@@ -139,7 +139,7 @@ def text(value: Any) -> str:
 
 def say(line: str) -> None:
     """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied."""
-    with unheard():
+    with ignore_broken_output():
         print(line, flush=True)
 
 
@@ -147,9 +147,9 @@ def console() -> "Console":
     """The console for tables; wide when its output goes to a file, where there is no edge to wrap at."""
     from rich.console import Console
 
-    from hiresx.started import launcher
+    from hiresx.mpi.launcher_environment import launcher_name
 
     # Open MPI gives what it starts a terminal for its output, wherever that goes: codes for colours would go with it.
-    file = launcher() == "Open MPI" or not sys.stdout.isatty()
+    file = launcher_name() == "Open MPI" or not sys.stdout.isatty()
     plain = file and "FORCE_COLOR" not in os.environ
     return Console(highlight=False, force_terminal=False if plain else None, width=160 if file else None)

@@ -5,24 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
-from hiresx.plural import plural
+from hiresx.cli.options import option
 
 if TYPE_CHECKING:
     from hiresx.topology.machine import Machine
 
 From = Annotated[
     Path | None,
-    typer.Option(
-        "--from",
-        metavar="FILE",
-        help="A recording: snapshot, hwloc XML, NCCL XML or nvidia-smi topo -m. This machine if absent.",
+    option(
+        "--from", "FILE", "A recording: snapshot, hwloc XML, NCCL XML or nvidia-smi topo -m. This machine if absent."
     ),
 ]
-Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the machine.")]
-Bytes = Annotated[
-    Path | None, typer.Option("--bytes", metavar="FILE.csv", help="Bytes between ranks: square, row = sender.")
-]
+Plot = Annotated[Path | None, option("--plot", "FILE.png", "Draw the machine.")]
+Bytes = Annotated[Path | None, option("--bytes", "FILE.csv", "Bytes between ranks: square, row = sender.")]
 
 topo = typer.Typer(help="Show this machine or a recording of one: GPUs, links, groups, problems.")
 
@@ -31,7 +28,7 @@ topo = typer.Typer(help="Show this machine or a recording of one: GPUs, links, g
 def show(
     context: typer.Context,
     recording: From = None,
-    save: Annotated[Path | None, typer.Option("--save", metavar="FILE.json", help="Write a snapshot.")] = None,
+    save: Annotated[Path | None, option("--save", "FILE.json", "Write a snapshot.")] = None,
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
@@ -65,41 +62,31 @@ def show(
 def plan(
     recording: From = None,
     bytes_: Bytes = None,
-    case: Annotated[str | None, typer.Option("--case", metavar="NAME|FILE.toml", help="Bytes of a case.")] = None,
+    case: Annotated[str | None, option("--case", "NAME|FILE.toml", "Bytes of a case.")] = None,
     preset: options.Preset = None,
     ranks: Annotated[
-        int | None,
-        typer.Option("--ranks", metavar="N", min=1, help="Ranks on this host; for a case one per GPU if absent."),
+        int | None, option("--ranks", "N", "Ranks on this host; for a case one per GPU if absent.", min=1)
     ] = None,
     off_host: Annotated[
-        Path | None, typer.Option("--off-host", metavar="FILE.csv", help="Bytes of each rank to ranks of other hosts.")
+        Path | None, option("--off-host", "FILE.csv", "Bytes of each rank to ranks of other hosts.")
     ] = None,
-    gpus: Annotated[str | None, typer.Option("--gpus", metavar="0,1,...", help="Use these GPUs, busy or not.")] = None,
-    gpu_map: Annotated[
-        str | None, typer.Option("--gpu-map", metavar="2,0,...", help="Compare with this: the GPU of each rank.")
-    ] = None,
-    busy: Annotated[
-        float, typer.Option("--busy", metavar="PERCENT", help="Utilisation beyond which to leave out.")
-    ] = 20,
-    busy_memory: Annotated[
-        float, typer.Option("--busy-memory", metavar="PERCENT", help="Memory in use beyond which to leave out.")
-    ] = 10,
+    gpus: Annotated[str | None, option("--gpus", "0,1,...", "Use these GPUs, busy or not.")] = None,
+    gpu_map: Annotated[str | None, option("--gpu-map", "2,0,...", "Compare with this: the GPU of each rank.")] = None,
+    busy: Annotated[float, option("--busy", "PERCENT", "Utilisation beyond which to leave out.")] = 20,
+    busy_memory: Annotated[float, option("--busy-memory", "PERCENT", "Memory in use beyond which to leave out.")] = 10,
     with_: Annotated[
-        list[Path] | None,
-        typer.Option("--with", metavar="FILE", help="A recording of a further host of the NVLink domain; repeat."),
+        list[Path] | None, option("--with", "FILE", "A recording of a further host of the NVLink domain; repeat.")
     ] = None,
     export: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--export",
-            metavar="FORM",
-            help="Print the plan for another launcher instead: rankfile (Open MPI), map_cpu or mask_cpu (Slurm), "
+            "FORM",
+            "Print the plan for another launcher instead: rankfile (Open MPI), map_cpu or mask_cpu (Slurm), "
             "visible (a script that sets CUDA_VISIBLE_DEVICES).",
         ),
     ] = None,
-    hosts: Annotated[
-        str | None, typer.Option("--hosts", metavar="A,B,...", help="Hosts of the rankfile, each with these ranks.")
-    ] = None,
+    hosts: Annotated[str | None, option("--hosts", "A,B,...", "Hosts of the rankfile, each with these ranks.")] = None,
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
@@ -184,9 +171,7 @@ def plan(
 
 @topo.command("measure")
 def measure(
-    save: Annotated[Path, typer.Option("--save", metavar="FILE.json", help="The snapshot to write.")] = Path(
-        "machine.json"
-    ),
+    save: Annotated[Path, option("--save", "FILE.json", "The snapshot to write.")] = Path("machine.json"),
     json: options.Json = False,
 ) -> int:
     """Measure bandwidth and latency between all GPUs and host memory, and write them into a snapshot."""
@@ -211,8 +196,7 @@ def measure(
 def verify(
     bytes_: Bytes = None,
     strategy: Annotated[
-        str | None,
-        typer.Option("--strategy", metavar="NAME", help="Place GPUs by this; the shortest exchange if absent."),
+        str | None, option("--strategy", "NAME", "Place GPUs by this; the shortest exchange if absent.")
     ] = None,
     json: options.Json = False,
 ) -> int:

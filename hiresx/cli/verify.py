@@ -4,24 +4,22 @@ import time
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-import typer
-
 from hiresx.cli import options, terminal
+from hiresx.cli.options import argument, option
 
 
 def verify(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[GROUP]...", help="Groups of checks; absent: those of seconds; long: those of minutes; all."
-        ),
+        argument("[GROUP]...", "Groups of checks; absent: those of seconds; long: those of minutes; all."),
     ] = None,
     backend: options.Backend = "auto",
     plan: Annotated[
         str | None,
-        typer.Option(
-            metavar="pencils|fused|decomposed|compact",
-            help="Compute by this plan instead of the backend's own (pencils: a CPU's, fused: a GPU's); checks of what "
+        option(
+            "--plan",
+            "pencils|fused|decomposed|compact",
+            "Compute by this plan instead of the backend's own (pencils: a CPU's, fused: a GPU's); checks of what "
             "it does not know are left out.",
         ),
     ] = None,
@@ -30,9 +28,9 @@ def verify(
     """Run the verification checks on this machine; exit status 1 when one fails."""
     began = time.perf_counter()
     with terminal.only_json(json):
-        from hiresx import verify as checks_room
+        from hiresx import verify as verification
 
-        checks = checks_room.run(groups or [], backend, plan=plan)
+        checks = verification.run(groups or [], backend, plan=plan)
     judged = [check for check in checks if check["pass"] is not None]
     passed = sum(bool(check["pass"]) for check in judged)
     if json:

@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.base.threads import map_all, planes
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.oblique_walls import inward_rows, mirrored_places, mirrors
 from hiresx.decomposition.patches import Decomposition, Patch
@@ -17,7 +18,6 @@ from hiresx.grid.connections import Connection
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import HIGHEST, PATCHED, continued, degree_of
-from hiresx.parallel import each, planes
 
 # What lies behind the axis of axisymmetric flow.
 AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
@@ -89,7 +89,7 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             _fill(nodes, depth, blocks[b], b, place, connections[b], lines[b], images[b])
 
         if outside == 1 and not any(isinstance(own, GhostLayers) for own in nodes):
-            each(fill, places)  # of nodes within alone
+            map_all(fill, places)  # of nodes within alone
         else:
             for at in places:
                 fill(at)
@@ -113,7 +113,7 @@ def _surrounded(block: Block, depth: np.ndarray) -> np.ndarray:
             if first < last:
                 to[first + hk : last + hk, hj : hj + nj, hi : hi + ni] = coordinate[first:last]
 
-    each(fill, planes(shape[0], shape[1] * shape[2]))
+    map_all(fill, planes(shape[0], shape[1] * shape[2]))
     return extended
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.case import Case
-from hiresx.communicator import Communicator, alone
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.ghost_layers import GhostLayers, filled
 from hiresx.decomposition.parts import Part
@@ -16,6 +15,7 @@ from hiresx.decomposition.split import split
 from hiresx.equations.stencil import stencil
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.stored_coordinates import give_back
+from hiresx.mpi.communicator import Communicator, single_process
 
 Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -62,7 +62,7 @@ def domain(
 ) -> Domain:
     """The domain of a case. `grid` replaces the grid of the case; `parts` cuts the whole blocks (None: not at all, all
     on rank 0). Collective; raises on all ranks what `build`, `decompose` and `split` raise on one."""
-    comm = comm or alone()
+    comm = comm or single_process()
     first: tuple[Grid, list[Coordinates | GhostLayers]] | None = None
     decomposed: Decomposition | None = None
     with comm.together():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.grid.blocks import Block
 from hiresx.grid.patched import HIGHEST
 from hiresx.grid.stored_coordinates import part_of, slabs

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from hiresx.arrays import Size, triple
+from hiresx.base.arrays import Size, triple
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, links_by_box
 from hiresx.decomposition.rank_cost import CONTACT, IMBALANCE, capacity
 from hiresx.decomposition.sections import Sections, sides_of

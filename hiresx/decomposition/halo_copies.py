@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition.patches import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction

@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition.ghost_layers import GhostLayers, filled
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.oblique_walls import Wall, mirrored_places

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, Range, direction, side, slices
 from hiresx.grid.connections import TOLERANCE

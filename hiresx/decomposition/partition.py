@@ -7,7 +7,8 @@ from math import prod
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
 from hiresx.decomposition.graph_growing import GraphGrowing
 from hiresx.decomposition.parts import Part
@@ -18,7 +19,6 @@ from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, regular, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range
-from hiresx.plural import plural
 
 # METIS is asked for grids of at least so many blocks, cut into so many pieces per rank.
 MANY = 16

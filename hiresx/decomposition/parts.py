@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.grid.blocks import Range
 
 

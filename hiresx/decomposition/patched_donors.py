@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import Size, triple
+from hiresx.base.arrays import Size, triple
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch

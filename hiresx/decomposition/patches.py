@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.case.boundaries import Condition, Patched, Place
 from hiresx.decomposition.axis import check_axis

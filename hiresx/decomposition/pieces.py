@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from hiresx import optional
-from hiresx.arrays import triple
+from hiresx.base import optional
+from hiresx.base.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood, links_by_box
 from hiresx.decomposition.rank_cost import capacity
 from hiresx.decomposition.sections import Sections, sides_of
@@ -41,7 +41,7 @@ def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float
 
 def metis(boxes: Boxes, contacts: Contacts, speed: Sequence[float] | np.ndarray) -> np.ndarray | None:
     """The rank of each box as METIS finds it; None without pymetis or when a rank is left without a box."""
-    pymetis = optional.imported("pymetis")
+    pymetis = optional.import_or_none("pymetis")
     if pymetis is None:
         return None
     count, ranks = len(boxes.whole), len(speed)

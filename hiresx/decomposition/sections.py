@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise, product
 from math import prod
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
 from hiresx.grid.blocks import Range
 

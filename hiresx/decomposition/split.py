@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid import Block

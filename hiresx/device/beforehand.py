@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
 
+from hiresx.base.threads import start_in_background
 from hiresx.device.configuration import Configuration
-from hiresx.parallel import later
 
 
 def begin(configuration: Configuration, name: str) -> Callable[[], bool]:
@@ -15,7 +15,7 @@ def begin(configuration: Configuration, name: str) -> Callable[[], bool]:
     No context is made on a GPU. What fails here is left to the one who asks again, and is told then. Lists of backends
     by rank are not looked at. What is returned tells whether that is over."""
     over = Event()
-    later(_compile, configuration, name, over)
+    start_in_background(_compile, configuration, name, over)
     return over.is_set
 
 

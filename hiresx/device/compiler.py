@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from hiresx.announce import announce
+from hiresx.base.notify import notify
 from hiresx.device import cache
 from hiresx.errors import HiresxError
 
@@ -52,7 +52,7 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
 
     def compile(private: Path) -> Path:
         source, library = private / "kernels.cpp", private / "kernels.so"
-        announce(COMPILING)
+        notify(COMPILING)
         source.write_text(text, encoding="utf-8")
         status, said = _run([*command, *flags, "-o", str(library), str(source)])
         source.replace(private.parent / f"{name}.cpp")

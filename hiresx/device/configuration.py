@@ -121,7 +121,7 @@ def _reference(configuration: Configuration) -> tuple[float, ...]:
 
 def _law(configuration: Configuration) -> Any:
     """The configuration's ViscosityLaw."""
-    from hiresx.case.viscosity import VISCOSITIES  # here, as all of this room is loaded without pydantic
+    from hiresx.case.viscosity import VISCOSITIES  # here, as all of this package is loaded without pydantic
 
     kind = VISCOSITIES.get(configuration.viscosity)
     if kind is None:
@@ -142,6 +142,6 @@ def _header(configuration: Configuration, folder: str, root: Path) -> str:
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> HiresxError:
-    from hiresx.case.faults import did_you_mean
+    from hiresx.case.error_messages import did_you_mean
 
     return HiresxError(f'no {kind} is called "{name}"', did_you_mean(name, known, "known"))

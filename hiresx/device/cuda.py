@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import kernels, optional
+from hiresx import kernels
+from hiresx.base import optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
 from hiresx.device.call import Call, Calls
@@ -43,7 +44,7 @@ def fault() -> HiresxError | None:
     if why:
         return HiresxError(f"the NVIDIA driver offers no GPU ({why})", _NO_GPU)
     try:
-        optional.needed("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
+        optional.import_required("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
     except HiresxError as error:
         return error
     return None

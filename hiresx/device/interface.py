@@ -1,4 +1,4 @@
-"""What every backend offers. Everything above the device room sees a backend through this, and on a CPU also through
+"""What every backend offers. All packages above `device` see a backend through this, and on a CPU also through
 `Backend.threads` (the threads of a kernel, to get and set)."""
 
 from collections.abc import Callable, Mapping, Sequence

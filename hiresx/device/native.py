@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hiresx import kernels
+from hiresx.base.threads import requested_threads
 from hiresx.device import team
 from hiresx.device.arguments import (
     INT_RANGES,
@@ -34,7 +35,6 @@ from hiresx.device.configuration import Configuration, Target
 from hiresx.device.side_by_side import Noting, flat, levels
 from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
-from hiresx.parallel import asked_threads
 
 # What every kernel of a host is compiled with, behind its degree of optimisation.
 NATIVE_FLAGS = ("-march=native", "-ffp-contract=fast", "-std=c++17", "-fPIC", "-shared", "-Wl,-Bsymbolic")
@@ -135,7 +135,7 @@ class NativeBackend:
     def threads(self) -> int:
         """Threads of a kernel: OMP_NUM_THREADS or every core that this process may use, until it is set."""
         if self._threads is None:
-            self._threads = asked_threads() or len(os.sched_getaffinity(0))
+            self._threads = requested_threads() or len(os.sched_getaffinity(0))
         return self._threads
 
     @threads.setter

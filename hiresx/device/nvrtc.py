@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hiresx import kernels, optional
-from hiresx.announce import announce
+from hiresx import kernels
+from hiresx.base import optional
+from hiresx.base.notify import notify
 from hiresx.device import cache
 from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
@@ -70,7 +71,9 @@ def bindings() -> Any:
     except (RuntimeError, OSError) as error:
         raise HiresxError(f"CUDA kernels need the NVRTC library: {error}", MEND) from None
     except Exception as error:
-        raise HiresxError(f"CUDA kernels need CuPy, which {optional.fault('cupy_backends', error)}", MEND) from None
+        raise HiresxError(
+            f"CUDA kernels need CuPy, which {optional.describe_import_error('cupy_backends', error)}", MEND
+        ) from None
     return nvrtc
 
 
@@ -128,7 +131,7 @@ def build(text: str, architecture: str) -> Path:
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 
     def make(private: Path) -> Path:
-        announce(COMPILING)
+        notify(COMPILING)
         made = private / name
         made.write_bytes(compile(text, architecture).image)
         return made

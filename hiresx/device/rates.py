@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hiresx.announce import announce
+from hiresx.base.notify import notify
 from hiresx.device.cache import directory
 from hiresx.errors import HiresxError
 
@@ -40,7 +40,7 @@ def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | 
     try:
         path = _file()
     except HiresxError as error:
-        _announce_once(f"{error.message}; {error.mend}")
+        _announce_once(f"{error.message}; {error.hint}")
         return None
     entry = _read(path).get(_key(backend, viscous, precision))
     if not isinstance(entry, dict):
@@ -52,7 +52,7 @@ def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | 
 
 @cache
 def _announce_once(text: str) -> None:
-    announce(text)
+    notify(text)
 
 
 def _key(backend: str, viscous: bool, precision: str) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hiresx import kernels
+from hiresx.base.shell import quote
 from hiresx.device.compiler import build
 from hiresx.errors import HiresxError
-from hiresx.shell import word
 
 FLAGS = ("-O2", "-std=c++17", "-pthread", "-fPIC", "-shared", "-Wl,-Bsymbolic")
 
@@ -62,7 +62,7 @@ def load_library(path: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        raise HiresxError(f"the compiled kernels cannot be loaded: {error}", f"rm {word(path)}") from None
+        raise HiresxError(f"the compiled kernels cannot be loaded: {error}", f"rm {quote(path)}") from None
 
 
 @lru_cache(maxsize=1)

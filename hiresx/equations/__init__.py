@@ -1,8 +1,8 @@
 """The system of equations: which variables there are, in what order and what they are called.
 
 Everything that has a size or an order by it (arrays, halos, checkpoints, memory estimates, names in files, constants of
-the kernels) takes it from here. Of the other
-rooms it may use the kernels alone.
+the kernels) takes it from here. Of the other packages it may use
+the kernels alone.
 """
 
 from hiresx.equations.system import (

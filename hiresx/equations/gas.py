@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hiresx.arrays import Reals
+from hiresx.base.arrays import Reals
 from hiresx.equations.system import GAS_CONSERVED, equations
 
 _Values = TypeVar("_Values", float, np.ndarray)

@@ -1,9 +1,12 @@
 """Which transport serves which two ranks: a function of what both say of themselves, so that both choose the same."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hiresx.errors import HiresxError
+
+log = logging.getLogger(__name__)
 
 # What can be asked for. "signals" is for all ranks of a job or for none: then a step needs no host. "auto" takes it
 # where all ranks are on GPUs of one host, each on its own; else for every two ranks the first that works of: window,
@@ -45,6 +48,16 @@ class RankFacts:
     points: int
     room: float
     closed: Mapping[int, str] = field(default_factory=dict)
+
+
+def known_transport(name: str) -> str:
+    """The name, or what takes its place. Raises HiresxError for a name of no transport."""
+    if name in RETIRED:
+        log.warning('the transport "%s" is gone: "%s" is taken', name, RETIRED[name])
+        return RETIRED[name]
+    if name not in NAMES:
+        raise HiresxError(f'there is no transport "{name}"', f"transports are {', '.join(NAMES)}")
+    return name
 
 
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:

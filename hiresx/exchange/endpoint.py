@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import GRACE, Communicator, everywhere
 from hiresx.device.interface import Backend, Program
 from hiresx.device.native import Array
 from hiresx.exchange.buffer_layout import BufferLayout
@@ -23,6 +22,7 @@ from hiresx.exchange.signalled_memory import SignalledMemory, SignalledMessages,
 from hiresx.exchange.staged import Staged
 from hiresx.exchange.transport import Transport
 from hiresx.exchange.window import SharedMemory, Window
+from hiresx.mpi.communicator import GRACE, Communicator, is_on_all_ranks
 
 
 @dataclass
@@ -183,7 +183,7 @@ class Endpoint:
     def close(self, error: BaseException | None = None) -> None:
         """Give back what MPI and CUDA hold. Collective; after an `error` that this rank alone has, only what CUDA
         holds, which needs nobody else."""
-        together = error is None or everywhere(error)
+        together = error is None or is_on_all_ranks(error)
         with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
             for transport in (transport for messages in self.messages for transport in messages.transports):
                 transport.close()

@@ -1,28 +1,24 @@
 """The halo exchange: ghosts of connected faces get what their donors have, in this process or in any other."""
 
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, halo_lists
 from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.storage import precision_of
-from hiresx.errors import HiresxError
 from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.channel import Channel, ExchangedArrays
-from hiresx.exchange.choice import NAMES, RETIRED
+from hiresx.exchange.choice import known_transport
 from hiresx.exchange.endpoint import Endpoint, QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.signalled_channel import SignalledChannel
 from hiresx.exchange.signalled_memory import SignalledMemory
+from hiresx.mpi.communicator import Communicator
 
 if TYPE_CHECKING:
     from hiresx.exchange.gpu import Gpu
-
-log = logging.getLogger(__name__)
 
 
 class Neighbour(NamedTuple):
@@ -61,12 +57,8 @@ class HaloExchange:
         transport: str = "auto",
         kept: Layout | None = None,
     ):
-        if transport in RETIRED:
-            log.warning('the transport "%s" is gone: "%s" is taken', transport, RETIRED[transport])
-            transport = RETIRED[transport]
         with comm.together():
-            if transport not in NAMES:
-                raise HiresxError(f'there is no transport "{transport}"', f"transports are {', '.join(NAMES)}")
+            transport = known_transport(transport)
             gpu = _gpu(backend) if comm.size > 1 else None
             places = {state.index: n for n, state in enumerate(states)}
             layout = HaloLayout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])

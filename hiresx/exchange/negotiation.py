@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator, everywhere
 from hiresx.exchange import cuda_aware, window
 from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.choice import RankFacts, choose
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.signalled_memory import extra_bytes
+from hiresx.mpi.communicator import Communicator, is_on_all_ranks
 
 # Transports that open the GPU memory of other ranks.
 OPENING = frozenset({"ipc", "signals"})
@@ -128,5 +128,5 @@ class Negotiation:
             with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
                 self._gpu.shut(memory)
         self.opened = {}
-        if error is None or everywhere(error):
+        if error is None or is_on_all_ranks(error):
             self._comm.barrier()

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Domain, mirror_points, patched_donors
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
+from hiresx.mpi.communicator import Communicator
 
 # What is exchanged: the state, or viscous fluxes.
 STATE, FLUX = "state", "fluxes"

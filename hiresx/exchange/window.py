@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
 from hiresx.exchange.halo_layout import Peer
 from hiresx.exchange.notification import Notification
+from hiresx.mpi.communicator import Communicator
 
 # Where MPI libraries on Linux keep what processes share.
 SHARED = "/dev/shm"

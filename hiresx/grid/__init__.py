@@ -1,5 +1,7 @@
 """Blocks of nodes, their connections, and where they come from."""
 
+import warnings
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -9,11 +11,11 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Connection, Grid, periodic_connections
 from hiresx.grid.connectivity import read_connectivity, write_connectivity
+from hiresx.grid.connectivity_check import ConnectionCheck, check_connections
 from hiresx.grid.from_file import read, read_grid
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion
 from hiresx.grid.plot3d import read_plot3d, write_plot3d
-from hiresx.grid.proof import prove
 from hiresx.grid.quality import check_jacobian, quality
 from hiresx.grid.size import refuse
 
@@ -23,6 +25,7 @@ __all__ = [
     "Grid",
     "Motion",
     "build",
+    "check_connections",
     "check_jacobian",
     "matched_connections",
     "periodic_connections",
@@ -34,6 +37,12 @@ __all__ = [
     "write_connectivity",
     "write_plot3d",
 ]
+
+
+def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
+    """The former name of `check_connections`, kept for one version."""
+    warnings.warn("hiresx.grid.prove is check_connections now", FutureWarning, stacklevel=2)
+    return check_connections(blocks, connections)
 
 
 def build(spec: GridTable, directory: Path | None = None) -> Grid:

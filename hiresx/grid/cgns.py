@@ -13,18 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.arrays import triple
-from hiresx.case.faults import did_you_mean
+from hiresx.base.arrays import triple
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Delivered, direction
 from hiresx.grid.cgns_patches import Left, Zone, abuts, conditions, on_face, patches
 from hiresx.grid.cgns_tree import MEND, Node, opened
 from hiresx.grid.cgns_units import Units, conversion
-from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.connectivity_check import misfit
+from hiresx.grid.face_ownership import FacePart, assign_nodes
 from hiresx.grid.motions import IntMatrix, Motion, motion, rotation_about
 from hiresx.grid.orientation import joined, matrix_of
-from hiresx.grid.proof import misfit
 from hiresx.grid.stored_coordinates import Nodes, part_of
 
 # A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
@@ -89,19 +89,19 @@ def _grid(path: Path, root: Node, left: Left) -> tuple[Grid, list[str]]:
     if len({zone.block.name for zone in zones}) != len(zones):
         raise base.fault("two zones have one name")
     blocks = [zone.block for zone in zones]
-    claims, homes = patches(base, zones, left)
+    parts, homes = patches(base, zones, left)
     connections = [c for b, zone in enumerate(zones) for c in _connections(base, zone, b, blocks, names, left)]
     left.check_all_found()
-    claims += [Claim(c.block, c.face, c.range, who) for c, who in connections]
+    parts += [FacePart(c.block, c.face, c.range, who) for c, who in connections]
     try:
-        free = settled(blocks, claims)
+        free = assign_nodes(blocks, parts)
     except HiresxError as error:
         key = '[grid] drop = ["ZONE/PATCH"] leaves one out'
-        raise HiresxError(f"{path}: {error.message}", f"{error.mend}; {key}") from None
-    for claim, name, ranges in zip(claims, homes, free, strict=False):
-        known = blocks[claim.block].regions
-        parts = (*known.get(name, ()), *((claim.face, range_) for range_ in ranges))
-        blocks[claim.block] = replace(blocks[claim.block], regions={**known, name: parts})
+        raise HiresxError(f"{path}: {error.message}", f"{error.hint}; {key}") from None
+    for part, name, ranges in zip(parts, homes, free, strict=False):
+        known = blocks[part.block].regions
+        named = (*known.get(name, ()), *((part.face, range_) for range_ in ranges))
+        blocks[part.block] = replace(blocks[part.block], regions={**known, name: named})
     kept = zip((c for c, _ in connections), free[len(homes) :], strict=True)
     words = list(dict.fromkeys(word for zone in zones for word in zone.words))
     return Grid(tuple(blocks), tuple(replace(c, range=range_) for c, ranges in kept for range_ in ranges)), words
@@ -136,7 +136,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
         block = Delivered(_plain_name(node.name), *triple(nodes))
         return Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
-        raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{node.path}: {error.message}", error.hint) from None
 
 
 def _in_metres(values: Nodes, factor: float, offset: float) -> Nodes:
@@ -218,7 +218,7 @@ def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block])
         joined(where, (b, face, range_), (p, donor_face, donor_range), matrix, "shared", moved)
         for moved in _motions(node, zone.units)
     ]
-    # nothing is said here of a connection that fits no way: the proof tells what the first one lacks
+    # nothing is said here of a connection that fits no way: the check of connections tells what the first one lacks
     return min(trials, key=lambda c: _misfit(blocks, c))
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import optional
+from hiresx.base import optional
+from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import MEND, Node, plain
 from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5
-from hiresx.shell import word
 
 
 class Hdf5Node(Node):
@@ -70,13 +70,15 @@ class Hdf5Node(Node):
 @contextmanager
 def root(path: Path) -> Iterator[Node]:
     """The root of a file. Raises HiresxError when h5py is missing and for what it has to say of a damaged file."""
-    h5py = optional.needed("h5py", f"{path}: CGNS files in the form of HDF5 are read by h5py", "pip install h5py")
+    h5py = optional.import_required(
+        "h5py", f"{path}: CGNS files in the form of HDF5 are read by h5py", "pip install h5py"
+    )
     try:
         with h5py.File(path, "r", locking=False) as file:
             if " version" in file and " hdf5version" not in file:
                 raise HiresxError(
                     f"{path}: written by a version of the CGNS library before 3.1, in another order of dimensions",
-                    f"bring it up to date with the tools of CGNS: cgnsconvert -f -h {word(path)} NEW.cgns",
+                    f"bring it up to date with the tools of CGNS: cgnsconvert -f -h {quote(path)} NEW.cgns",
                 )
             yield Hdf5Node(path, file)
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:

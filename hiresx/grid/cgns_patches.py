@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.arrays import triple
-from hiresx.case.faults import did_you_mean
+from hiresx.base.arrays import triple
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range
 from hiresx.grid.cgns_tree import Node
 from hiresx.grid.cgns_units import Units
-from hiresx.grid.claims import Claim
+from hiresx.grid.face_ownership import FacePart
 from hiresx.grid.orientation import faces_of
 from hiresx.grid.patched import PATCHED
 
@@ -63,7 +63,7 @@ class Left:
             yield
         except HiresxError as error:
             key = f'[grid] drop = ["{zone.name}/{node.name}"] leaves it out'
-            raise HiresxError(error.message, f"{error.mend}; {key}") from None
+            raise HiresxError(error.message, f"{error.hint}; {key}") from None
 
     def check_all_found(self) -> None:
         for name in self.names:
@@ -86,8 +86,8 @@ def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
         yield patch, name or patch.name, kind
 
 
-def patches(base: Node, zones: Sequence[Zone], left: Left) -> tuple[list[Claim], list[str]]:
-    """Claims of all boundary patches, walls first, and the names of their regions."""
+def patches(base: Node, zones: Sequence[Zone], left: Left) -> tuple[list[FacePart], list[str]]:
+    """Parts of faces of all boundary patches, walls first, and the names of their regions."""
     found = []
     for b, zone in enumerate(zones):
         for patch, name, kind in conditions(base, zone.node):
@@ -103,17 +103,17 @@ def patches(base: Node, zones: Sequence[Zone], left: Left) -> tuple[list[Claim],
                 left.broken[f"{zone.node.name}/{patch.name}"] = why.strip("/: ")
                 continue
             rank = next((n for n, first in enumerate(FIRST) if kind.startswith(first)), len(FIRST))
-            claim = Claim(b, face, range_, f"boundary patch {patch.name} of zone {zone.node.name}")
-            found.append((rank, claim, name))
+            part = FacePart(b, face, range_, f"boundary patch {patch.name} of zone {zone.node.name}")
+            found.append((rank, part, name))
         for general in zone.node.children("ZoneGridConnectivity_t"):
             for node in filter(abuts, general.children("GridConnectivity_t")):
                 if left.drops(zone.node, node):
                     continue
                 with left.named(zone.node, node):
-                    claim = Claim(b, *_patch(zone, node), f"connection {node.name} of zone {zone.node.name}")
-                found.append((len(FIRST) + 1, claim, PATCHED))
+                    part = FacePart(b, *_patch(zone, node), f"connection {node.name} of zone {zone.node.name}")
+                found.append((len(FIRST) + 1, part, PATCHED))
     found.sort(key=lambda entry: entry[0])
-    return [claim for _, claim, _ in found], [name for _, _, name in found]
+    return [part for _, part, _ in found], [name for _, _, name in found]
 
 
 def abuts(general: Node) -> bool:

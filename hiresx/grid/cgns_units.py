@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.grid.cgns_tree import Node
-from hiresx.plural import plural
 
 METRES = {"Meter": 1.0, "Centimeter": 0.01, "Millimeter": 0.001, "Foot": 0.3048, "Inch": 0.0254}
 # Said of lengths that units are not applied to.

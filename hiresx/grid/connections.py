@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hiresx.arrays import Integers, Mask, triple
+from hiresx.base.arrays import Integers, Mask, triple
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, side, slices
 from hiresx.grid.motions import IntMatrix, Matrix, Motion, Vector, told
-from hiresx.plural import plural
 
 IDENTITY = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 # Geometric agreement asked of periodic and shared faces, relative to the period or to the block's extent: coordinates

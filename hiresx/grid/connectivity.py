@@ -8,18 +8,20 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.case import toml
 from hiresx.case.boundaries import Face, Interval
-from hiresx.case.faults import Origin, did_you_mean, explain
+from hiresx.case.error_messages import Origin, describe_validation_error, did_you_mean
 from hiresx.case.grid_file import Rotation
 from hiresx.case.model import Listed, Table, Vector
 from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid import foreign
 from hiresx.grid.blocks import AXES, Block, Range, direction, layer
-from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.connectivity_check import misfit
+from hiresx.grid.face_ownership import FacePart, assign_nodes
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion, motion, rotation_about
 from hiresx.grid.orientation import (
@@ -34,9 +36,7 @@ from hiresx.grid.orientation import (
     transform_of,
 )
 from hiresx.grid.patched import PATCHED
-from hiresx.grid.proof import misfit
 from hiresx.grid.writing import written
-from hiresx.plural import plural
 
 HEAD = """\
 # Connectivity of a Plot3D grid. Ranges are half-open, from 0: [first, last + 1]; a face without one is meant whole.
@@ -109,18 +109,19 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
     programs that `hiresx.grid.foreign` knows.
 
     Where patches share a line of nodes, a region keeps it from a connection, and a connection from those after it.
-    Nothing is proved of the nodes here: see `hiresx.grid.proof`. Raises HiresxError naming the file and the entry.
+    The nodes are not compared here: see `hiresx.grid.connectivity_check`. Raises HiresxError naming the file and the
+    entry.
     """
     other = foreign.tables(path, blocks)
     data = toml.read(path) if other is None else other
     try:
         spec = Connectivity.model_validate(data)
     except ValidationError as error:
-        raise explain(error, Connectivity, Origin(str(path))) from None
+        raise describe_validation_error(error, Connectivity, Origin(str(path))) from None
     blocks = _named(path, spec.blocks, blocks)
     index = {block.name: b for b, block in enumerate(blocks)}
     regions = _regions(path, spec.region, blocks, index, settle=other is not None)
-    connections, claims = [], []
+    connections, parts = [], []
     for n, table in enumerate(spec.connection):
         where = f"{path}: connection.{n}"
         if table.layout == PATCHED:
@@ -133,11 +134,11 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
         back = opposite(found, blocks)
         for c in (found,) if not table.mutual or _key(back) == _key(found) else (found, back):
             connections.append(c)
-            claims.append(Claim(c.block, c.face, c.range, f"connection.{n}"))
+            parts.append(FacePart(c.block, c.face, c.range, f"connection.{n}"))
     try:
-        free = settled(blocks, claims, held=regions)
+        free = assign_nodes(blocks, parts, owned=regions)
     except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
     connections = [replace(c, range=range_) for c, ranges in zip(connections, free, strict=True) for range_ in ranges]
     if spec.match:
         connections += _matched(blocks, regions, connections)
@@ -187,27 +188,27 @@ def _nodes(where: str, block: Block, face: str, nodes: Nodes) -> Range:
 
 def _regions(
     path: Path, tables: Sequence[RegionTable], blocks: list[Block], index: Mapping[str, int], settle: bool
-) -> list[Claim]:
-    """The regions as claims; they are added to `blocks`. `settle`: where they share nodes, as neighbours in files of
-    other programs share a line, one keeps them: a wall, else the first."""
-    claims, names = [], []
+) -> list[FacePart]:
+    """The regions as parts of faces; they are added to `blocks`. `settle`: of two that share
+    nodes, as neighbours in files of other programs share a line, one owns them: a wall, else the first."""
+    parts, names = [], []
     for n, table in enumerate(tables):
         where = f"{path}: region.{n}"
         b = _block(f"{where}.block", table.block, index)
         range_ = _nodes(f"{where}.range", blocks[b], table.face, table.range)
-        claims.append(Claim(b, table.face, range_, f"region.{n} ('{table.name}')"))
+        parts.append(FacePart(b, table.face, range_, f"region.{n} ('{table.name}')"))
         names.append(table.name)
-    ranges = [[claim.range] for claim in claims]
+    ranges = [[part.range] for part in parts]
     if settle:
-        order = sorted(range(len(claims)), key=lambda n: not foreign.is_wall(names[n]))
-        for n, free in zip(order, settled(blocks, [claims[n] for n in order], strict=False), strict=True):
+        order = sorted(range(len(parts)), key=lambda n: not foreign.is_wall(names[n]))
+        for n, free in zip(order, assign_nodes(blocks, [parts[n] for n in order], strict=False), strict=True):
             ranges[n] = free
-    for claim, name, own in zip(claims, names, ranges, strict=True):
-        known = blocks[claim.block].regions
-        parts = (*known.get(name, ()), *((claim.face, range_) for range_ in own))
+    for part, name, own in zip(parts, names, ranges, strict=True):
+        known = blocks[part.block].regions
+        named = (*known.get(name, ()), *((part.face, range_) for range_ in own))
         if parts:
-            blocks[claim.block] = replace(blocks[claim.block], regions={**known, name: parts})
-    return claims
+            blocks[part.block] = replace(blocks[part.block], regions={**known, name: named})
+    return parts
 
 
 def _add_region(blocks: list[Block], b: int, name: str, face: str, range_: Range) -> None:
@@ -215,15 +216,15 @@ def _add_region(blocks: list[Block], b: int, name: str, face: str, range_: Range
     blocks[b] = replace(blocks[b], regions={**known, name: (*known.get(name, ()), (face, range_))})
 
 
-def _patched(where: str, table: ConnectionTable, blocks: list[Block], index: Mapping[str, int]) -> list[Claim]:
-    """The sides of a patched connection as claims; they become regions, of which `decompose` knows what they mean."""
+def _patched(where: str, table: ConnectionTable, blocks: list[Block], index: Mapping[str, int]) -> list[FacePart]:
+    """The sides of a patched connection as parts of faces. They become regions; `decompose` knows what these mean."""
     given = [key for key in ("transform", "translation", "rotation") if getattr(table, key) is not None]
     if given:
         raise HiresxError(
             f'{where}: {given[0]} with layout = "{PATCHED}"',
             "leave it out: where each side goes on is found from the nodes, and the two sides lie in one place",
         )
-    claims = []
+    parts = []
     sides = [
         ("block", table.block, table.face, table.range),
         ("donor", table.donor, table.donor_face, table.donor_range),
@@ -232,8 +233,8 @@ def _patched(where: str, table: ConnectionTable, blocks: list[Block], index: Map
         b = _block(f"{where}.{key}", name, index)
         range_ = _nodes(f"{where}.{'range' if key == 'block' else 'donor_range'}", blocks[b], face, nodes)
         _add_region(blocks, b, PATCHED, face, range_)
-        claims.append(Claim(b, face, range_, where))
-    return claims
+        parts.append(FacePart(b, face, range_, where))
+    return parts
 
 
 def motion_of(rotation: Rotation | None, translation: Sequence[float] | None = None) -> Motion:
@@ -265,7 +266,8 @@ def _connection(where: str, table: ConnectionTable, blocks: list[Block], index: 
             f"{where}: {mine} nodes of block '{blocks[b].name}' do not meet {theirs} of block '{blocks[p].name}'",
             "correct range or donor_range",
         )
-    # The one that no transform turns left-handed and whose nodes match; where none does, the proof tells of the best.
+    # The one that no transform turns left-handed and whose nodes match; where none does, the check of connections
+    # reports the best.
     return min(trials, key=lambda c: (*_misfit(blocks, c, table.layout), -np.linalg.det(c.matrix)))
 
 
@@ -276,11 +278,13 @@ def _misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, f
     return misfit(blocks, c, layout) if inside else (np.iinfo(int).max, np.inf)
 
 
-def _matched(blocks: Sequence[Block], regions: Sequence[Claim], connections: Sequence[Connection]) -> list[Connection]:
+def _matched(
+    blocks: Sequence[Block], regions: Sequence[FacePart], connections: Sequence[Connection]
+) -> list[Connection]:
     """Connections where nodes coincide and nothing else holds them."""
-    held = [*regions, *(Claim(c.block, c.face, c.range, "") for c in connections)]
+    held = [*regions, *(FacePart(c.block, c.face, c.range, "") for c in connections)]
     found = matched_connections(blocks)
-    free = settled(blocks, [Claim(c.block, c.face, c.range, "") for c in found], held, strict=False)
+    free = assign_nodes(blocks, [FacePart(c.block, c.face, c.range, "") for c in found], held, strict=False)
     return [replace(c, range=range_) for c, ranges in zip(found, free, strict=True) for range_ in ranges]
 
 

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import (
@@ -22,7 +23,6 @@ from hiresx.grid.blocks import (
     whole_box,
 )
 from hiresx.grid.connections import Connection, Grid
-from hiresx.plural import plural
 
 Period = dict[str, tuple[float, float, float]]
 # (index of the block, half-open node ranges in it)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction
 from hiresx.grid.patched import PATCHED
-from hiresx.plural import plural
 
 TOGETHER = "take files that belong together"
 Ends = dict[int, tuple[int, int]]

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hiresx.case.faults import shown
+from hiresx.case.error_messages import format_value
 from hiresx.case.grid_file import GridFile, Rotation
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import read_whole
 from hiresx.grid.cgns_tree import is_cgns
 from hiresx.grid.connections import Grid
 from hiresx.grid.connectivity import motion_of, read_connectivity
+from hiresx.grid.connectivity_check import OverlapError, check_connections
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.plane import checked, flattened, moved, reversed_in_i, right_handed
 from hiresx.grid.plot3d import delivered_blocks
 from hiresx.grid.plot3d_binary import laid_out
-from hiresx.grid.proof import OverlapError, prove
 from hiresx.grid.shaping import shaped
 from hiresx.grid.touching import touching, trusted
 
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 def read(spec: GridFile, directory: Path | None = None) -> Grid:
-    """Grid of a [grid] table with `file`, taken and shaped as it says, its connections proved node by node
-    (`hiresx.grid.proof`).
+    """Grid of a [grid] table with `file`, taken and shaped as it says, its connections checked node by node
+    (`hiresx.grid.connectivity_check`).
 
     `period` is offered to every block; a periodic condition checks it against the nodes.
     """
@@ -39,11 +39,11 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
         axis: motion_of(given) if isinstance(given, Rotation) else given for axis, given in spec.period.items()
     }
     try:
-        prove(grid.blocks, grid.connections)
+        check_connections(grid.blocks, grid.connections)
     except HiresxError as error:
         guessed = connectivity is None and form(path) == "Plot3D" and not isinstance(error, OverlapError)
         mend = "what is connected was found from nodes that coincide: say it in a connectivity file" if guessed else ""
-        raise HiresxError(f"{path}: {error.message}", mend or error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", mend or error.hint) from None
     return replace(grid, period=tuple({**known, **period} for known in grid.period))
 
 
@@ -61,7 +61,7 @@ def taken(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, 
         grid, words = _taken(grid, spec, joined)
         return grid, read + words
     except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
 
 
 def delivered(
@@ -145,6 +145,6 @@ def form(path: Path) -> str:
     except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
         why = getattr(error, "strerror", None) or error
         raise HiresxError(
-            f"{shown(str(path))}: cannot be read: {why}", "see that it is there and may be read"
+            f"{format_value(str(path))}: cannot be read: {why}", "see that it is there and may be read"
         ) from error
     return "CGNS" if is_cgns(start) else "Plot3D"

@@ -6,11 +6,11 @@ from itertools import product
 
 import numpy as np
 
-from hiresx.arrays import Integers, Reals, triple
+from hiresx.base.arrays import Integers, Reals, triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, face_range, rectangles, side
-from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import TOLERANCE, Connection
+from hiresx.grid.face_ownership import FacePart, assign_nodes
 from hiresx.grid.motions import IntMatrix
 from hiresx.grid.singular import COLLAPSED, collapsed
 from hiresx.grid.stored_coordinates import slabs
@@ -75,7 +75,7 @@ def _matched(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection
             blocks, (a, face), (b, donor_face), index[:, own[at]].T, index[:, other[at]].T
         ):
             connections.append(Connection(a, face, range_, b, matrix, offset))
-    free = settled(blocks, [Claim(c.block, c.face, c.range, "") for c in connections], strict=False)
+    free = assign_nodes(blocks, [FacePart(c.block, c.face, c.range, "") for c in connections], strict=False)
     return [replace(c, range=range_) for c, ranges in zip(connections, free, strict=True) for range_ in ranges]
 
 

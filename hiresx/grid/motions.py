@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 
 Vector = tuple[float, float, float]
 Matrix = tuple[Vector, Vector, Vector]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.arrays import Integers, Reals
+from hiresx.base.arrays import Integers, Reals
 from hiresx.errors import HiresxError
 
 # Most bytes in which the sizes of the blocks are looked for, and the most reals of the flow that OVERFLOW writes.

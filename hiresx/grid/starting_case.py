@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from hiresx.base.shell import quote
 from hiresx.case import toml
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Range
 from hiresx.grid.patched import PATCHED
-from hiresx.shell import word
 
 HEAD = """\
 # A case for the grid {file}.
@@ -53,8 +53,8 @@ class Contact:
 
 
 def contacts(found: dict[str, Any]) -> list[Contact]:
-    """The faces that meet others of which `hiresx.grid.survey.survey` says `found`; those of one face that share nodes
-    as one: a node has one condition."""
+    """The faces that meet others in the report `found` (`hiresx.grid.grid_report`); those of one face that share nodes
+    as one, as a node has one condition."""
     left: list[Contact] = []
     for row in found.get("meets", ()):
         itself = row["block"] == row["other"] and row["face"][0] == row["face of it"][0]
@@ -80,13 +80,13 @@ def contacts(found: dict[str, Any]) -> list[Contact]:
 def case_text(
     path: Path, found: dict[str, Any], connectivity: Path | None = None, met: Sequence[Contact] | None = None
 ) -> str:
-    """The text of a case.toml for the grid file `path`, of which `hiresx.grid.survey.survey` says `found`; `met`: the
+    """The text of a case.toml for the grid file `path`. `found`: its report, see `hiresx.grid.grid_report`; `met`: the
     faces that meet others and how they are taken, those of `found` if absent.
 
     Raises HiresxError for a file of which no grid can be made.
     """
     if "refused" in found:
-        raise HiresxError(found["refused"], f"hiresx info {word(path)} says what the file holds")
+        raise HiresxError(found["refused"], f"hiresx info {quote(path)} says what the file holds")
     met = contacts(found) if met is None else met
     regions = [_region(name, found["regions"]) for name in dict.fromkeys(r["region"] for r in found.get("regions", ()))]
     viscous = VISCOUS if any(f'type = "{NO_SLIP}"' in lines for lines in regions) else ""

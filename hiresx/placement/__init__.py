@@ -14,7 +14,6 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.device import Backend, backend
@@ -22,6 +21,7 @@ from hiresx.device.fields import Layout
 from hiresx.device.native import NativeBackend
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.placement import cores, cpu_binding, gpus
 from hiresx.placement.backend_selection import AUTO, by_rank
 from hiresx.placement.cores import Share

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from hiresx.base.plural import plural
 from hiresx.device import NAMES
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 
 AUTO = "auto"
 _FORM = "write one backend for all, or a list by rank such as cuda,cuda,cpu,cpu or, shorter, cuda:2,cpu:2"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+from hiresx.base.plural import plural
 from hiresx.placement.facts import PlacementFacts
-from hiresx.plural import plural
 from hiresx.topology.machine import GPU, Machine
 
 Cpus = frozenset[int]

@@ -5,17 +5,17 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hiresx.base.threads import requested_threads
 from hiresx.device import cuda
-from hiresx.parallel import asked_threads
+from hiresx.mpi.launcher_environment import launcher_name
 from hiresx.placement import cpu_binding
-from hiresx.started import launcher
 
 
 @dataclass(frozen=True)
 class PlacementFacts:
     """`cpus`: those it may use. `gpus`: PCI addresses of the GPUs that CUDA offers it, in CUDA's order; `names`: what
     they are called. `used`: CUDA's number of the one it has a context on. `fault`: why it has no GPU, and what to do.
-    `threads`: what OMP_NUM_THREADS says. `launcher`: see `hiresx.started`."""
+    `threads`: what OMP_NUM_THREADS says. `launcher`: see `hiresx.mpi.launcher_environment`."""
 
     host: str
     cpus: frozenset[int]
@@ -29,12 +29,12 @@ class PlacementFacts:
 
 def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementFacts:
     """The facts of this process. `gpu`: whether it may want one; if not, the driver is left alone."""
-    host, cpus, threads = platform.node(), cpu_binding.allowed(), asked_threads(environment)
-    by = launcher(environment)
+    host, cpus, threads = platform.node(), cpu_binding.allowed(), requested_threads(environment)
+    by = launcher_name(environment)
     if not gpu:
         return PlacementFacts(host, cpus, threads, by)
     if error := cuda.fault():
-        return PlacementFacts(host, cpus, threads, by, fault=(error.message, error.mend))
+        return PlacementFacts(host, cpus, threads, by, fault=(error.message, error.hint))
     found = cuda.devices()
     used = next((device.number for device in found if device.used), None)
     addresses = tuple(device.address for device in found)

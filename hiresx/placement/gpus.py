@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.placement.facts import PlacementFacts
-from hiresx.plural import plural
 from hiresx.topology import levels
 from hiresx.topology.cost import traffic
 from hiresx.topology.cpus import format_list

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hiresx.base.plural import plural
 from hiresx.device import Backend
-from hiresx.plural import plural
 from hiresx.topology.cpus import format_list
 
 # Beyond this many ranks a host is one line.

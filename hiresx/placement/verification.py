@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hiresx import optional
-from hiresx.communicator import Communicator
+from hiresx.base import optional
+from hiresx.base.plural import plural
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.placement import AUTO, cpu_binding, place
 from hiresx.placement.stored_placement import Seat
-from hiresx.plural import plural
 from hiresx.topology import memory
 from hiresx.topology.cpus import format_list
 from hiresx.topology.place import even_traffic
@@ -41,7 +41,7 @@ def comm() -> Communicator:
         from mpi4py import MPI
     except Exception as error:
         raise HiresxError(
-            f"ranks are asked through mpi4py, which {optional.fault('mpi4py', error)}",
+            f"ranks are asked through mpi4py, which {optional.describe_import_error('mpi4py', error)}",
             "pip install 'hiresx[mpi]', then: mpirun -n 4 hiresx topo verify",
         ) from None
     return Communicator(MPI.COMM_WORLD)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.output.show import picture_file
-from hiresx.plural import plural
 
 # Signals and spectra of one picture.
 _CURVES = 6

@@ -91,7 +91,7 @@ def analysed(
     except HiresxError as error:
         if lips is None and line is None and not run.histories:
             raise
-        missing.append(f"shock cells: {error.message}; {error.mend}")
+        missing.append(f"shock cells: {error.message}; {error.hint}")
     if flow is not None:
         sheet = jet_theory.spacing(state)
         cells = jet_shape.cells(flow, 1 / run.gamma, sheet, state.pressure_ratio / run.gamma)
@@ -117,13 +117,13 @@ def analysed(
     except HiresxError as error:
         if lips is not None:
             raise
-        missing.append(f"screech: {error.message}; {error.mend}")
+        missing.append(f"screech: {error.message}; {error.hint}")
     try:
         summary["convection"] = _convection(run, line, start, end, state.velocity)
     except HiresxError as error:
         if line is not None:
             raise
-        missing.append(f"convection velocity: {error.message}; {error.mend}")
+        missing.append(f"convection velocity: {error.message}; {error.hint}")
     summary["predictions"] = _predictions(state, cells, summary.get("convection"))
     return Jet(run, state, flow, cells, heard, summary)
 

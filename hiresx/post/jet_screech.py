@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
+from hiresx.estimate.resolution import POINTS_PER_WAVE
 from hiresx.post import carried, welch
 from hiresx.post import even_samples as signal_reading
 from hiresx.post.jet_theory import Shape
-from hiresx.resolution import POINTS_PER_WAVE
 from hiresx.results import Run
 
 # Periods of the expected tone that a segment holds at least, where the run is long enough.

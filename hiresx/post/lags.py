@@ -67,7 +67,8 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
             best = int(np.flatnonzero(near)[np.argmax(row[near])])
             if not row[best] > _ENOUGH:
                 break
-            lag = one.lag[best] + dt * _vertex(row, best)
+            inner = 0 < best < row.size - 1
+            lag = one.lag[best] + (dt * vertex(row[best - 1 : best + 2]) if inner else 0.0)
             ahead.append(distance[m] - distance[n])
             delays.append(lag)
         if len(ahead) >= 3 and np.dot(ahead, delays) > 0:
@@ -75,8 +76,8 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
     return found
 
 
-def _vertex(row: np.ndarray, n: int) -> float:
-    if not 0 < n < row.size - 1:
-        return 0.0
-    bend = row[n - 1] - 2 * row[n] + row[n + 1]
-    return float(np.clip(0.5 * (row[n - 1] - row[n + 1]) / bend, -0.5, 0.5)) if bend < 0 else 0.0
+def vertex(values: np.ndarray) -> float:
+    """Where the parabola through three values is highest, from the middle one, in their distances; 0 without one."""
+    a, b, c = values
+    bend = a - 2 * b + c
+    return float(np.clip(0.5 * (a - c) / bend, -0.5, 0.5)) if bend < 0 else 0.0

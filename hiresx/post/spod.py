@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file, glance
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
-from hiresx.plural import plural
 from hiresx.post import modes, view
 from hiresx.post.result import Result, opened, stem
 from hiresx.post.snapshots import Snapshots

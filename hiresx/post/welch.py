@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 from hiresx.post.even_samples import SHORTEST
+from hiresx.post.lags import vertex
 from hiresx.results import needs
 
 # Segments on either side of the bandwidth that a window's main lobe takes: 3 hold more than .999 of Hann's power.
@@ -237,7 +238,7 @@ def peaks(found: Spectra, prominence: float | None = None, band: tuple[float, fl
     for line, over in zip(lines, about["prominences"], strict=True):
         if line < 2 or (prominence is None and height[line] < limit):
             continue  # the window spreads what is left of the mean over the first two
-        shift = _vertex(level[line - 1 : line + 2])
+        shift = vertex(level[line - 1 : line + 2])
         first, last = max(line - _LOBE, 1), line + _LOBE + 1
         power = float(np.sum(np.maximum(density[first:last] - background[first:last], 0)) * found.resolution)
         made.append(
@@ -249,13 +250,6 @@ def peaks(found: Spectra, prominence: float | None = None, band: tuple[float, fl
     low, high = band or (0.0, np.inf)
     made = [peak for peak in made if low <= peak.frequency <= high]
     return sorted(made, key=lambda peak: -peak.amplitude)
-
-
-def _vertex(level: np.ndarray) -> float:
-    """Where the parabola through three values is highest, from the middle one, in lines."""
-    a, b, c = level
-    bend = a - 2 * b + c
-    return float(np.clip(0.5 * (a - c) / bend, -0.5, 0.5)) if bend < 0 else 0.0
 
 
 def _half_width(frequency: np.ndarray, density: np.ndarray, line: int) -> float:

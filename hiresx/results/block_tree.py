@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.results import needs
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.faults import did_you_mean
+from hiresx.base.notify import notify
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
 from hiresx.output.fields.glance import glance
@@ -173,7 +174,11 @@ class Run:
             if step in found:
                 return found[step]
             raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_some(steps)}")
-        return min(found.values(), key=lambda path: abs(glance(path).time - float(which)))
+        times = {path: glance(path).time for path in found.values()}
+        nearest = min(times, key=lambda path: abs(times[path] - which))
+        if not min(times.values()) <= which <= max(times.values()):
+            notify(f"{self.path} has no {subset} at time {which:g}: the nearest are those of time {times[nearest]:g}")
+        return nearest
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
         """A picture of fields: Figure and Axes. `how`: plane="z=0", line="y=0"."""

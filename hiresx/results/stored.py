@@ -22,7 +22,8 @@ AXES = ("x", "y", "z")
 @dataclass(frozen=True, eq=False)
 class StoredVariable:
     """The variable `name` of the block named `block` in the field files `paths`, of each time one, which `gamma` and
-    the shape (nk, nj, ni) of the block belong to. `moving`: with a first dimension, time; else there is one path."""
+    the shape (nk, nj, ni) of the block belong to. `name`: also one of a group of the block, such as "reynolds/u_v".
+    `moving`: with a first dimension, time; else there is one path."""
 
     paths: tuple[Path, ...]
     block: str
@@ -56,10 +57,11 @@ class StoredVariable:
             group = next((group for group in groups if group.name == self.block), None)
             if group is None:
                 raise HiresxError(f'there is no block "{self.block}"', "see whether the run was overwritten")
-            whole = self.name not in group.variables and not derived.about(self.name).local
+            stored = "/" in self.name or self.name in group.variables
+            whole = not stored and not derived.about(self.name).local
             if whole or self.name in AXES:
                 coordinate_file.check(path)
-            if self.name in group.variables:
+            if stored:
                 return np.asarray(group[self.name][key])
             part = (slice(None),) * 3 if whole else tuple(slice(n, n + 1) if isinstance(n, int) else n for n in key)
             x, y, z = (np.asarray(group[axis][part]) if whole else np.zeros(1) for axis in AXES)
@@ -90,7 +92,7 @@ class Computed:
     """An array (nk, nj, ni) that `function` makes of those that the `parts` select: a root mean square of a moment."""
 
     function: Callable[..., np.ndarray]
-    parts: tuple["StoredVariable | SecondMoment", ...]
+    parts: tuple[StoredVariable, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -103,23 +105,6 @@ class Computed:
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.function(*(part.read(key) for part in self.parts)), dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class SecondMoment:
-    """The variable `name` of the group `kind` ("reynolds", "favre") of a block in averages.nc."""
-
-    path: Path
-    block: str
-    kind: str
-    name: str
-    shape: tuple[int, int, int]
-    dtype: np.dtype
-
-    def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """The part of it that `key` selects."""
-        with field_file.opened(self.path) as (file, _):
-            return np.asarray(file[f"{self.block}/{self.kind}/{self.name}"][key])
 
 
 def lazy(source: Any) -> Any:

@@ -1,6 +1,6 @@
 """Field files as xarray's trees: a dataset for each block, over (time,) k, j, i; nothing is read before it is used."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from hiresx.output.fields import derived, field_file
 from hiresx.output.fields.glance import glance
 from hiresx.results import needs
 from hiresx.results.block_tree import block_tree
-from hiresx.results.stored import AXES, Computed, SecondMoment, StoredVariable, lazy
+from hiresx.results.stored import AXES, Computed, StoredVariable, lazy
 
 INDEXES = ("k", "j", "i")
 _NUMBERS = {
@@ -74,46 +74,48 @@ def averages(path: Path) -> Any:
         }
     clock = {key: xarray.Variable((), about[key], _NUMBERS[key]) for key in ("time", "step")}
     nodes: dict[str, Any] = {}
-    double = np.dtype("f8")
     for block, shape in about["blocks"].items():
         places = {**_places(path, block, shape, gamma), **clock}
         held = {}
+
+        def source(name: str, block: str = block, shape: tuple[int, int, int] = shape) -> StoredVariable:
+            return StoredVariable((path,), block, name, shape, np.dtype("f8"), gamma)
+
         for name in (name for name, entry in derived.VARIABLES.items() if entry.local):
             text = _about(name)
             text["long_name"] = f"{'mean ' if name in about['variables'] else 'of the means: '}{text['long_name']}"
-            held[name] = xarray.Variable(
-                INDEXES, lazy(StoredVariable((path,), block, name, shape, double, gamma)), text
-            )
+            held[name] = xarray.Variable(INDEXES, lazy(source(name)), text)
         kinds = sorted({kind for at, kind, _ in attributes if at == block}, reverse=True)  # reynolds first
         for kind in kinds:
-            part = {}
-            for name in (name for at, of, name in attributes if (at, of) == (block, kind)):
-                moment = SecondMoment(path, block, kind, name, shape, double)
-                part[name] = xarray.Variable(INDEXES, lazy(moment), attributes[block, kind, name])
+            part = {
+                name: xarray.Variable(INDEXES, lazy(source(f"{kind}/{name}")), text)
+                for (at, of, name), text in attributes.items()
+                if (at, of) == (block, kind)
+            }
             nodes[f"/{block}/{kind}"] = xarray.Dataset(part, places)
         if kinds:
-            held |= _moments(path, block, kinds[0], shape, attributes)
+            held |= _moments(source, kinds[0], nodes[f"/{block}/{kinds[0]}"])
         nodes[f"/{block}"] = xarray.Dataset(held, places)
     root = {**_called(about), "part": "", "gamma": gamma, "file": str(path)}
     root["averaged_over"] = over
     return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
 
 
-def _moments(path: Path, block: str, kind: str, shape: tuple[int, int, int], attributes: Any) -> dict[str, Any]:
-    """Second moments, root mean squares and the turbulent kinetic energy of a block."""
+def _moments(source: Callable[[str], StoredVariable], kind: str, stored: Any) -> dict[str, Any]:
+    """Second moments, root mean squares and the turbulent kinetic energy of a block. `source`: gives its variables,
+    `stored`: its dataset of this `kind`."""
     xarray = needs.xarray()
-    double, found = np.dtype("f8"), {}
-    source = {name: SecondMoment(path, block, kind, name, shape, double) for name in MOMENTS[kind]}
-    for name, moment in source.items():
-        found[name] = xarray.Variable(INDEXES, lazy(moment), attributes[block, kind, name])
+    found = {}
+    for name in MOMENTS[kind]:
+        found[name] = stored[name].variable
         one, _, other = name.partition("_")
         if one == other:
             entry = derived.about(one)
             text = {"long_name": f"root mean square of the fluctuations of {entry.long_name} ({kind})"}
             # Round-off may leave a variance of nothing below zero.
-            rms = Computed(lambda v: np.sqrt(np.maximum(v, 0.0)), (moment,))
+            rms = Computed(lambda v: np.sqrt(np.maximum(v, 0.0)), (source(f"{kind}/{name}"),))
             found[f"rms_{one}"] = xarray.Variable(INDEXES, lazy(rms), text | {"units": entry.scale})
-    energy = Computed(lambda *v: 0.5 * sum(v), tuple(source[name] for name in ("u_u", "v_v", "w_w")))
+    energy = Computed(lambda *v: 0.5 * sum(v), tuple(source(f"{kind}/{name}") for name in ("u_u", "v_v", "w_w")))
     text = {"long_name": f"kinetic energy of the fluctuations per mass ({kind})", "units": "c_ref^2"}
     found["tke"] = xarray.Variable(INDEXES, lazy(energy), text)
     return found

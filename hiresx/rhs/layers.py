@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.case.positions import Position
 from hiresx.case.schema import Sponge
 from hiresx.errors import HiresxError

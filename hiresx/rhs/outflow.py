@@ -11,13 +11,13 @@ from typing import Any, cast
 import numpy as np
 
 from hiresx.case.boundaries import CharacteristicOutflow
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.grid.blocks import direction, intersection, side
 from hiresx.grid.stored_coordinates import slabs
+from hiresx.mpi.communicator import Communicator
 
 # Per patch: what the case gives, then means over its face; sums for these (kernels/boundary/outflow.h).
 GIVEN, MEANS, SUMS = 3, 10, 18

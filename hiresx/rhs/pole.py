@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.decomposition.poles import pole_rings
 from hiresx.device.interface import Backend, Call, Program
@@ -12,6 +11,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS, Equations
 from hiresx.grid.blocks import direction, side, slices
 from hiresx.grid.rings import Ring, RingBlock
+from hiresx.mpi.communicator import Communicator
 
 # What is left of the area vector of the collapsed face, of that of the next nodes: no flux, but a direction.
 TRACE = {"float64": 1e-13, "float32": 1e-7}

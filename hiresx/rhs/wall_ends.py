@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, mpi_library
 from hiresx.launch.command import command
 from hiresx.output.saved.record import keep_resolved
-from hiresx.plural import plural
-from hiresx.scaling.weak import grown
+from hiresx.scaling.weak import refine_for_ranks
 
 PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")
 
@@ -35,7 +35,7 @@ def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
     return [Job(n, name) for n in ranks for name in (placements if n > 1 and placements else (None,))]
 
 
-def measured(
+def run_jobs(
     case: Case,
     todo: Sequence[Job],
     mode: str,
@@ -55,7 +55,7 @@ def measured(
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)
     for job in todo:
-        now = grown(case, job.ranks) if mode == "weak" else case
+        now = refine_for_ranks(case, job.ranks) if mode == "weak" else case
         say(f"{plural(job.ranks, 'rank')}" + (f", {job.placement}" if job.placement else ""))
         with tempfile.TemporaryDirectory() as folder:
             yield {"placement": job.placement} | _done(

@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any
 
 from hiresx.case import load
-from hiresx.communicator import ended, world
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import end_process, world
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 
@@ -103,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
             asked.result.write_text(json.dumps(found))
     except HiresxError as error:
         text = str(error)
-        return ended(error, 2, lambda prefix: print(f"error: {prefix}{text}", file=sys.stderr))
+        return end_process(error, 2, lambda prefix: print(f"error: {prefix}{text}", file=sys.stderr))
     return 0
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.decomposition import decompose, split
 from hiresx.decomposition.halo_bytes import halo_bytes
@@ -25,7 +26,6 @@ from hiresx.decomposition.parts import points_by_rank
 from hiresx.errors import HiresxError
 from hiresx.estimate import exchanged_bytes
 from hiresx.grid import build
-from hiresx.plural import plural
 from hiresx.time.integrators import integrator
 from hiresx.topology import cost
 from hiresx.topology import machine as machines

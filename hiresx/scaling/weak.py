@@ -4,7 +4,7 @@ from hiresx.case import Case
 from hiresx.errors import HiresxError
 
 
-def grown(case: Case, times: int) -> Case:
+def refine_for_ranks(case: Case, times: int) -> Case:
     """`case` with `times` as many nodes: the prime factors of `times` go, the largest first, to the direction that has
     the fewest nodes then. Lengths stay. Raises HiresxError for a grid whose nodes are not one list `grid.n`."""
     n = getattr(case.grid, "n", None)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hiresx.case import Case
-from hiresx.communicator import Communicator
 from hiresx.device.rates import known_rate
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import identity
 from hiresx.placement.backend_selection import by_rank
 
@@ -29,7 +29,7 @@ def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
     raise error
 
 
-def measured(comm: Communicator, wish: str, case: Case) -> list[float] | None:
+def measured_speeds(comm: Communicator, wish: str, case: Case) -> list[float] | None:
     """How fast the ranks of unlike backends are, by what `hiresx bench` measured on their hosts; None if they are alike
     or it was not run on one of them."""
     names = by_rank(wish, comm.hosts)

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hiresx import blow_up
 from hiresx.case import Case
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Domain
 from hiresx.device.interface import Backend
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.watch import monitors as watch
+from hiresx.simulation import blow_up
 from hiresx.simulation.continuation import Continuation
 from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver
@@ -48,7 +48,7 @@ class AttachedRun:
     @property
     def restarted(self) -> list[str]:
         """From which checkpoint the run goes on, and what was passed over; empty once it was said."""
-        return self._continuation.told
+        return self._continuation.notes
 
     @property
     def restarts(self) -> list[dict[str, Any]]:

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import __version__, blow_up
+from hiresx import __version__
 from hiresx.case import Case, load
-from hiresx.communicator import Communicator
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import block_arrays, checkpoint, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
+from hiresx.simulation import blow_up
 from hiresx.solver import Solver
 
 
@@ -26,7 +27,7 @@ class Continuation:
 
     def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):
         self._comm, self._resolved, self._found = comm, resolved, found
-        self.told: list[str] = []
+        self.notes: list[str] = []
         self.restarts: list[dict[str, Any]] = []
         self.retries: list[dict[str, Any]] = []
         self.epochs: list[dict[str, Any]] = []
@@ -46,9 +47,9 @@ class Continuation:
                 old = values["case"]
             changed = identity.check_case(old, self._resolved, place)
             steps, time = values["solver"]["steps"], values["solver"]["time"]
-            self.told.append(f"going on from {place}: step {steps}, time {time:.6g}")
-        self.told += [f"passed over: {reason}" for _, reason in found.passed]
-        self.told += [identity.told(difference) for difference in changed]
+            self.notes.append(f"going on from {place}: step {steps}, time {time:.6g}")
+        self.notes += [f"passed over: {reason}" for _, reason in found.passed]
+        self.notes += [identity.told(difference) for difference in changed]
         return {key: [old, new] for key, old, new in changed}
 
     def compare_grid(self, prints: Any) -> None:
@@ -59,7 +60,7 @@ class Continuation:
         with checkpoint.understood(container.path):
             same = identity.check_grid(container.values["grid"], prints, str(container.path))
         if not same:
-            self.told.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
+            self.notes.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
         """`solver` as the checkpoint has it. Returns the history until then. Collective."""

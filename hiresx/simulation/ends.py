@@ -4,11 +4,11 @@ import time as wall
 
 import numpy as np
 
+from hiresx.base.signals import Requests
 from hiresx.case import Case
 from hiresx.case.schema import Time
-from hiresx.communicator import Communicator
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved.checkpoint import Checkpoints
-from hiresx.signals import Requests
 from hiresx.solver import Solver
 
 # Times closer than this share of a step are the same time.
@@ -22,7 +22,7 @@ class Ends:
     def __init__(self, case: Case, comm: Communicator, made: float, checkpoints: Checkpoints | None):
         self._spec, self._comm, self._made, self._checkpoints = case.time, comm, made, checkpoints
         self._longest_step = 0.0
-        self.struck = False
+        self.checkpoint_due = False
 
     def begin(self) -> None:
         self._longest_step = 0.0
@@ -42,7 +42,7 @@ class Ends:
             found = self._comm.max(found)
         # A signal that came to this rank meanwhile stays noted, and is told the others next time.
         requests.agreed = int(found[0]) or None
-        self.struck = bool(found[2])
+        self.checkpoint_due = bool(found[2])
         return bool(found[0] or found[1])
 
     def _out_of_time(self) -> bool:

@@ -13,7 +13,7 @@ from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.block_arrays import Reader
 from hiresx.simulation.rebalance import Plan
-from hiresx.simulation.redistribution import redistributed
+from hiresx.simulation.redistribution import redistribute
 from hiresx.solver import Solver
 
 
@@ -29,7 +29,7 @@ class Carried:
         ground: Domain,
     ):
         self._comm = solver.comm
-        move = partial(redistributed, parts=ground.cut.parts, comm=self._comm)
+        move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         solver.settle()
         self._values, self._read = solver.values(), move(solver.pieces())
         self._stopwatch, self._overlap, self._retaken = solver.stopwatch, solver.overlap, solver.retaken
@@ -39,7 +39,7 @@ class Carried:
 
     def move(self, ground: Domain) -> None:
         """Go to another cut than the one that was thought of. Collective."""
-        move = partial(redistributed, parts=ground.cut.parts, comm=self._comm)
+        move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         assert self._read.pieces is not None  # they lie in memory
         self._read, self.captured = move(self._read.pieces), _moved(self.captured, move)
 
@@ -112,7 +112,7 @@ class Epoch:
         return dict(vars(self))
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """In one line."""
         why = self.reason
         if self.speeds is not None and self.gain is not None:

@@ -4,15 +4,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hiresx.base.threads import planes
+from hiresx.case import Case
 from hiresx.decomposition import Patch
 from hiresx.decomposition.domain import Coordinates, Domain
 from hiresx.equations.stencil import Stencil
+from hiresx.estimate.volumes import refuse_underflow
 from hiresx.grid.blocks import slices
-from hiresx.parallel import planes
 from hiresx.rhs.metrics import refuse_volumes
 
 
-def refuse_folded(ground: Domain, compiled: Callable[[], bool]) -> None:
+def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> None:
     """Raises HiresxError as `compute_metrics` would, for the parts of the ranks of this host: cell volumes from the
     same coordinates by the same differences. Stops when the kernels are `compiled`, which find the rest sooner. Blocks
     that are left in their file are not looked at."""
@@ -27,8 +29,11 @@ def refuse_folded(ground: Domain, compiled: Callable[[], bool]) -> None:
         for rows in planes(nk, nj * ni):
             if compiled():
                 return
-            block = ground.cut.blocks[n]
-            refuse_volumes(block.name, block, part.first, _volumes(coordinates, stencil, rows, poles), rows.start)
+            block, volumes = ground.cut.blocks[n], _volumes(coordinates, stencil, rows, poles)
+            refuse_volumes(block.name, block, part.first, volumes, rows.start)
+            k, j, i = (int(m) for m in np.unravel_index(np.argmin(volumes), volumes.shape))
+            node = [m + first for m, first in zip((i, j, k + rows.start), part.first, strict=True)]
+            refuse_underflow(case, block.name, float(volumes[k, j, i]), node)
 
 
 def _volumes(coordinates: Coordinates, stencil: Stencil, rows: slice, poles: list[Patch]) -> np.ndarray:

@@ -42,7 +42,7 @@ class Plan:
     gain: float
 
 
-def checked(rule: Rule) -> Rule:
+def parse_rule(rule: Rule) -> Rule:
     """The rule, of which a text of digits is made a number. Raises HiresxError for one that is none."""
     if isinstance(rule, str) and rule.isdecimal():
         rule = int(rule)
@@ -51,7 +51,7 @@ def checked(rule: Rule) -> Rule:
     raise HiresxError(f"rebalance: {rule!r} is no rule", "give auto, never, or a number of steps from 1 on")
 
 
-def planned(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:
+def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:
     """The cut for ranks that compute a step of these `points` in these `seconds`, both (ranks,), if it is worth more
     than `GAIN`. Collective; all ranks give the same."""
     comm = ground.comm
@@ -114,12 +114,12 @@ class Rebalancing:
         looked = wall.monotonic()
         seconds = self._computed(solver)
         points = points_by_rank(ground.cut.parts, solver.comm.size)
-        found = planned(ground, points, seconds) if seconds.max() > 0 else None
+        found = plan_cut(ground, points, seconds) if seconds.max() > 0 else None
         if self._rule != "auto":
             self._later(solver, self._every)
             return found
         if found is not None and self._seen is not None:
-            found = planned(ground, points, 0.5 * (seconds + self._seen))
+            found = plan_cut(ground, points, 0.5 * (seconds + self._seen))
         took = float(solver.comm.max(wall.monotonic() - looked))
         self._apart = max(self._apart, min(math.ceil(took / (SHARE * pace)), MANY)) if pace > 0 else self._apart
         if found is None or found.gain * pace * left < PAYS * self._cost:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Part
 from hiresx.decomposition.held_arrays import Piece, sizes
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.grid.cutting import within
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import block_arrays
 from hiresx.output.saved.block_arrays import Reader
 
@@ -32,7 +32,7 @@ class _Transfer:
     bytes: int
 
 
-def redistributed(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
+def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
     """Reads the arrays whose `pieces` the ranks hold by the boxes of `parts`, those of this rank only.
 
     A piece is named <array>.<number of its whole block>. Beside the pieces of one array and what it gives, a rank holds

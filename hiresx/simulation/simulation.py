@@ -8,18 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hiresx import blow_up
-from hiresx.blow_up import BlowUp
+from hiresx.base.signals import Requests
+from hiresx.base.threads import start_in_background
 from hiresx.case import Case, load
-from hiresx.case.given import check_profiles
-from hiresx.communicator import Communicator, world
+from hiresx.case.validation import check_profiles
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import beforehand
 from hiresx.errors import HiresxError
-from hiresx.estimate import refuse_on_gpus, refuse_oversized
+from hiresx.estimate import refuse_on_gpus, refuse_oversized, remarks_on_step
 from hiresx.grid import Grid, build
-from hiresx.logbook import Logbook
+from hiresx.mpi.communicator import Communicator, world
 from hiresx.output.fields import field_output
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
@@ -28,17 +27,18 @@ from hiresx.output.show.progress import Progress
 from hiresx.output.watch.monitors.own import Own
 from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
-from hiresx.parallel import later
 from hiresx.placement import place
 from hiresx.rhs import fast_waves, frozen, layers
-from hiresx.signals import Requests
-from hiresx.simulation.agreement import check_same, measured
+from hiresx.simulation import blow_up
+from hiresx.simulation.agreement import check_same, measured_speeds
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
 from hiresx.simulation.grid_check import refuse_folded
-from hiresx.simulation.overdue import Overdue, Watch
-from hiresx.simulation.rebalance import Rebalancing, Rule, checked
+from hiresx.simulation.logbook import Logbook
+from hiresx.simulation.rebalance import Rebalancing, Rule, parse_rule
 from hiresx.simulation.recut_run import RecutRun
+from hiresx.simulation.watchdog import Watchdog, WatchdogTimeout
 from hiresx.solver import configuration
 from hiresx.solver.initial_flow import initial_flow
 from hiresx.time.integrators import remarks
@@ -73,7 +73,7 @@ class Simulation(RecutRun):
     `rebuild`): "auto", where more than a tenth of a step is won and it pays in what is left of the run, unless
     `weights` or `parts` are given; "never"; or a number, looked at after so many steps again and again.
 
-    Raises HiresxError for everything the user can mend (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
+    Raises HiresxError for what the user can correct (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
     for a checkpoint that is not whole or of another case or grid, naming the difference.
     """
 
@@ -107,7 +107,7 @@ class Simulation(RecutRun):
                 case = kept_case(found)
             self.case = load(case) if isinstance(case, str | Path) else case
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
-            rebalance = checked(rebalance)
+            rebalance = parse_rule(rebalance)
             field_output.check(self.case)
             check_profiles(self.case, profiles or ())
             if self.out is not None:
@@ -124,20 +124,20 @@ class Simulation(RecutRun):
             if self.comm.local.root:
                 compiled = beforehand.begin(configuration(self.case), backend)
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
-            prints = later(identity.fingerprint, grid) if self.comm.root and grid is not None else None
+            prints = start_in_background(identity.fingerprint, grid) if self.comm.root and grid is not None else None
         if found is not None:
             given = self.comm.bcast(prints and prints())
             with self.comm.together():
                 self._continuation.compare_grid(given)
         if rebalance == "auto" and not (weights is None and parts is None):
             rebalance = "never"  # whoever cuts for himself knows why
-        weights = measured(self.comm, backend, self.case) if weights is None else weights
+        weights = measured_speeds(self.comm, backend, self.case) if weights is None else weights
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
         ground = domain(self.case, self.comm, grid, parts)
         with self.comm.together():
             if self.comm.local.root:
-                refuse_folded(ground, compiled)
+                refuse_folded(self.case, ground, compiled)
         files.once(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         with self.comm.together():
             placed = layers.placed(self.case, ground.grid.blocks)
@@ -167,7 +167,7 @@ class Simulation(RecutRun):
             self.epochs += self._continuation.epochs
         self.attachments = self._build_attachments()
         there = {attachment.name for attachment in self.attachments}
-        self._continuation.told += [
+        self._continuation.notes += [
             f"{name} of the checkpoint is not continued: the case has none"
             for name in sorted(self._continuation.captured.keys() - there)
         ]
@@ -184,7 +184,7 @@ class Simulation(RecutRun):
         self._pace = 0.0  # seconds that a step took, of the last ones
         self._ends = Ends(self.case, self.comm, made, self._checkpoints)
         # Tells of an end that comes from another thread, see `overdue`.
-        self.last_words: Callable[[Overdue], object] | None = None
+        self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
     def step(self) -> float:
         """One time step, not past the case's end. Returns dt (0 with local steps). Raises HiresxError when the flow
@@ -211,7 +211,7 @@ class Simulation(RecutRun):
         checkpoint; with `write_last` false, when it returns before the case's end, only what a clock asks for.
 
         The first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU ends the run after the step that is being taken,
-        with a checkpoint, and goes on up as KeyboardInterrupt or hiresx.signals.Terminated (a SystemExit); the record
+        with a checkpoint, and goes on up as KeyboardInterrupt or hiresx.Terminated (a SystemExit); the record
         says "interrupted". A second Ctrl-C or SIGTERM acts at once. Raises HiresxError when the flow blows up, naming
         where, and when something cannot be written; the record says "failed".
         """
@@ -227,22 +227,22 @@ class Simulation(RecutRun):
             if self.out is not None:
                 held.enter_context(directories.locked(directories.made(self.out, self.comm), self.comm))
             requests = held.enter_context(Requests())
-            overdue = held.enter_context(Watch(self.comm, self.out, self.last_words))
+            watchdog = held.enter_context(Watchdog(self.comm, self.out, self.on_timeout))
             log = Logbook(self, last_step)
             try:
                 with bar:
                     self._begin(bar)
-                    for line in [*log.begin(), *remarks(self.case), *self._overlaps()]:
+                    for line in [*log.begin(), *remarks(self.case), *self._remarks_on_step(), *self._overlaps()]:
                         bar.note(line)
                     self.begun = True
                     while not self._finished(last_step) and not self._ends.asked(requests):
-                        overdue.stepped()
+                        watchdog.record_step()
                         try:
                             self._advance(bar, last_step, log)
                             self._rebalance(bar, last_step, log)
                         except BlowUp as error:
                             self._go_back(self._trace.back(error), bar)
-                    overdue.heard()
+                    watchdog.stop()
                     # A script that calls `run` again and again may say that it will.
                     self._pausing = not write_last and self._finished(last_step) and not self._finished(spec.steps)
                     if self._checkpoints is not None and not self._pausing:
@@ -257,16 +257,22 @@ class Simulation(RecutRun):
                     for failed in self._finish_attachments():
                         raise failed
             except BaseException as error:
-                overdue.heard()
+                watchdog.stop()
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
-                # What only this rank knows of ends all of them (hiresx.communicator.ended): nothing to wait for is
+                # What only this rank knows of ends all of them (`end_process`): nothing to wait for is
                 # begun.
-                self.comm.desert(error)
+                self.comm.mark_aborting(error)
                 alone = self.comm.size > 1 and not getattr(error, "everywhere", False)
                 log.fail(error, [] if alone else self._finish_attachments())
                 raise
             return log.finish("finished" if stopped is None else "stopped", stopped)
+
+    def _remarks_on_step(self) -> list[str]:
+        """Collective."""
+        if self.begun or self.case.time.dt is None:
+            return []
+        return remarks_on_step(self.case, *map(float, self.solver.step_size.radii()))
 
     def _overlaps(self) -> Iterator[str]:
         """Remarks on functions that are frozen, on sponges that cannot be meant so, and on probes in them; once."""
@@ -296,7 +302,7 @@ class Simulation(RecutRun):
                 else:
                     epoch = self._cut_again(lambda _: plan.parts, "speeds", plan.speeds, plan)
                 log.cut()
-                bar.note(epoch.told)
+                bar.note(epoch.description)
                 self._pass_notes(bar)
 
     def _most_steps(self, last_step: int | None) -> float:
@@ -333,7 +339,7 @@ class Simulation(RecutRun):
                 attachment.after_step(self.solver)
             self._pass_notes(bar)
             if self._checkpoints is not None:
-                self._checkpoints.after_step(self.solver, self._ends.struck)
+                self._checkpoints.after_step(self.solver, self._ends.checkpoint_due)
         if self._due():
             log.progress()
         self._ends.took(wall.monotonic() - began)
@@ -410,7 +416,7 @@ class Simulation(RecutRun):
         self._attach(restarted)
         self._rebalancing.begin(self.solver)
         self._pass_notes(bar)
-        self._continuation.told, self._continuation.passed = [], []
+        self._continuation.notes, self._continuation.passed = [], []
 
     def _tidy(self) -> None:
         assert self.out is not None
@@ -462,7 +468,7 @@ class Simulation(RecutRun):
         )
 
     def _describe_blow_up(self, error: BlowUp) -> None:
-        """Leave the neighbourhood of the place, and say in the error's mend what there is."""
+        """Write the neighbourhood of the place, and name the files in the hint of the error."""
         if self.out is None:
             return
         path = None
@@ -472,6 +478,6 @@ class Simulation(RecutRun):
         path = self.comm.bcast(path, error.rank or 0)
         found = self.comm.bcast(checkpoint.listed(self.out)[:1] if self.comm.root else None)
         if path is not None:
-            error.mend += f"; what is around it is in {path}"
+            error.hint += f"; what is around it is in {path}"
         if found:
-            error.mend += f"; the last good checkpoint is {found[0]}"
+            error.hint += f"; the last good checkpoint is {found[0]}"

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hiresx.case.functions import STATE
-from hiresx.case.given import check_state
+from hiresx.case.validation import check_state
 from hiresx.device.fields import shown
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hiresx.base.threads import lines_of, map_ahead, planes
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Later, Piece
@@ -16,7 +17,6 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range
-from hiresx.parallel import ahead, lines_of, planes
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.solver.choices import check_reference, configuration
 from hiresx.solver.initial_flow import Flow
@@ -166,7 +166,7 @@ class LocalBlocks:
                     own[:, lines] = value
             return rows, to
 
-        for rows, found in ahead(made, planes(nk, ni * nj)):
+        for rows, found in map_ahead(made, planes(nk, ni * nj)):
             self.backend.copy(inner[:, rows], self.backend.to_device(found))
             done.append(found)
 

@@ -1,7 +1,7 @@
 """By which plan a case is computed: the one that is asked for, or the backend's own unless compact alone fits."""
 
 from hiresx.case import Case
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.decomposition import Domain
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError

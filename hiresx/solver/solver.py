@@ -191,14 +191,15 @@ class Solver:
                 task(stage)
 
     def choose_dt(self, largest: float = np.inf) -> float:
-        """Set the step from the case (fixed, or CFL limits over all blocks of all ranks), no larger than `largest`;
-        with local steps every point gets its own and the returned value is 0."""
+        """Set the step from the case: fixed and no larger than `largest`, or by CFL limits over all blocks of all ranks
+        and towards a time that is `largest` away (hiresx.time.step_rule.step_towards). With local steps every point
+        gets its own and the returned value is 0."""
         with self.stopwatch("time step"):
             if self.local:
                 self.step_size.fill_local(self.step_factor)
                 self.dt = 0.0
             else:
-                self._set_dt(float(min(self.step_size.wanted(self.step_factor), largest)))
+                self._set_dt(float(self.step_size.chosen(self.step_factor, largest)))
         return self.dt
 
     def _set_dt(self, dt: float) -> None:

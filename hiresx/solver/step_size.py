@@ -10,7 +10,7 @@ from hiresx.equations import GAS_CONSERVED
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.known import Known
 from hiresx.time.reduction import FEW, Reduction
-from hiresx.time.step_rule import largest_step
+from hiresx.time.step_rule import largest_step, step_towards
 
 
 class StepSize:
@@ -28,6 +28,11 @@ class StepSize:
         self._launch = program.prepare(self.calls)
         self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
         self._on_device: float | None = None
+
+    def chosen(self, factor: float, left: float) -> float:
+        """The step towards a time that is `left` away, of `factor` times what the case asks for. Collective."""
+        wanted = self.wanted(factor)
+        return step_towards(left, wanted) if self._case.time.dt is None else min(wanted, left)
 
     def wanted(self, factor: float) -> float:
         """`factor` times the step that the case asks for: fixed, or by its CFL numbers over all blocks of all ranks.

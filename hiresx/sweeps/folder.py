@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import __version__
+from hiresx.base.plural import plural
 from hiresx.case.loader import FILE, find
 from hiresx.case.toml import dumps, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files, identity, record
-from hiresx.plural import plural
 from hiresx.sweeps.members import GRID_FILES, SweepPlan
-from hiresx.sweeps.values import PRESET, shown
+from hiresx.sweeps.values import PRESET, format_value
 
 NAME = "sweep.json"
 CASE = "case"
@@ -55,7 +55,7 @@ def _read(case: str | Path, plan: SweepPlan) -> _Case:
 def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
     """Whether the sweep `plan` of `case` is in `out`, perhaps with other values; False where nothing is. Raises
     HiresxError for a folder that holds something else, and for another sweep, naming the difference."""
-    if not there(out):
+    if not holds_sweep(out):
         return False
     _compare(out, _read(case, plan), plan)
     return True
@@ -66,10 +66,10 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
     HiresxError as `compare` does, and for what cannot be written."""
     found = _read(case, plan)
     keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], found.digests
-    if there(out):
+    if holds_sweep(out):
         _compare(out, found, plan)
         # what this plan leaves out stays a part of the sweep
-        before = kept(out)
+        before = read_entries(out)
         keys = {key: [*before["keys"][key], *(v for v in keys[key] if v not in before["keys"][key])] for key in keys}
         runs = list(dict.fromkeys([*before.get("runs", ()), *runs]))
         digests = {**before["grid_files"], **digests}
@@ -88,7 +88,7 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
         record.keep_case(out, dumps(found.document), found.beside if found.functions is not None else None)
 
 
-def there(out: Path) -> bool:
+def holds_sweep(out: Path) -> bool:
     """Whether a sweep is in `out`; False where nothing is. Raises HiresxError for anything else."""
     if (out / NAME).is_file():
         return True
@@ -108,7 +108,7 @@ def there(out: Path) -> bool:
     return False
 
 
-def kept(out: Path) -> dict[str, Any]:
+def read_entries(out: Path) -> dict[str, Any]:
     """What sweep.json says. Raises HiresxError when it cannot be understood."""
     path = out / NAME
     try:
@@ -125,10 +125,10 @@ def kept(out: Path) -> dict[str, Any]:
 
 
 def named_by(out: Path) -> list[str] | None:
-    """The keys that name the runs of the sweep in `out`; None where there is no sweep. Raises HiresxError as `kept`."""
+    """The keys that name the runs of the sweep in `out`; None without one. Raises HiresxError as `read_entries`."""
     if not (out / NAME).is_file():
         return None
-    entries = kept(out)
+    entries = read_entries(out)
     varied = [key for key, values in entries["keys"].items() if len(values) > 1] or list(entries["keys"])
     return [str(key) for key in entries.get("named_by", varied)]
 
@@ -136,7 +136,7 @@ def named_by(out: Path) -> list[str] | None:
 def others(out: Path, plan: SweepPlan) -> list[str]:
     """The runs of the sweep in `out` that `plan` leaves out."""
     mine = {member.name for member in plan.members}
-    return [str(name) for name in kept(out).get("runs", ()) if name not in mine]
+    return [str(name) for name in read_entries(out).get("runs", ()) if name not in mine]
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _digest(path: Path) -> str | None:
 
 
 def _compare(out: Path, case: _Case, plan: SweepPlan) -> None:
-    entries = kept(out)
+    entries = read_entries(out)
     _compare_keys(out, entries["keys"], plan)
     used = plan.axes.get(PRESET, [])
     path = out / CASE / FILE
@@ -202,7 +202,7 @@ def _compare_keys(out: Path, old: Mapping[str, Any], plan: SweepPlan) -> None:
         if key in named or values == old[key]:
             continue
         if len(values) == 1:
-            told = f"{key} is {shown(values[0])}, there {shown(old[key][0])}"
+            told = f"{key} is {format_value(values[0])}, there {format_value(old[key][0])}"
             raise HiresxError(f"{out} is of another case: {told}", _ELSEWHERE)
         raise HiresxError(
             f"{out} is another sweep: {key} has one value there, here {len(values)}",
@@ -231,7 +231,7 @@ def refuse(place: str, found: list[tuple[str, Any, Any]]) -> None:
 
 
 def _said(value: Any) -> str:
-    return "absent" if value is None else shown(value)[:80]
+    return "absent" if value is None else format_value(value)[:80]
 
 
 def write(path: Path, text: str) -> None:

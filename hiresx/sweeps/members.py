@@ -11,7 +11,7 @@ from hiresx.case import Case, load
 from hiresx.case.loader import plain
 from hiresx.case.toml import value_text
 from hiresx.errors import HiresxError
-from hiresx.sweeps.values import PRESET, combined, shown
+from hiresx.sweeps.values import PRESET, combinations, format_value
 
 # Longer names of folders end in a digest.
 _LONGEST = 100
@@ -54,7 +54,7 @@ def plan(
     same."""
     axes: dict[str, list[Any]] = {PRESET: list(presets)} if presets else {}
     axes |= {key: plain(entry) for key, entry in values.items()}
-    rows = list(combined(axes, zipped))
+    rows = list(combinations(axes, zipped))
     varied = [key for key, entry in axes.items() if len(entry) > 1] or list(axes)
     keys = list(named_by) if named_by is not None and set(named_by) <= set(axes) else varied
     names = _names([*keys, *(key for key in varied if key not in keys and len(axes[key]) > 1)], rows)
@@ -93,7 +93,7 @@ def _member(name: str, row: Mapping[str, Any], case: Case) -> SweepMember:
 
 
 def _told(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={shown(value)}" for key, value in row.items())
+    return ", ".join(f"{key}={format_value(value)}" for key, value in row.items())
 
 
 def _names(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -108,7 +108,7 @@ def _names(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _plain_text(value: Any) -> str:
-    return re.sub(r"[^A-Za-z0-9.+-]+", "_", shown(value)).strip("_") or "_"
+    return re.sub(r"[^A-Za-z0-9.+-]+", "_", format_value(value)).strip("_") or "_"
 
 
 def _digest(keys: Sequence[str], row: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.watch import history
@@ -106,8 +106,8 @@ def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
         try:
             verb, *words = shlex.split(text)
         except ValueError:
-            mend = "write for instance --collect 'jet --from 15'"
-            raise HiresxError(f'--collect "{text}" names no verb', mend) from None
+            hint = "write for instance --collect 'jet --from 15'"
+            raise HiresxError(f'--collect "{text}" names no verb', hint) from None
         same = sum(other.verb == verb for other in found)
         found.append(Analysis(verb if not same else f"{verb}-{same + 1}", verb, tuple(words)))
     return tuple(found)

@@ -6,7 +6,7 @@ from typing import Any
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.sweeps.table import SweepTable
-from hiresx.sweeps.values import shown
+from hiresx.sweeps.values import format_value
 
 MARKERS = "osD^v<>ph*"
 # More curves than this have no legend: it would hide them.
@@ -23,11 +23,11 @@ def draw(table: SweepTable, x: str, y: str) -> tuple[Any, Any]:
     if not rows:
         raise HiresxError(f'no run has a number in the column "{up}"', "see the table for what became of the runs")
     numeric = all(_is_number(row[across]) for row in rows)
-    places = {text: n for n, text in enumerate(dict.fromkeys(shown(row[across]) for row in rows))}
-    others = [key for key in table.keys if key != across and len({shown(row[key]) for row in table.rows}) > 1]
+    places = {text: n for n, text in enumerate(dict.fromkeys(format_value(row[across]) for row in rows))}
+    others = [key for key in table.keys if key != across and len({format_value(row[key]) for row in table.rows}) > 1]
     curves: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
-        place = float(row[across]) if numeric else float(places[shown(row[across])])
+        place = float(row[across]) if numeric else float(places[format_value(row[across])])
         curves.setdefault(_label(row, others), []).append((place, float(row[up])))
     if all(len(points) == 1 for points in curves.values()):
         # where x is no key, but follows from one: a curve through all
@@ -51,7 +51,7 @@ def draw(table: SweepTable, x: str, y: str) -> tuple[Any, Any]:
 
 
 def _label(row: Mapping[str, Any], others: list[str]) -> str:
-    return ", ".join(f"{key.rpartition('.')[2]} = {shown(row[key])}" for key in others)
+    return ", ".join(f"{key.rpartition('.')[2]} = {format_value(row[key])}" for key in others)
 
 
 def _is_number(value: Any) -> bool:

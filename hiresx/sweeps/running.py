@@ -9,14 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from hiresx import shell, started
+from hiresx.base import shell
+from hiresx.base.plural import plural
+from hiresx.base.signals import ENDING, Requests, Terminated
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command
+from hiresx.mpi import launcher_environment as started
 from hiresx.output.saved import directories, files, record
 from hiresx.output.show.progress import duration
-from hiresx.plural import plural
-from hiresx.signals import ENDING, Requests, Terminated
 from hiresx.sweeps import folder, member, table
 from hiresx.sweeps.members import SweepMember, SweepPlan, plan
 from hiresx.sweeps.numbers import Analysis, ReducedColumn, analyses, column
@@ -29,7 +30,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TableRequest:
     """What the table and the picture shall show."""
 
     columns: Sequence[ReducedColumn] = ()
@@ -45,8 +46,8 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class How:
-    """How each run is started: `ranks`, and the `words` of hiresx run that are no matter of the case."""
+class RunOptions:
+    """RunOptions each run is started: `ranks`, and the `words` of hiresx run that are no matter of the case."""
 
     ranks: int = 1
     words: Sequence[str] = ()
@@ -82,11 +83,11 @@ def sweep(
     if not str(out):
         raise HiresxError("the sweep has no folder", 'give one: out="runs/sweep"')
     of = plan(case, dict(values or {}), presets, zip, folder.named_by(Path(out)))
-    wanted = Wanted([column(text, start) for text in columns], analyses(collect), plot)
+    wanted = TableRequest([column(text, start) for text in columns], analyses(collect), plot)
     words = ["--backend", backend] if backend != "auto" else []
     say = partial(print, flush=True) if progress else _silent
-    ended = run(of, Path(out), case, How(ranks, words), wanted, say, progress)
-    for line in drawn(ended.table, Path(out), wanted) if plot is not None and ended.signal is None else ():
+    ended = run(of, Path(out), case, RunOptions(ranks, words), wanted, say, progress)
+    for line in draw_picture(ended.table, Path(out), wanted) if plot is not None and ended.signal is None else ():
         say(f"wrote {line}")
     ended.act()
     return ended.table
@@ -97,7 +98,7 @@ def _silent(line: str) -> None:
 
 
 @dataclass(frozen=True)
-class Ended:
+class SweepEnd:
     """`signal`: the one that stopped the sweep."""
 
     table: SweepTable
@@ -111,14 +112,16 @@ class Ended:
             raise Terminated(self.signal)
 
 
-def run(of: SweepPlan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Say, show: bool = True) -> Ended:
+def run(
+    of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
+) -> SweepEnd:
     """Run what is not finished, and write the table after each run. `say` takes lines of progress; `show`: what runs
     say goes to stderr too. See `sweep` for what it raises."""
-    if (started.told() or 0) > 1:
+    if (started.launched_processes() or 0) > 1:
         raise HiresxError("a launcher started this sweep", "start it plainly; -n N gives each of its runs N ranks")
     wanted.check(of)
     launcher = mpi_library.find(how.mpirun)[1] if how.ranks > 1 else None
-    folder.there(out)
+    folder.holds_sweep(out)
     directories.made(out)
     with directories.locked(out), Requests() as requests:
         folder.claim(out, case, of)
@@ -148,10 +151,10 @@ def run(of: SweepPlan, out: Path, case: str | Path, how: How, wanted: Wanted, sa
             written = table.table(of, list(rows.values()), wanted.columns)
             if need != "nothing" or n + 1 == len(of.members):
                 written.write(out)
-    return Ended(written, found or requests.signal)
+    return SweepEnd(written, found or requests.signal)
 
 
-def tabulated(of: SweepPlan, out: Path, case: str | Path, wanted: Wanted) -> SweepTable:
+def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -> SweepTable:
     """The table of what is there, written; nothing is run. Raises HiresxError where there is no sweep, or another."""
     wanted.check(of)
     if not folder.compare(out, case, of):
@@ -165,7 +168,7 @@ def tabulated(of: SweepPlan, out: Path, case: str | Path, wanted: Wanted) -> Swe
     return found
 
 
-def drawn(of: SweepTable, out: Path, wanted: Wanted) -> list[Path]:
+def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
     """The picture, as table.png. Raises HiresxError for columns that are not there or hold no number."""
     if wanted.plot is None:
         return []
@@ -184,7 +187,7 @@ def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[st
 
 
 def _one(
-    out: Path, one: SweepMember, need: member.Need, how: How, launcher: Any, prefix: str | None, say: Say
+    out: Path, one: SweepMember, need: member.Need, how: RunOptions, launcher: Any, prefix: str | None, say: Say
 ) -> int | None:
     """Run one. Returns the signal by which it was ended, or that came meanwhile."""
     place = out / one.name
@@ -198,7 +201,7 @@ def _one(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as log:
-            log.write(f"\n{member.BEGUN}{shell.words(line)}\n")
+            log.write(f"\n{member.BEGUN}{shell.quote_all(line)}\n")
             with redirect_stdout(_Teller(log, None)), redirect_stderr(_Teller(log, prefix)):
                 ended = job.run(line, how.ranks, launcher is not None and launcher.hydra)
     except OSError as error:
@@ -252,7 +255,7 @@ def _told(row: Mapping[str, Any]) -> str:
 
 @dataclass
 class _Clock:
-    """How long the runs that are left will take, by those that this process has seen end."""
+    """RunOptions long the runs that are left will take, by those that this process has seen end."""
 
     todo: int
     _took: list[float] = field(default_factory=list)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.saved import record
 from hiresx.sweeps import folder, member
 from hiresx.sweeps.members import SweepMember, SweepPlan
 from hiresx.sweeps.numbers import Analysis, ReducedColumn
-from hiresx.sweeps.values import shown
+from hiresx.sweeps.values import format_value
 
 CSV, JSON = "table.csv", "table.json"
 # Of every run, after its values: how it ended (as in run.json; waiting: not begun) and why, steps, time (L / c_ref),
@@ -137,7 +137,7 @@ def _seconds(kept: Mapping[str, Any]) -> float | None:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
-    return "" if value is None else shown(value)
+    return "" if value is None else format_value(value)
 
 
 def _short(value: Any) -> str:

@@ -14,7 +14,7 @@ MOST = 10_000
 _CLOSING = {"[": "]", "{": "}"}
 
 
-def separated(text: str, what: str) -> list[str]:
+def split_values(text: str, what: str) -> list[str]:
     """The parts of `text` between commas; those within brackets, braces or quotes do not part. `what` is said of it in
     errors. Raises HiresxError for an empty part, and for what is not closed."""
     parts: list[str] = []
@@ -48,7 +48,7 @@ def separated(text: str, what: str) -> list[str]:
 _WRITE = "write for instance --set time.cfl=0.3,0.5, of lists --set 'grid.n=[32,32,1],[64,64,1]'"
 
 
-def parsed(texts: Sequence[str]) -> dict[str, list[Any]]:
+def parse(texts: Sequence[str]) -> dict[str, list[Any]]:
     """Keys and values of texts KEY=V,V,... as `--set` takes them. Raises HiresxError for what is none of these, and for
     a key that is given twice."""
     found: dict[str, list[Any]] = {}
@@ -59,11 +59,11 @@ def parsed(texts: Sequence[str]) -> dict[str, list[Any]]:
             raise HiresxError(f"--set {text}: not of the form key=value,value", _WRITE)
         if key in found:
             raise HiresxError(f"--set {key} is given twice", f"write all its values after one: --set {key}=V,V,...")
-        found[key] = [parse_override(f"{key}={part}")[1] for part in separated(values, f"--set {text}")]
+        found[key] = [parse_override(f"{key}={part}")[1] for part in split_values(values, f"--set {text}")]
     return found
 
 
-def combined(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[dict[str, Any]]:
+def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[dict[str, Any]]:
     """The value of every key in each run: all combinations, the last key changing first; or, `zipped`, the first value
     of each, then the second, where a key with one value keeps it. Raises HiresxError where that is not possible."""
     for key, values in axes.items():
@@ -97,6 +97,6 @@ def _product(numbers: Any) -> int:
     return total
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value for people, and in tables: a text as it is, all else as TOML writes it."""
     return value if isinstance(value, str) else value_text(value)

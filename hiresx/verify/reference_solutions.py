@@ -1,24 +1,11 @@
-"""Reference solutions that are stored with the project, in hiresx/verify/data/*.csv.
+"""Reference solutions that are stored with the project, in hiresx/verify/data/*.csv."""
 
-    python -m hiresx.verify.reference_solutions shu-osher blast-waves
-
-computes those two anew: the default scheme on 6400 points, averaged to every fourth.
-"""
-
-import sys
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 FOLDER = Path(__file__).parent / "data"
-
-# What makes 6400 intervals or cells of the bundled case, and whether its nodes are cell centres or lie on the walls.
-FINE = {
-    "shu-osher": (("grid.n=[6400,1,1]", "grid.lower=[-4.99921875,0,0]", "grid.upper=[4.99921875,0,0]"), "centres"),
-    "blast-waves": (("grid.n=[6401,1,1]",), "walls"),
-}
 
 
 @cache
@@ -28,37 +15,3 @@ def table(name: str) -> dict[str, np.ndarray]:
     titles, *rows = (line.split(",") for line in lines if not line.startswith("#"))
     values = np.array(rows, dtype=float)
     return dict(zip(titles, values.T, strict=True))
-
-
-def compute(name: str) -> str:
-    """The text of data/<name>.csv."""
-    from hiresx.verify.checks import CheckRun, Finished
-
-    sets, nodes = FINE[name]
-    run = CheckRun(name, None, sets)
-    end = Finished(run, "cpu")
-    columns = {"x": end.blocks[0].x[0, 0], **{v: end.state(v)[0, 0] for v in ("rho", "u", "p")}}
-    averaged = {title: _averaged(values, nodes) for title, values in columns.items()}
-    rows = zip(*averaged.values(), strict=True)
-    made_by = f"6400 points, averaged to 1600; HiResX {version('hiresx')}"
-    heading = [
-        f"# {end.case.title}: default scheme, t = {end.time:g}, {made_by}",
-        f"# {run.command}",
-        f"# written by: python -m hiresx.verify.reference_solutions {name}",
-        ",".join(averaged),
-    ]
-    return "\n".join([*heading, *(",".join(f"{value:.7g}" for value in row) for row in rows)]) + "\n"
-
-
-def _averaged(values: np.ndarray, nodes: str) -> np.ndarray:
-    """Means over four cells, or, with nodes on the walls, over two intervals to each side of every fourth node."""
-    if nodes == "centres":
-        return values.reshape(-1, 4).mean(axis=1)
-    mean = np.convolve(values, [1 / 8, 1 / 4, 1 / 4, 1 / 4, 1 / 8], mode="same")[::4]
-    mean[[0, -1]] = values[[0, -1]]
-    return mean
-
-
-if __name__ == "__main__":
-    for wanted in sys.argv[1:]:
-        (FOLDER / f"{wanted}.csv").write_text(compute(wanted), encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.device import backend as find_backend
 from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 
 from hiresx import Case, Simulation
-from hiresx.communicator import world
 from hiresx.estimate import estimate
+from hiresx.mpi.communicator import world
 
 device, folder = sys.argv[1:]
 

@@ -14,10 +14,10 @@ from oblique_grids import strip
 from patched_grids import PATCHED, beside
 
 from hiresx import Case, HiresxError, Simulation, load
-from hiresx.communicator import world
 from hiresx.device import Configuration
 from hiresx.estimate import estimate
 from hiresx.grid import Grid
+from hiresx.mpi.communicator import world
 from hiresx.verify.groups.accuracy import interpolation_errors
 
 device, folder = sys.argv[1:]

@@ -67,8 +67,8 @@ def refused(place: Path, *arguments, status: int = 2, left: str | None = None, *
     before = set(place.rglob("*"))
     text = hiresx(place, *arguments, status=status, **options)
     assert text.count("error: ") == 1
-    message, _, mend = text[text.index("error: ") :].strip().partition("\n")
-    assert message.removeprefix("error: ").strip() and mend.strip(), text
+    message, _, hint = text[text.index("error: ") :].strip().partition("\n")
+    assert message.removeprefix("error: ").strip() and hint.strip(), text
     new = {path.relative_to(place) for path in set(place.rglob("*")) - before}
     assert {path.parts[0] for path in new} == ({left} if left else set())
     assert not [path for path in new if path.suffix == ".part"]
@@ -175,9 +175,9 @@ def test_boundary_patches(place, patches, parts):
 def test_negative_jacobian(place, fault, verb):
     z, y, x = np.meshgrid(*[np.linspace(0, 1, 9)] * 3, indexing="ij")
     if fault == "swapped":
-        x, mend, node = x[:, :, ::-1], "reverse one", (0, 4, 4)
+        x, hint, node = x[:, :, ::-1], "reverse one", (0, 4, 4)
     else:
-        x, mend, node = x.copy(), "there", (5, 4, 4)
+        x, hint, node = x.copy(), "there", (5, 4, 4)
         x[4, 4, 4] += 0.3  # past the next node in i
     write_plot3d(place / "grid.xyz", Grid((Block("cube", x, y, z),)))
     text = SQUARE.replace(
@@ -185,7 +185,7 @@ def test_negative_jacobian(place, fault, verb):
     )
     (place / "square.toml").write_text(text)
     said = refused(place, verb, "square.toml")
-    assert "block 'block-1'" in said and mend in said and "-0.00" in said
+    assert "block 'block-1'" in said and hint in said and "-0.00" in said
     found = tuple(int(n) for n in re.search(r"\(i, j, k\) = \((\d+), (\d+), (\d+)\)", said).groups())
     # where all are negative to the same degree, round-off chooses the worst
     assert found == node or fault == "swapped"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiresx.case import Case, bundled, copy_bundled, faults, load, loader, presets, schema
+from hiresx.case import Case, bundled, copy_bundled, load, loader, presets, schema
+from hiresx.case import error_messages as faults
 from hiresx.case.toml import dumps
 from hiresx.errors import HiresxError
 

@@ -12,11 +12,11 @@ from hiresx.errors import HiresxError
 def said(*overrides: str) -> tuple[str, str]:
     with pytest.raises(HiresxError) as caught:
         load("sod", overrides=overrides)
-    return caught.value.message.partition("case.toml: ")[2], caught.value.mend
+    return caught.value.message.partition("case.toml: ")[2], caught.value.hint
 
 
 @pytest.mark.parametrize(
-    ("override", "message", "mend"),
+    ("override", "message", "hint"),
     [
         ("scalar=[{name='dye', initial='initail'}]", "scalar.0.initial: ", 'did you mean "initial"?'),
         (
@@ -36,17 +36,17 @@ def said(*overrides: str) -> tuple[str, str]:
         ("grid.n=[0,1,1]", "--set grid.n.0 = 0: must be", "n: nodes [ni, nj, nk] along x, y, z"),
     ],
 )
-def test_the_key_and_what_it_may_be(override, message, mend):
+def test_the_key_and_what_it_may_be(override, message, hint):
     scalars = ["scalar=[{name='dye'}]"] if "gg" in override else []
     found, told = said(*scalars, override)
-    assert found.startswith(message) and mend in told and "correct this key" not in told
+    assert found.startswith(message) and hint in told and "correct this key" not in told
 
 
 def test_a_range_that_the_schema_knows():
     with pytest.raises(HiresxError) as caught:
         Case.from_dict({"grid": {"generator": "channel-bump", "thickness": 0.6, "cells": [9, 9, 9], "n_normal": 9},
                         "time": {"steps": 1}})  # fmt: skip
-    assert "more than 0 and less than 0.5" in caught.value.mend
+    assert "more than 0 and less than 0.5" in caught.value.hint
 
 
 def test_what_is_in_the_file_is_not_laid_to_set(tmp_path):
@@ -73,8 +73,8 @@ def test_what_is_in_the_file_is_not_laid_to_set(tmp_path):
     ],
 )
 def test_the_rule_of_a_name_is_the_one_that_holds(override, name, signs):
-    found, mend = said(override)
-    assert ": not a name" in found and mend.startswith(signs)
+    found, hint = said(override)
+    assert ": not a name" in found and hint.startswith(signs)
     load("sod", overrides=[override.replace("a/b", name).replace("a-b", name)])
 
 
@@ -84,5 +84,5 @@ def test_a_condition_without_a_class_is_named_before_anything_is_compiled(monkey
     monkeypatch.setattr(Backend, "compile", lambda *_: pytest.fail("it compiles"))
     with pytest.raises(HiresxError, match=r'no class in hiresx/rhs/boundary\.py has kernel = "vent"') as caught:
         Simulation(case, "cpu")
-    assert "characteristic" in caught.value.mend and "outflow" in caught.value.mend
+    assert "characteristic" in caught.value.hint and "outflow" in caught.value.hint
     assert execute(["check", "sod"]) == 2

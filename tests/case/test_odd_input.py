@@ -273,19 +273,19 @@ def test_a_run_needs_no_library_that_is_optional(place):
 
 
 @pytest.mark.parametrize(
-    ("words", "library", "mend"),
+    ("words", "library", "hint"),
     [
         (("plot", "RUN"), "matplotlib", "hiresx[plot]"),
         (("check", "grid.toml"), "h5py", "pip install h5py"),
         (("launch", "-n", "2", "case.toml"), "mpi4py", "hiresx[mpi]"),
     ],
 )
-def test_what_needs_a_broken_library_says_so(words, library, mend, place, finished):
+def test_what_needs_a_broken_library_says_so(words, library, hint, place, finished):
     Path("grid.cgns").write_bytes(b"\x89HDF\r\n\x1a\n")
     Path("grid.toml").write_text(re.sub(r"(?s)generator.*?\[time\]", 'file = "grid.cgns"\n[time]', CASE))
     done = command(broken(place, library), *(str(finished) if word == "RUN" else word for word in words))
     assert done.returncode == 2
-    assert library in done.stderr and "built for another machine" in done.stderr and mend in done.stderr, done.stderr
+    assert library in done.stderr and "built for another machine" in done.stderr and hint in done.stderr, done.stderr
 
 
 # --- rates

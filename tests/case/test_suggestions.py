@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from hiresx import shell
-from hiresx.announce import listening
+from hiresx.base import shell
+from hiresx.base.notify import notifications_to
 from hiresx.cli import execute
 from hiresx.device import compiler
 
@@ -35,10 +35,13 @@ def said(*words: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_word_is_one_word_of_a_shell(name, tmp_path):
-    for made, expected in ((shell.word(name), name), (shell.word(Path(name)), f"./{name}" if name[0] == "-" else name)):
+    for made, expected in (
+        (shell.quote(name), name),
+        (shell.quote(Path(name)), f"./{name}" if name[0] == "-" else name),
+    ):
         done = subprocess.run(["bash", "-c", f"printf '%s' {made}"], capture_output=True, text=True, cwd=tmp_path)
         assert done.stdout == expected
-    line = shell.in_line(name)
+    line = shell.quote_for_comment(name)
     assert line.isprintable()
     assert subprocess.run(["bash", "-c", f"printf '%s' {line}"], capture_output=True, text=True).stdout == name
 
@@ -68,7 +71,10 @@ def test_every_command_in_the_sources_quotes_its_names():
     plain = ("count", "job.ranks", "why", "submit", "name")  # no names of files
     for file, text in found:
         for name in re.findall(r"\{([^}]*)\}", text):
-            assert name.startswith(("word(", "words(", "shell.word(", "in_line(")) or name in plain, (file, text)
+            assert name.startswith(("quote(", "quote_all(", "shell.quote(", "quote_for_comment(")) or name in plain, (
+                file,
+                text,
+            )
 
 
 # --- what takes a minute
@@ -101,7 +107,7 @@ def test_compiling_is_announced_where_there_is_no_terminal(lazy_compiler):
 def test_what_is_compiled_already_is_not_announced(tmp_path, monkeypatch):
     monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
     told: list[str] = []
-    with listening(told.append):
+    with notifications_to(told.append):
         for _ in range(2):
             compiler.build('extern "C" int one() { return 1; }', ("-shared", "-fPIC"), "toy")
     assert told == [compiler.COMPILING]

@@ -17,4 +17,4 @@ def test_an_axis_along_y_is_told():
     case = Case.from_dict(tables | {"boundary": boundary})
     with pytest.raises(HiresxError, match="where no node lies on y = 0") as error:
         decompose(case, Grid((Block("plane", x, y, z),)))
-    assert "rotate" in error.value.mend
+    assert "rotate" in error.value.hint

@@ -59,4 +59,4 @@ def test_the_advice_names_the_pole_beside_the_node(pole):
     poles = [(b, (i, (0, 9), (0, 16))) for b, i in others]
     with pytest.raises(HiresxError) as found:
         check_jacobian(grid, poles)
-    assert f"{pole} has collapsed" in found.value.mend
+    assert f"{pole} has collapsed" in found.value.hint

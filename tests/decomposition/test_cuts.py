@@ -14,7 +14,7 @@ from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts, rearranged, turns
+from hiresx.verify.turned_blocks import difference, random_parts, rearranged, turns
 
 STEPS = 20
 SAME = 1e-12

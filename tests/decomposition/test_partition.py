@@ -31,7 +31,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate import estimate_ranks
 from hiresx.grid import Block, Connection, build
 from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
-from hiresx.verify.rearranged import random_parts, rearranged
+from hiresx.verify.turned_blocks import random_parts, rearranged
 
 
 def joined(sizes, connections=()) -> Decomposition:
@@ -471,3 +471,9 @@ def test_what_a_refinement_knows_is_what_its_ranks_say(seed):
     for name in ("_cost", "_load", "_remote"):
         assert getattr(refined, name) == pytest.approx(getattr(again, name)), name
     assert all(a == pytest.approx(b) for a, b in zip(refined._drawn, again._drawn, strict=True))
+
+
+def test_a_move_that_gains_nothing_is_not_made():
+    boxes, none = SimpleNamespace(sizes=np.full((3, 3), 8)), np.zeros(0, int)
+    refined = Refinement(boxes, Contacts(none, none, none, none), np.array([0, 0, 1]), [1.0, 1.0])
+    assert refined.run().tolist() == [0, 0, 1]

@@ -10,14 +10,14 @@ from ranks import run_ranks
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.case import Case
-from hiresx.communicator import alone
 from hiresx.decomposition import Part, decompose, domain, extended_coordinates, patched_donors
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, read_grid, write_connectivity, write_plot3d
 from hiresx.grid.blocks import Delivered, whole_box
+from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import BlockMap, continued, degree_of, lagrange
 from hiresx.grid.starting_case import case_text
-from hiresx.grid.survey import survey
+from hiresx.mpi.communicator import single_process
 from hiresx.output.watch import history
 from hiresx.solver import Solver
 
@@ -145,8 +145,12 @@ def computed(comm, cuts, backends):
 
 @pytest.mark.parametrize("ranks", [1, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (2, 3))])
 def test_the_answer_does_not_depend_on_cut_and_ranks(ranks):
-    whole = {b: values for b, _, values in computed(alone(), False, ["cpu"])}
-    rows = [computed(alone(), True, ["cpu"])] if ranks == 1 else run_ranks(ranks, computed, True, ["cpu", "emulated"])
+    whole = {b: values for b, _, values in computed(single_process(), False, ["cpu"])}
+    rows = (
+        [computed(single_process(), True, ["cpu"])]
+        if ranks == 1
+        else run_ranks(ranks, computed, True, ["cpu", "emulated"])
+    )
     parts = [part for row in rows for part in row]
     assert len(parts) == 8 and all(np.isfinite(field).all() for values in whole.values() for field in values.values())
     for b, box, values in parts:
@@ -215,7 +219,7 @@ def test_faces_that_meet_are_offered(tmp_path):
     """`hiresx new --from` writes a case with patched faces in place; the error of a plain case names the mend."""
     blocks = beside((12, 12), (12, 18), (-1.0, 0.0, 1.0))
     write_plot3d(tmp_path / "grid.xyz", Grid(blocks))
-    (tmp_path / "case.toml").write_text(case_text(tmp_path / "grid.xyz", survey(tmp_path / "grid.xyz")))
+    (tmp_path / "case.toml").write_text(case_text(tmp_path / "grid.xyz", grid_report(tmp_path / "grid.xyz")))
     offered = load(tmp_path)
     whole = decompose(offered, build(offered.grid, tmp_path))
     assert [entry.donor.tolist() for entry in patched_donors.located(whole, extended_coordinates(whole))] == [
@@ -225,7 +229,7 @@ def test_faces_that_meet_are_offered(tmp_path):
     closed = Case.from_dict({**offered.model_dump(), "boundary": [{"faces": "all", "type": "slip-wall"}]})
     with pytest.raises(HiresxError) as error:
         decompose(closed, build(closed.grid, tmp_path))
-    assert '[[boundary]] with type = "patched"' in error.value.mend
+    assert '[[boundary]] with type = "patched"' in error.value.hint
 
 
 def test_abutting_zones_of_a_cgns_file(tmp_path):

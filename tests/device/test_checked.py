@@ -7,12 +7,12 @@ from shutil import copytree, ignore_patterns
 
 import numpy as np
 import pytest
+import sanitize
 
 from hiresx import kernels
 from hiresx.device import Configuration, emulated
 from hiresx.device.checked import Backend
 from hiresx.errors import HiresxError
-from hiresx.verify import sanitize
 from hiresx.verify.groups.kernels import AGREE, differences
 
 # Kernels that are at fault where they are told to be.

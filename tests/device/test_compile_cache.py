@@ -79,7 +79,7 @@ def test_no_compiler(native, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(HiresxError, match=r"no C\+\+ compiler: g\+\+ is not found") as caught:
         native.compile(Configuration())
-    assert "apt install g++" in caught.value.mend
+    assert "apt install g++" in caught.value.hint
 
 
 def test_compiler_that_does_not_run(native, monkeypatch):
@@ -98,7 +98,7 @@ def test_a_compiler_that_writes_nothing(tmp_path, monkeypatch, way):
     monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "cache"))
     with pytest.raises(HiresxError, match=f"{script} ends as if it had compiled .* and writes nothing") as caught:
         host_compiler.build("int n;", (), "cpu")
-    assert "CXX" in caught.value.mend and "cache" not in caught.value.message
+    assert "CXX" in caught.value.hint and "cache" not in caught.value.message
     assert not list((tmp_path / "cache").glob("*.so*"))
 
 
@@ -156,7 +156,7 @@ def test_kernel_that_does_not_compile(tmp_path, root, monkeypatch):
     (broken / "solver.h").write_text("\nKERNEL(bad, int i, int j, int k, real *a) {\n    a[i] = undeclared;\n}\n")
     with pytest.raises(HiresxError, match=r"kernels/solver.h:3:\d+: error: .*undeclared") as caught:
         CpuBackend(broken).compile(Configuration())
-    log = re.search(r"\S+\.log", caught.value.mend)[0]
+    log = re.search(r"\S+\.log", caught.value.hint)[0]
     assert "undeclared" in Path(log).read_text()
 
 
@@ -165,7 +165,7 @@ def test_cache_that_cannot_be_written(native, tmp_path, monkeypatch):
     monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "file/cache"))
     with pytest.raises(HiresxError, match=r"kernel cache .*file/cache cannot be written: Not a directory") as caught:
         native.compile(Configuration())
-    assert "HIRESX_CACHE" in caught.value.mend
+    assert "HIRESX_CACHE" in caught.value.hint
 
 
 def test_cache_directory_default(monkeypatch, tmp_path):
@@ -284,9 +284,9 @@ def test_a_folder_that_others_can_fill_or_exchange_is_refused(kept, tmp_path, wh
     assert (
         f"the kernel cache {tmp_path / 'cache'} is not used: " in caught.value.message and why in caught.value.message
     )
-    assert "HIRESX_CACHE" in caught.value.mend
+    assert "HIRESX_CACHE" in caught.value.hint
     mends = owner == 0 and not mode & 0o1000
-    assert (f"chmod go-w {folder}" in caught.value.mend) == mends
+    assert (f"chmod go-w {folder}" in caught.value.hint) == mends
     if mends:
         folder.chmod(mode & ~0o022)
         assert kept()[1] == 1
@@ -339,4 +339,4 @@ def test_damaged_library(native, tmp_path, monkeypatch):
     monkeypatch.setattr("hiresx.device.native.build", lambda *_: damaged)
     with pytest.raises(HiresxError, match="cannot be loaded") as caught:
         native.compile(Configuration())
-    assert str(damaged) in caught.value.mend
+    assert str(damaged) in caught.value.hint

@@ -204,7 +204,7 @@ def test_arrays(native):
 def test_array_that_does_not_fit(native):
     with pytest.raises(HiresxError, match="no memory for an array of") as caught:
         native.empty(2**55)
-    assert "coarser" in caught.value.mend
+    assert "coarser" in caught.value.hint
 
 
 def test_events(native):
@@ -270,7 +270,7 @@ def test_backend_by_name():
     assert backend("emulated").name == "emulated"
     with pytest.raises(HiresxError, match='no backend "gpu"') as caught:
         backend("gpu")
-    assert "auto, cpu, cuda, emulated" in caught.value.mend
+    assert "auto, cpu, cuda, emulated" in caught.value.hint
 
 
 def test_cuda_without_cupy(monkeypatch):
@@ -278,7 +278,7 @@ def test_cuda_without_cupy(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "cupy" else find(name, *rest))
     with pytest.raises(HiresxError, match="needs CuPy, which is not installed") as caught:
         backend("cuda")
-    assert "pip install 'hiresx[cuda13]'" in caught.value.mend
+    assert "pip install 'hiresx[cuda13]'" in caught.value.hint
     assert backend("auto").name == "cpu"
 
 

@@ -88,7 +88,7 @@ def test_unknown_choice_names_the_nearest(folder):
     known = kernels.choices(folder)[0]
     with pytest.raises(HiresxError, match=f'no {folder} .*"{known}x"') as caught:
         source(Configuration(**{folder: known + "x"}), "cpu")
-    assert f'did you mean "{known}"' in caught.value.mend
+    assert f'did you mean "{known}"' in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_unknown_choice_names_the_nearest(folder):
 def test_an_unknown_viscosity_law_or_parameter_is_an_error(configuration, expected):
     with pytest.raises(HiresxError, match=expected) as caught:
         source(configuration, "cpu")
-    assert "did you mean" in caught.value.mend
+    assert "did you mean" in caught.value.hint
 
 
 def test_cuda_and_emulated_text_differ_by_shim_and_launchers(root):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from vortices import taylor_green
 
-from hiresx import parallel
+from hiresx.base import threads as parallel
 from hiresx.bench.kernel_times import Timed
 from hiresx.case import load
 from hiresx.device import backend, team
@@ -237,7 +237,7 @@ def test_patience():
     assert team.patience(cores + 1, {}) == 0, "no core is left to wait on"
     assert team.patience(1, {"OMP_WAIT_POLICY": "PASSIVE"}) == 0
     assert team.patience(cores + 1, {"OMP_WAIT_POLICY": " active"}) > 100 * team.SPIN
-    assert parallel.asked_threads({"OMP_NUM_THREADS": "4,2"}) == 4 and parallel.asked_threads({}) is None
+    assert parallel.requested_threads({"OMP_NUM_THREADS": "4,2"}) == 4 and parallel.requested_threads({}) is None
 
 
 # ---- a time step

@@ -24,9 +24,9 @@ from exchange_arrangements import (
 from ranks import Failed, launcher, run_ranks
 
 from hiresx.bench import exchange as exchange_bench
-from hiresx.communicator import Communicator, alone
 from hiresx.device import Configuration, backend
 from hiresx.grid.blocks import FACES
+from hiresx.mpi.communicator import Communicator, single_process
 
 ARRANGEMENTS = int(os.environ.get("HIRESX_ARRANGEMENTS", "100"))
 
@@ -37,15 +37,18 @@ ARRANGEMENTS = int(os.environ.get("HIRESX_ARRANGEMENTS", "100"))
 @pytest.mark.parametrize("name", ["cpu", "emulated"])
 @pytest.mark.parametrize("seed", range(6))
 def test_one_process(name, seed):
-    assert exchanged(Place(name), arrangement(seed, 1), alone()) == []
+    assert exchanged(Place(name), arrangement(seed, 1), single_process()) == []
 
 
 def test_single_precision_and_no_viscosity():
     cut = arrangement(7, 1)
     assert (
-        exchanged(Place("cpu"), cut, alone(), configuration=Configuration(viscosity="constant", precision="fp32")) == []
+        exchanged(
+            Place("cpu"), cut, single_process(), configuration=Configuration(viscosity="constant", precision="fp32")
+        )
+        == []
     )
-    exchange, _, _ = set_up(Place("cpu"), cut, alone(), INVISCID)
+    exchange, _, _ = set_up(Place("cpu"), cut, single_process(), INVISCID)
     exchange.start_state()
     assert exchange.counts == (1, 0)
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from thread_ranks import Deserted, StandInGpu, ThreadMemory, run_threads
 
-from hiresx.communicator import Communicator
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, endpoint, mpi, window
 from hiresx.exchange.choice import NAMES
 from hiresx.exchange.endpoint import Endpoint
 from hiresx.exchange.halo_layout import Peer
+from hiresx.mpi.communicator import Communicator
 
 OWN, SHARED, CPU = "own", "shared", "cpu"
 WIDTHS = (5, 4)
@@ -101,7 +101,7 @@ def tried(comm: Communicator, kinds, joined, asked: str):
     try:
         rank_endpoint = endpoint_of(comm, gpu, joined, asked)
     except HiresxError as error:
-        assert error.everywhere and error.mend
+        assert error.everywhere and error.hint
         found = str(error)
     else:
         found = rank_endpoint.names

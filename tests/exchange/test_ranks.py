@@ -17,14 +17,14 @@ from wholes import advanced, whole
 
 from hiresx import Simulation
 from hiresx.case import load
-from hiresx.communicator import Communicator
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts, rearranged
+from hiresx.verify.turned_blocks import difference, random_parts, rearranged
 
 STEPS = 20
 SAME = 1e-12

@@ -11,11 +11,11 @@ from exchange_arrangements import INVISCID, ORIENTATIONS, Place, arrangement, no
 from ranks import run_ranks
 
 from hiresx import Simulation, load
-from hiresx.communicator import alone
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, negotiation, window
 from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.choice import RankFacts, choose
+from hiresx.mpi.communicator import single_process
 
 
 def facts(host=0, gpu=None, **others) -> RankFacts:
@@ -131,7 +131,7 @@ def test_signals_are_for_all_ranks_or_none():
 
 def test_unknown_transport():
     with pytest.raises(HiresxError, match=r'no transport "windows"\n.*window'):
-        set_up(Place("cpu"), arrangement(0, 1), alone(), transport="windows")
+        set_up(Place("cpu"), arrangement(0, 1), single_process(), transport="windows")
 
 
 def told(comm):
@@ -186,7 +186,7 @@ def remote_face(results) -> str:
 def test_one_value_per_node():
     place = Place("cpu")
     cut = arrangement(3, 1)
-    exchange, states, _ = set_up(place, cut, alone())
+    exchange, states, _ = set_up(place, cut, single_process())
     for state in states:
         state.interior(state.jacobian)[...] = values(state.index, nodes(state.size), 0, 1)[0]
     exchange.values([state.jacobian for state in states])

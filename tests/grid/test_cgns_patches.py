@@ -88,14 +88,14 @@ def test_broken_patches_are_named_and_left_out_by_a_key(tmp_path, capsys):
     path = broken(tmp_path / "g.cgns")
     with pytest.raises(HiresxError, match=r"holed/PointList: its 62 nodes, .* are no rectangle of a face") as error:
         build(GridFile(file=str(path)))
-    assert '[grid] drop = ["box/holed"] leaves it out' in error.value.mend
+    assert '[grid] drop = ["box/holed"] leaves it out' in error.value.hint
     with pytest.raises(HiresxError, match=r"within/PointRange: .* lies on no face"):
         build(GridFile(file=str(path), drop=["holed"]))
     kept = build(GridFile(file=str(path), drop=["box/holed", "within"]))
     assert list(kept.blocks[0].regions) == ["floor"]
     with pytest.raises(HiresxError, match=r"grid\.drop: there is no patch or connection 'hole'") as error:
         build(GridFile(file=str(path), drop=["holed", "within", "hole"]))
-    assert "box/holed" in error.value.mend
+    assert "box/holed" in error.value.hint
     assert execute(["info", str(path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [row["patch"] for row in told["broken"]] == ["box/holed", "box/within"]
@@ -121,7 +121,7 @@ def test_a_connection_is_left_out_by_the_key(tmp_path):
         cgns.one_to_one(made, "wrong", "nowhere", ((1, 1, 1), (1, 11, 7)), ((9, 1, 1), (9, 11, 7)))
     with pytest.raises(HiresxError, match='there is no zone "nowhere"') as error:
         build(GridFile(file=str(path)))
-    assert '[grid] drop = ["box/wrong"]' in error.value.mend
+    assert '[grid] drop = ["box/wrong"]' in error.value.hint
     assert not build(GridFile(file=str(path), drop=["wrong"])).connections
 
 

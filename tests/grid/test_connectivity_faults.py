@@ -25,6 +25,7 @@ from hiresx.grid import (
     Connection,
     Grid,
     build,
+    check_connections,
     prove,
     read_connectivity,
     write_plot3d,
@@ -120,16 +121,16 @@ Z = [0.0, 0.0, 1.0]
         ({"blocks": ["one", "one"]}, "two blocks are named 'one'", "own name"),
     ],
 )
-def test_faults_in_a_connectivity_file(tmp_path, tables, message, mend):
+def test_faults_in_a_connectivity_file(tmp_path, tables, message, hint):
     with pytest.raises(HiresxError, match=message) as error:
         saved(tmp_path, pair(), {"blocks": NAMES} | tables)
-    assert re.search(mend, error.value.mend), error.value.mend
+    assert re.search(hint, error.value.hint), error.value.hint
 
 
 def test_a_grid_that_does_not_match(tmp_path):
     with pytest.raises(HiresxError, match="do not match; first") as error:
         saved(tmp_path, pair(shift=0.3), {"blocks": NAMES, "connection": [JOIN]})
-    assert "all of them are off by (0, -0.3, 0)" in error.value.mend
+    assert "all of them are off by (0, -0.3, 0)" in error.value.hint
     left, right = pair()
     y = right.y.copy()
     y[4, 8, 6] += 0.02  # one node of the face, beyond the tolerance
@@ -157,7 +158,7 @@ def test_left_handed_neighbour(tmp_path):
     table = {k: v for k, v in JOIN.items() if k != "transform"}
     with pytest.raises(HiresxError, match="a right-handed block meets a left-handed one") as error:
         saved(tmp_path, [left, mirrored], {"blocks": NAMES, "connection": [table]}, reverse="keep")
-    assert error.value.mend == "reverse one index direction of block 'right'"
+    assert error.value.hint == "reverse one index direction of block 'right'"
 
 
 @pytest.mark.parametrize(
@@ -172,22 +173,26 @@ def test_left_handed_neighbour(tmp_path):
         ({"donor": 0, "matrix": ((1, 0, 0), (0, 1, 0), (0, 0, 1)), "offset": (-8, 0, 0)}, "do not match"),
     ],
 )
-def test_proof_of_connections_made_in_python(change, message):
+def test_check_of_connections_made_in_python(change, message):
     from dataclasses import replace
 
     blocks = pair()
     good = Connection(0, "imax", ((8, 9), (0, 11), (0, 9)), 1, ((0, 1, 0), (-1, 0, 0), (0, 0, 1)), (0, 16, 0))
-    assert [p.nodes for p in prove(blocks, (good, opposite(good, blocks)))] == [99, 99]
+    assert [p.nodes for p in check_connections(blocks, (good, opposite(good, blocks)))] == [99, 99]
     with pytest.raises(HiresxError, match=message):
-        prove(blocks, (replace(good, **change), opposite(good, blocks)))
+        check_connections(blocks, (replace(good, **change), opposite(good, blocks)))
     with pytest.raises(HiresxError, match="no connection leads back"):
-        prove(blocks, (good,))
+        check_connections(blocks, (good,))
+    with pytest.warns(FutureWarning, match="check_connections"):
+        assert prove(blocks, (good, opposite(good, blocks))) == check_connections(
+            blocks, (good, opposite(good, blocks))
+        )
 
 
 def test_dimensions_do_not_mix():
     flat = build(Box(n=(9, 11, 1), lower=(1, 0, 0), upper=(2, 1, 0))).blocks[0]
     with pytest.raises(HiresxError, match="does not go on in one of 9 x 11 x 1 nodes that way"):
-        prove((pair()[0], flat), (Connection(0, "imax", ((8, 9), (0, 11), (0, 9)), 1, offset=(-8, 0, 0)),))
+        check_connections((pair()[0], flat), (Connection(0, "imax", ((8, 9), (0, 11), (0, 9)), 1, offset=(-8, 0, 0)),))
 
 
 def test_missing_files(tmp_path):
@@ -202,7 +207,7 @@ def test_missing_files(tmp_path):
     (tmp_path / "old.cgns").write_bytes(b"@(#)ADF Database Version A02011>AdF0" + bytes(200))
     with pytest.raises(HiresxError, match="byte 100: numbers of the format") as error:
         build(GridFile(file="old.cgns"), tmp_path)
-    assert "cgnsconvert" in error.value.mend and "adf2hdf" in error.value.mend
+    assert "cgnsconvert" in error.value.hint and "adf2hdf" in error.value.hint
 
 
 # --- from the command line
@@ -329,7 +334,7 @@ def mutated(tree, random):
 
 
 def test_mutated_connectivity_files(tmp_path):
-    """A grid or a clear error, and when a grid, one that is proved."""
+    """A grid or a clear error, and when a grid, one whose connections are right."""
     random = np.random.default_rng(7)
     whole = shaken((16, 15, 1)).blocks[0]
     arrangement = Arrangement(whole, 4, 3, True)
@@ -352,7 +357,7 @@ def test_mutated_connectivity_files(tmp_path):
         (tmp_path / "fuzz.toml").write_text(text)
         try:
             grid = read_connectivity(tmp_path / "fuzz.toml", arrangement.blocks)
-            prove(grid.blocks, grid.connections)
+            check_connections(grid.blocks, grid.connections)
             survived += 1
         except HiresxError as error:
             assert error.message and "Traceback" not in str(error)

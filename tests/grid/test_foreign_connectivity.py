@@ -14,8 +14,8 @@ from hiresx.case.schema import Case
 from hiresx.decomposition import decompose
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, write_plot3d
+from hiresx.grid.grid_report import grid_report
 from hiresx.grid.starting_case import case_text
-from hiresx.grid.survey import survey
 
 AXES = "ijk"
 NMF_FACE = {"kmin": 1, "kmax": 2, "imin": 3, "imax": 4, "jmin": 5, "jmax": 6}
@@ -189,7 +189,7 @@ def test_patches_share_a_line_and_the_wall_keeps_it(tmp_path):
     regions = grid.blocks[0].regions
     assert regions["viscous_solid"] == (("jmin", ((7, 21), (0, 1), (0, 1))),)
     assert regions["farfield"][0] == ("jmin", ((0, 7), (0, 1), (0, 1)))
-    text = case_text(tmp_path / "g.x", survey(tmp_path / "g.x", tmp_path / "g.nmf"), tmp_path / "g.nmf")
+    text = case_text(tmp_path / "g.x", grid_report(tmp_path / "g.x", tmp_path / "g.nmf"), tmp_path / "g.nmf")
     case = Case.from_dict(tomllib.loads(text))
     decompose(case, build(case.grid))
 
@@ -201,7 +201,7 @@ def test_a_face_that_meets_two_blocks_is_named_once(tmp_path):
         nodes = np.meshgrid([0.0], y, np.linspace(0, 1, 9) + (n > 0), indexing="ij")
         blocks.append(Block(f"b{n}", nodes[2], nodes[1], nodes[0]))
     write_plot3d(tmp_path / "g.x", Grid(tuple(blocks)))
-    text = case_text(tmp_path / "g.x", survey(tmp_path / "g.x"))
+    text = case_text(tmp_path / "g.x", grid_report(tmp_path / "g.x"))
     assert "MEETS block-2, face imin; block-3, face imin" in text
     case = Case.from_dict(tomllib.loads(text))
     decompose(case, build(case.grid))

@@ -164,7 +164,7 @@ def test_too_many_blocks():
     assert even_starts(40, 5) == [0, 8, 16, 24, 32]
     with pytest.raises(HiresxError, match=r"grid\.blocks = 6: 40 nodes") as error:
         build(o_grid(blocks=6))
-    assert "at most 5 blocks" in error.value.mend
+    assert "at most 5 blocks" in error.value.hint
     with pytest.raises(HiresxError, match="6, 17 and 12 nodes"):
         build(h_grid(cells=(6, 16, 12), blocks=3))
 

@@ -202,7 +202,7 @@ def test_left_handed_block():
     block = build(box()).blocks[0]
     with pytest.raises(HiresxError) as error:
         check_jacobian(Grid((Block("mirrored", -block.x, block.y, block.z),)))
-    assert "the whole block is left-handed" in error.value.message and "reverse one" in error.value.mend
+    assert "the whole block is left-handed" in error.value.message and "reverse one" in error.value.hint
 
 
 def test_quality_of_a_sheared_box(monkeypatch):

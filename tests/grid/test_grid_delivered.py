@@ -22,8 +22,8 @@ from hiresx.grid import (
     Block,
     Grid,
     build,
+    check_connections,
     check_jacobian,
-    prove,
     stored_coordinates,
     write_connectivity,
     write_plot3d,
@@ -197,11 +197,11 @@ def test_a_left_handed_plane_off_z_by_round_off_is_reversed(tmp_path, plane, off
     check_jacobian(grid)
     with pytest.raises(HiresxError, match="the whole block is left-handed") as error:
         check_jacobian(build(GridFile(file=str(tmp_path / "g.x"), reverse="keep")))
-    assert '[grid] reverse = ["block-1"]' in error.value.mend
+    assert '[grid] reverse = ["block-1"]' in error.value.hint
     check_jacobian(build(GridFile(file=str(tmp_path / "g.x"), reverse=["block-1"])))
     with pytest.raises(HiresxError, match=r"grid\.reverse: there is no block 'block1'") as error:
         build(GridFile(file=str(tmp_path / "g.x"), reverse=["block1"]))
-    assert "block-1" in error.value.mend
+    assert "block-1" in error.value.hint
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -235,7 +235,7 @@ def test_a_surface_in_space_is_no_plane(tmp_path):
 
 
 def test_reindexing_keeps_what_is_joined():
-    """Ghosts of reindexed blocks are the reindexed ghosts: proved node by node under random reindexings."""
+    """Ghosts of reindexed blocks are the reindexed ghosts: checked node by node under random reindexings."""
     random = np.random.default_rng(4)
     arrangement = Arrangement(shaken((17, 16, 15)).blocks[0], 4, 3, True)
     from hiresx.grid import matched_connections
@@ -247,7 +247,7 @@ def test_reindexing_keeps_what_is_joined():
             for _ in grid.blocks
         ]
         turned, _ = right_handed(reindexed(grid, by))
-        assert sum(proof.nodes for proof in prove(turned.blocks, turned.connections)) > 0
+        assert sum(check.nodes for check in check_connections(turned.blocks, turned.connections)) > 0
 
 
 # --- what is made of a grid
@@ -337,7 +337,7 @@ def test_mirrors_that_are_none(tmp_path):
         build(GridFile(file=str(tmp_path / "g.x"), mirror=("y",), translate=(0.0, -0.9, 0.0)))
     with pytest.raises(HiresxError, match="the grid lies in a plane of constant z") as caught:
         build(GridFile(file=str(tmp_path / "g.x"), mirror=("z",)))
-    assert caught.value.mend == 'it can be mirrored along x or y: leave "z" out'
+    assert caught.value.hint == 'it can be mirrored along x or y: leave "z" out'
 
 
 def test_planes_drawn_out_and_turned(tmp_path):

@@ -18,8 +18,8 @@ from hiresx.grid import (
     Grid,
     Motion,
     build,
+    check_connections,
     periodic_connections,
-    prove,
     read_connectivity,
     write_connectivity,
     write_plot3d,
@@ -100,8 +100,8 @@ def test_single_precision_nodes(tmp_path):
     arrangement = Arrangement(shaken((20, 21, 22)).blocks[0], 6, 5, True)
     names = [block.name for block in arrangement.blocks]
     grid = saved(tmp_path, arrangement.blocks, {"blocks": names, "connection": arrangement.tables}, precision="fp32")
-    proofs = prove(grid.blocks, grid.connections)
-    assert all(proof.layout == "shared" and proof.gap == 0 for proof in proofs)
+    checks = check_connections(grid.blocks, grid.connections)
+    assert all(check.layout == "shared" and check.gap == 0 for check in checks)
 
 
 # --- connections of a block with itself, partial faces, regions
@@ -183,9 +183,9 @@ def test_regions_leave_corners_to_connections(tmp_path):
     ids=lambda spec: spec.generator,
 )  # fmt: skip
 def test_generated_grids_are_saved(tmp_path, spec):
-    """Plot3D and connectivity file together are the whole grid; a generator's connections are proved on the way."""
+    """Plot3D and connectivity file together are the whole grid; a generator's connections are checked on the way."""
     grid = build(spec)
-    prove(grid.blocks, grid.connections)
+    check_connections(grid.blocks, grid.connections)
     write_plot3d(tmp_path / "g.xyz", grid)
     write_connectivity(tmp_path / "g.toml", grid)
     again = build(GridFile(file="g.xyz", connectivity="g.toml"), tmp_path)
@@ -208,7 +208,7 @@ def test_sector_has_the_ghosts_of_the_ring(tmp_path, ends, axis):
     turn = Rotation(axis=tuple(float(axis == a) for a in "xyz"), angle=90.0)
     found = decomposed(saved(tmp_path, [sector], period={"j": turn}), seam, FAR)
     assert [(c.offset[1], c.rotation is not None) for c in found.connections] == [(16, True), (-16, True)]
-    assert prove(found.blocks, found.connections)[0].layout == ("shared" if ends else "offset")
+    assert check_connections(found.blocks, found.connections)[0].layout == ("shared" if ends else "offset")
     join = Connection(0, "jmin", face_range("jmin", whole.size), 0, offset=(0, 64, 0))
     around = decomposed(Grid((whole,), (join, opposite(join, (whole,)))), FAR)
     (got,), (all_,) = extended_coordinates(found), extended_coordinates(around)
@@ -238,7 +238,7 @@ def test_rotated_connections_of_a_file(tmp_path):
     outer["rotation"]["angle"] = 60.0
     with pytest.raises(HiresxError, match=r"face jmin.* do not match.*after a rotation by 60 degrees") as error:
         saved(tmp_path, parts, tables)
-    assert error.value.mend == "they match with the inverse motion"
+    assert error.value.hint == "they match with the inverse motion"
     outer["rotation"] = {"axis": [0.0, 1.0, 0.0], "angle": -60.0}
     with pytest.raises(HiresxError, match="takes a block of 2 dimensions out of its plane"):
         saved(tmp_path, parts, tables)

@@ -21,7 +21,7 @@ from test_grid_delivered import as_delivered
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid, stored_coordinates, write_plot3d
 from hiresx.grid.from_file import delivered
-from hiresx.grid.survey import survey
+from hiresx.grid.grid_report import grid_report
 
 EXAMPLES = int(os.environ.get("HIRESX_FUZZ_EXAMPLES", "20"))
 # Seconds that no file of this size takes on the busiest machine.
@@ -119,12 +119,12 @@ def tried(path, connectivity, size: int, limit: int) -> bool:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < limit
-        found = survey(path, connectivity)
+        found = grid_report(path, connectivity)
         said = found.get("refused", "")
         assert "\n" not in said
         return not said
     except HiresxError as error:
-        assert error.message and error.mend and "\n" not in error.message and "Traceback" not in error.message
+        assert error.message and error.hint and "\n" not in error.message and "Traceback" not in error.message
         peak = tracemalloc.get_traced_memory()[1]
         assert peak < limit or not tracemalloc.is_tracing()
         return False

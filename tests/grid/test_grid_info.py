@@ -11,8 +11,8 @@ from hiresx.case.grid_file import GridFile
 from hiresx.cli import execute
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, check_jacobian
+from hiresx.grid.grid_report import grid_report
 from hiresx.grid.plot3d_others import kind_of
-from hiresx.grid.survey import survey
 
 
 def sheet(n=(15, 13, 1), stretched=1.0) -> np.ndarray:
@@ -33,7 +33,7 @@ def test_a_displaced_node_is_named(n, stretched, at, by):
     with pytest.raises(HiresxError) as error:
         check_jacobian(Grid((Block("b", *nodes),)))
     assert f"node ({node[0]}, {node[1]}, {node[2]}) is out of its place" in error.value.message
-    assert "correct that node" in error.value.mend
+    assert "correct that node" in error.value.hint
 
 
 def test_a_stretched_line_has_no_displaced_node():
@@ -73,7 +73,7 @@ def test_a_row_for_jacobians_that_are_not_positive(tmp_path, capsys):
     assert row["why"].startswith("node (7, 6, 0) is out of its place")
     assert "Blocks whose Jacobian is not positive" in said and "is out of its place" in said
     write(tmp_path / "g.x", [good, good + 3])
-    assert "jacobian" not in survey(tmp_path / "g.x")
+    assert "jacobian" not in grid_report(tmp_path / "g.x")
 
 
 def wedge(real: str) -> np.ndarray:

@@ -5,12 +5,12 @@ import pytest
 
 from hiresx.cli import execute
 from hiresx.grid import Block, Grid, write_plot3d
+from hiresx.grid.grid_report import grid_report, unassigned_parts
 from hiresx.grid.starting_case import case_text
-from hiresx.grid.survey import left_over, survey
 
 
 def normals(x, y, z, name="a") -> dict[str, list[float]]:
-    return {row["face"]: row["normal"] for row in left_over(Grid((Block(name, x, y, z),)))}
+    return {row["face"]: row["normal"] for row in unassigned_parts(Grid((Block(name, x, y, z),)))}
 
 
 def sheared(nk=1):
@@ -54,7 +54,7 @@ def test_a_face_that_closes_has_none(nk, tmp_path):
         block = Block("ring", x, y, z)
         path = tmp_path / "ring.xyz"
         write_plot3d(path, Grid((block,)))
-        text = case_text(path, survey(path))
+        text = case_text(path, grid_report(path))
         assert "imin: around [" in text and text.count("closed") == 2
 
 
@@ -65,4 +65,4 @@ def test_info_says_what_is_left_over(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "Faces left over" in said and "\nLeft" not in said
     assert "0, -1, 0" in said
-    assert "outward normal [0.0, -1.0, 0.0]" in case_text(path, survey(path))
+    assert "outward normal [0.0, -1.0, 0.0]" in case_text(path, grid_report(path))

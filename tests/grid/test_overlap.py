@@ -21,7 +21,7 @@ def test_blocks_that_overlap_are_said_to(tmp_path):
     with pytest.raises(HiresxError) as caught:
         build(GridFile(file="over.xyz"), tmp_path)
     assert "the blocks overlap" in caught.value.message and "handed" not in caught.value.message
-    assert "connectivity" not in caught.value.mend
+    assert "connectivity" not in caught.value.hint
     write(tmp_path / "beside.xyz", [rectangle(0.0), rectangle(1.0)])
     assert len(build(GridFile(file="beside.xyz"), tmp_path).connections) == 2
     assert len(read_grid(tmp_path / "over.xyz").connections) == 4
@@ -33,4 +33,4 @@ def test_a_nozzle_too_short_for_its_spacing_names_its_keys(case, key, value):
     spec = load(case, overrides=[f"grid.{key}={value}"]).grid
     with pytest.raises(HiresxError, match=r"grid\.exit_spacing = .* leaves \d nodes along x in grid\.") as caught:
         build(spec)
-    assert f"grid.{key} = {value}" in caught.value.message and "a smaller grid.exit_spacing" in caught.value.mend
+    assert f"grid.{key} = {value}" in caught.value.message and "a smaller grid.exit_spacing" in caught.value.hint

@@ -123,7 +123,7 @@ def test_plot3d_refusals(tmp_path, content, message):
     with pytest.raises(HiresxError, match=message) as caught:
         read_plot3d(path)
     if re.search("ends before|beyond the file's end|the file holds 99$", caught.value.message):
-        assert "copy the file again if it was cut short" in caught.value.mend
+        assert "copy the file again if it was cut short" in caught.value.hint
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -4,15 +4,19 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import public_grid_runs
+import public_grids
 from arrangements import shaken
 from multiblock import Arrangement
 from paths import ROOT
 from plot3d_files import write
 from test_foreign_connectivity import nmf
 
-from hiresx.verify import public_grids, public_grids_page
+from hiresx.grid.blocks import face_range
+from hiresx.grid.connections import Connection
 
 
 def test_the_page_is_made_from_the_results(tmp_path, monkeypatch):
@@ -20,14 +24,14 @@ def test_the_page_is_made_from_the_results(tmp_path, monkeypatch):
     shown = Path("docs/public-grids.md")
     before = shown.read_text()
     target = tmp_path / "page.md"
-    public_grids_page.write(Path("docs/results/public-grids.json"), target)
+    public_grids.write(Path("docs/results/public-grids.json"), target)
     assert target.read_text().replace(str(target), str(shown)) == before
 
 
 def test_the_results_are_of_the_listed_files_and_hold_a_uniform_flow():
     found = json.loads((ROOT / "docs/results/public-grids.json").read_text())["grids"]
     assert [(g["repository"], g["path"]) for g in found] == [
-        (g["repository"], g["path"]) for g in public_grids.listed()
+        (g["repository"], g["path"]) for g in public_grid_runs.listed()
     ]
     computed = [g for g in found if "refused" not in g]
     assert len(computed) >= 25
@@ -52,11 +56,19 @@ def test_files_are_read_as_they_come(tmp_path, monkeypatch):
         {**entry, "path": "case.tar.gz!case/g.x", "connectivity": "case.tar.gz!case/g.nmf", "flow": []},
         {**entry, "path": "bad.x"},
     ]
-    monkeypatch.setattr(public_grids, "listed", lambda: files)
-    monkeypatch.setattr(public_grids, "STEPS", 3)
-    good, bad = public_grids.measured(tmp_path)
+    monkeypatch.setattr(public_grid_runs, "listed", lambda: files)
+    monkeypatch.setattr(public_grid_runs, "STEPS", 3)
+    good, bad = public_grid_runs.measured(tmp_path)
     assert good["form"] == "C stream, big-endian, single precision" and good["agree"] and good["beyond"] == 0
     assert good["joins"] == 2 * len(arrangement.tables) and good["deviation"] < 1e-13
     assert good["flow"]["walls"] == ["viscous_solid"] and 0 < good["flow"]["least_p"] < 1 < good["flow"]["largest_p"]
     assert "not a number" in bad["refused"] and str(tmp_path) not in bad["refused"]
     assert "deviation" not in bad
+
+
+def test_a_rim_can_be_left_out():
+    blocks = [SimpleNamespace(size=(5, 4, 3))] * 2
+    joined = [Connection(0, "imax", face_range("imax", (5, 4, 3)), 1, offset=(-5, 0, 0))]
+    found = [public_grids._ghosts(joined, SimpleNamespace(blocks=blocks), rim) for rim in (True, False)]
+    assert found[0] == {(0, 5, j, k): (1, 0, j, k) for j in range(4) for k in range(3)}
+    assert found[1] == {(0, 5, j, 1): (1, 0, j, 1) for j in (1, 2)}

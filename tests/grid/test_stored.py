@@ -17,10 +17,10 @@ from hiresx.case.schema import Case
 from hiresx.decomposition import Part, domain, extended_coordinates
 from hiresx.decomposition.ghost_layers import filled
 from hiresx.decomposition.partition import partition
+from hiresx.estimate.resolution import sound
 from hiresx.grid import build, quality, stored_coordinates
 from hiresx.grid.stored_coordinates import Bytes, Stored
 from hiresx.output.saved.identity import fingerprint
-from hiresx.resolution import sound
 
 STATE = {"rho": 1.0, "p": 0.7142857142857143}
 

@@ -49,7 +49,7 @@ def test_a_patched_interface(tmp_path, counts, span, bend):
     }  # fmt: skip
     with pytest.raises(HiresxError, match=r"takes a face that meets another block: face imax of block 'block-1'") as e:
         decomposed(grid, ALL)
-    assert 'block = "block-1" and faces = ["imax"]' in e.value.mend
+    assert 'block = "block-1" and faces = ["imax"]' in e.value.hint
     walls = [SlipWall(faces=["imax"], block="block-1"), SlipWall(faces=["imin"], block="block-2")]
     decomposed(grid, *walls, ALL)
     with pytest.raises(HiresxError, match="face imin of block 'block-2'"):
@@ -118,7 +118,7 @@ def test_blocks_one_step_apart(tmp_path, kind):
     assert len(grid.touching) == 2 and {t.one_step for t in grid.touching} == {kind != "patched"}
     with pytest.raises(HiresxError, match="takes a face that meets another block") as error:
         decomposed(grid, ALL)
-    assert ('layout = "offset"' in error.value.mend) == (kind != "patched")
+    assert ('layout = "offset"' in error.value.hint) == (kind != "patched")
     if kind != "patched":
         assert "lies one step from face" in error.value.message
         own, other = grid.touching[0], grid.touching[1]
@@ -142,7 +142,7 @@ def test_an_o_grid_without_its_last_node(tmp_path):
     assert [(t.face, t.other_face, t.closes) for t in grid.touching] == [("jmin", "jmax", True), ("jmax", "jmin", True)]
     with pytest.raises(HiresxError, match=r"face jmin of block 'block-1'.* lies one step from face jmax") as error:
         decomposed(grid, ALL)
-    assert "period = { j = [0.0, 0.0, 0.0] }" in error.value.mend
+    assert "period = { j = [0.0, 0.0, 0.0] }" in error.value.hint
     closed = grid_of(tmp_path, ring(40), period={"j": (0.0, 0.0, 0.0)})
     seams = decomposed(closed, Periodic(faces=["jmin", "jmax"]), ALL).connections
     assert [(c.face, c.offset[1]) for c in seams] == [("jmin", 40), ("jmax", -40)]
@@ -266,4 +266,4 @@ def test_a_block_that_is_there_twice():
     blocks = [Block(name, x[None], y[None], 0 * x[None]) for name in ("one", "two")]
     with pytest.raises(HiresxError, match="block 'two' has the same 81 nodes as block 'one'") as caught:
         matched_connections(blocks)
-    assert "leave one of them out" in caught.value.mend
+    assert "leave one of them out" in caught.value.hint

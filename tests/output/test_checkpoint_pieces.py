@@ -11,9 +11,9 @@ from checkpoint_pieces import cut, inside
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import block_arrays, container
 from hiresx.output.saved.container import Damaged
 

@@ -50,7 +50,7 @@ def test_a_table_that_nobody_allows_to_change_is_refused(run):
     with_source = extended.from_dict(case.model_dump() | {"source": {"strength": 2.0}})
     with pytest.raises(HiresxError, match=re.escape("source.strength is 2.0, in the checkpoint absent")) as error:
         Simulation(with_source, backend="cpu", restart=run)
-    assert "leave these keys as they were" in error.value.mend
+    assert "leave these keys as they were" in error.value.hint
 
 
 def test_every_key_of_the_case_may_change_or_is_held():

@@ -8,8 +8,7 @@ import pytest
 from written_runs import Run, periodic
 
 import hiresx
-from hiresx import HiresxError, announce, optional
-from hiresx.output.fields import coordinate_file
+from hiresx import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import about
 
@@ -79,16 +78,6 @@ def test_a_continued_run_keeps_the_file_and_another_grid_has_its_own(tmp_path):
     # A new run begins with nothing of the old one.
     Run(periodic(CLOCK, 'output.coordinates="each"'), tmp_path).steps(2).finish()
     assert not list(tmp_path.glob("fields_grid*"))
-
-
-def test_without_what_makes_links_each_file_has_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(coordinate_file, "h5py", lambda: None)
-    told = []
-    with announce.listening(told.append):
-        Run(periodic(CLOCK), tmp_path).steps(2).finish()
-    assert "h5py" in told[0] and optional.imported("h5py") is not None
-    assert sorted(os.listdir(tmp_path)) == ["fields_000000.nc", "fields_000002.nc"]
-    assert fields.read(tmp_path / "fields_000002.nc").blocks[0].x.any()
 
 
 @pytest.mark.parametrize("name", ["fields", "mid"])

@@ -119,4 +119,4 @@ def test_unknown_variable_gets_did_you_mean():
     with pytest.raises(HiresxError) as caught:
         derived.check(["rho", "schliren"])
     assert caught.value.message == 'output.variables: there is no variable "schliren"'
-    assert 'did you mean "schlieren"?' in caught.value.mend
+    assert 'did you mean "schlieren"?' in caught.value.hint

@@ -189,7 +189,7 @@ def test_a_history_of_another_run_is_not_continued(tmp_path, kind):
         HiresxError, match=rf"{kind}\.nc holds other samples than those .*: it is of another run"
     ) as told:
         Simulation(case, "cpu", restart=tmp_path / "one", out=tmp_path / "one").run(steps=2, progress=False)
-    assert "put the file back" in told.value.mend and there.read_bytes() == theirs.read_bytes()
+    assert "put the file back" in told.value.hint and there.read_bytes() == theirs.read_bytes()
     there.write_bytes(own)
     Simulation(case, "cpu", restart=tmp_path / "one", out=tmp_path / "one").run(steps=5, progress=False)
     assert there.stat().st_size > len(own) and there.read_bytes()[8:].startswith(own[8 : 2 * len(own) // 3])

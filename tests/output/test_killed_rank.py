@@ -13,7 +13,7 @@ import pytest
 from rank_fields import KINDS, cut, flow, grid, written
 from ranks import ENVIRONMENT, launcher
 
-from hiresx.communicator import world
+from hiresx.mpi.communicator import world
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import vtk
 

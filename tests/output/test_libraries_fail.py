@@ -17,7 +17,7 @@ from hiresx.scaling import store
 BLOCKS = [block("main", *mesh(np.linspace(0, 1, 30), np.linspace(0, 1, 20)), 1.0)]
 
 
-def by_the_library(path):
+def one_file(path):
     fields.Series(BLOCKS, case("Box")).write(path, BLOCKS, 0.0, 0)
 
 
@@ -38,7 +38,7 @@ def scaling(path):
     store.write_netcdf(path, {"mode": "strong", "case": "box", "hardware": "x" * 9000, "rows": []})
 
 
-WRITERS = [by_the_library, layout, coordinates, result, scaling]
+WRITERS = [one_file, layout, coordinates, result, scaling]
 
 
 @pytest.mark.parametrize("size", [0, 10, 200, 3000, 12_000, 16_384])
@@ -49,7 +49,7 @@ def test_a_limit_on_the_size_of_files(tmp_path, write, size):
     with largest_file(size), pytest.raises(HiresxError) as caught:
         write(tmp_path / "f.nc")
     assert caught.value.message == f"cannot write {tmp_path / 'f.nc'}: the file exceeds the largest size allowed here"
-    assert "ulimit -f" in caught.value.mend
+    assert "ulimit -f" in caught.value.hint
     assert os.listdir(tmp_path) == (["f.nc"] if size == 0 else [])
     assert size or (tmp_path / "f.nc").read_text() == "what was there before"
     write(tmp_path / "f.nc")  # without the limit nothing is in the way

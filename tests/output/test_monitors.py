@@ -16,7 +16,7 @@ from hiresx.output.saved.block_arrays import held
 from hiresx.output.watch import history, monitors
 from hiresx.output.watch.monitors import extrema
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import random_parts
+from hiresx.verify.turned_blocks import random_parts
 
 EVERYTHING = {
     "probe": [
@@ -56,7 +56,7 @@ def test_faults_of_the_tables_are_named(change, fault):
 
 
 @pytest.mark.parametrize(
-    ("change", "fault", "mend"),
+    ("change", "fault", "hint"),
     [
         ({"probe": [{"name": "a", "x": 5.0}]}, r'probe.0 "a".*outside the grid, 3 from its nearest node', "inside"),
         ({"probe": [{"name": "a", "x": 1.0, "variables": ["rhoo"]}]}, "rhoo", "rho"),
@@ -67,12 +67,12 @@ def test_faults_of_the_tables_are_named(change, fault):
         ({"force": [{"name": "a", "faces": ["imin"]}]}, "no wall", "faces"),
     ],
 )
-def test_what_the_grid_does_not_have_is_refused_before_anything_runs(change, fault, mend, tmp_path):
+def test_what_the_grid_does_not_have_is_refused_before_anything_runs(change, fault, hint, tmp_path):
     boundary = [{"faces": ["imin"], "type": "supersonic-outflow"}, {"faces": ["imax", "jmin", "jmax"], **SLIP}]
     case = Case.from_dict(tables(boundary=boundary, **change))
     with pytest.raises(HiresxError, match=fault) as error:
         Simulation(case, backend="cpu", out=tmp_path / "out")
-    assert mend in error.value.mend
+    assert hint in error.value.hint
     with pytest.raises(HiresxError, match=fault):
         monitors.check(case, decompose(case, build(case.grid, None)))
 
@@ -215,7 +215,7 @@ def test_a_misspelt_function_and_two_of_one_name_are_refused(tmp_path):
     (tmp_path / "case.py").write_text(OWN)
     with pytest.raises(HiresxError, match="mas") as error:
         own(tmp_path, "mas")
-    assert "mass" in error.value.mend
+    assert "mass" in error.value.hint
 
     def silent(simulation):
         return None

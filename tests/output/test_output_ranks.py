@@ -15,12 +15,11 @@ from ranks import run_ranks
 from vortices import taylor_green
 
 from hiresx import HiresxError, Simulation, load
-from hiresx.background import JointWriter, Work
-from hiresx.communicator import Communicator, alone
+from hiresx.mpi.background import JointWriter, Work
+from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.fields.formats import netcdf
-from hiresx.output.saved import file_layout
 from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox
 
@@ -30,7 +29,7 @@ def said(comm: Communicator, work) -> list[str]:
     try:
         work()
     except HiresxError as error:
-        return comm.allgather(f"{error.message}; {error.mend}")
+        return comm.allgather(f"{error.message}; {error.hint}")
     return comm.allgather("nothing")
 
 
@@ -201,14 +200,6 @@ def stressed(comm: Communicator, folder: Path) -> list[dict]:
     return found
 
 
-def by_library(comm: Communicator, folder: Path) -> dict:
-    """Where arrays are not found again in a file, rank 0 writes what all have."""
-    find, file_layout._find = file_layout._find, lambda _, marks: {mark: [] for mark in marks}
-    written(comm, folder, "solid", cut(grid(KINDS["solid"][1]), 9, comm.size, random.Random(8)), steps=2)
-    file_layout._find = find
-    return {}
-
-
 REAL = [
     "grid.n=[24, 18, 16]",
     "time.end=10.0",
@@ -244,7 +235,7 @@ def on_four_ranks(folder: Path, *names: str) -> tuple[Path, dict[str, dict]]:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory) -> tuple[Path, dict[str, dict]]:
-    return on_four_ranks(tmp_path_factory.mktemp("ranks"), "by_library", "real")
+    return on_four_ranks(tmp_path_factory.mktemp("ranks"), "real")
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +249,7 @@ def more_ranks(tmp_path_factory) -> tuple[Path, dict[str, dict]]:
 def test_the_files_of_many_ranks_are_those_of_one(more_ranks, tmp_path):
     folder, found = more_ranks
     for kind in KINDS:
-        written(alone(), tmp_path / kind, kind)
+        written(single_process(), tmp_path / kind, kind)
     waits = {name for names in found["divided"].values() for name in names}
     assert waits >= {"plane_x", "plane_y", "plane_z", "through", "along", "up"}, "points between nodes of two ranks"
     for kind in KINDS:
@@ -314,15 +305,9 @@ def test_what_fails_on_one_rank_fails_on_all_once(more_ranks):
 
 
 @pytest.mark.slow
-def test_many_ranks_without_a_layout(ranks, tmp_path):
-    written(alone(), tmp_path, "solid", steps=2)
-    assert contents(tmp_path) == contents(ranks[0] / "by_library")
-
-
-@pytest.mark.slow
 def test_a_run_on_many_ranks_writes_what_one_writes(ranks, tmp_path):
     assert math.prod(last - first for first, last in ranks[1]["real"][0]) <= 24 * 18 * 16 / 3, "it was cut"
-    real(alone(), tmp_path)
+    real(single_process(), tmp_path)
     for name in ("fields", "plane", "line"):
         ours, theirs = fields.frames(tmp_path, name), fields.frames(ranks[0] / "real", name)
         assert ours.keys() == theirs.keys() == {0, 2, 4}

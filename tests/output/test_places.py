@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rank_fields import KINDS, VARIABLES, contents, cut, grid, written
 
-from hiresx.communicator import alone
+from hiresx.mpi.communicator import single_process
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved.files import FileLayout
 from hiresx.output.saved.places import IndexBox, IndexPoints
@@ -43,10 +43,10 @@ def test_places_hold_what_numpy_would_put_there(tmp_path, seed, monkeypatch):
 
 def test_many_parts_of_one_process(tmp_path):
     """Cuts within a rank: the same files."""
-    written(alone(), tmp_path / "a", "solid")
+    written(single_process(), tmp_path / "a", "solid")
     parts = cut(grid(KINDS["solid"][1]), 9, 1, random.Random(3))
     assert len(parts) > 5
-    written(alone(), tmp_path / "b", "solid", parts)
+    written(single_process(), tmp_path / "b", "solid", parts)
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 

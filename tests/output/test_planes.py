@@ -65,7 +65,7 @@ def test_a_cut_outside_the_grid_says_where_the_grid_is():
     with pytest.raises(HiresxError) as caught:
         cut.plane([wavy_piece()], "z", 9.0)
     assert caught.value.message == "z = 9 does not meet the grid"
-    assert "z = 0 to 1" in caught.value.mend
+    assert "z = 0 to 1" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "q=1", "x=a", "x=1,x=2", "x="])

@@ -207,7 +207,7 @@ def test_requests_that_cannot_be_met(tmp_path, monkeypatch, options, message):
     with pytest.raises(HiresxError) as caught:
         plot_run(tmp_path, **options)
     assert message in caught.value.message
-    assert caught.value.mend
+    assert caught.value.hint
     assert not list(tmp_path.glob("*.png"))
 
 
@@ -236,4 +236,4 @@ def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(HiresxError) as caught:
         plot_run(tmp_path)
-    assert caught.value.mend == "pip install 'hiresx[plot]'"
+    assert caught.value.hint == "pip install 'hiresx[plot]'"

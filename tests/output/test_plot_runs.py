@@ -10,7 +10,7 @@ import pytest
 from plotted import block, case, mesh, picture, save, vortex
 
 from hiresx import cli
-from hiresx.announce import listening
+from hiresx.base.notify import notifications_to
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf
@@ -87,11 +87,11 @@ def at_times(folder, times, still=False):
 def test_runs_are_compared_at_one_time_or_not_at_all(tmp_path, ours, theirs, step, drawn):
     one, two = at_times(tmp_path / "one", ours), at_times(tmp_path / "two", theirs)
     said = []
-    with listening(said.append):
+    with notifications_to(said.append):
         if isinstance(drawn, str):
             with pytest.raises(HiresxError, match=f"(?s)no fields of one time: there are {drawn}") as caught:
                 plot_module._at_one_time([one, two], step, "fields")
-            assert "--against" in caught.value.mend
+            assert "--against" in caught.value.hint
             return
         chosen = plot_module._at_one_time([one, two], step, "fields")
     assert [fields.moment(path) for path in chosen] == pytest.approx(drawn, rel=1e-12)
@@ -201,7 +201,7 @@ def test_a_spectrum_without_its_libraries_names_the_extra(watched, monkeypatch, 
 def test_histories_that_are_not_there(watched, columns, start, message):
     with pytest.raises(HiresxError, match=message) as caught:
         plot_history(watched, columns, start=start)
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_an_mp4_is_made_by_ffmpeg(moving, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HiresxError, match="ffmpeg, which is not installed") as caught:
         animate_run(moving, "rho", out=tmp_path / "h.mp4")
-    assert "apt install ffmpeg" in caught.value.mend
+    assert "apt install ffmpeg" in caught.value.hint
 
 
 def test_animations_that_cannot_be(moving, tmp_path):

@@ -189,7 +189,7 @@ def test_samples_are_the_spline_s_means_of_the_steps(backend):
     grid = cut(build(case.grid, None).blocks[0], 12, True)
     _, found = ran(case, grid=grid, initial=pulse, backend=backend)
     steps, timed, fifth, moment = (found[name] for name in ("steps", "timed", "fifth", "moment"))
-    assert len(timed["time"]) >= 6 and np.diff(steps["time"]).min() < 0.5 * np.diff(steps["time"]).max()
+    assert len(timed["time"]) >= 6 and np.diff(steps["time"]).min() < 0.7 * np.diff(steps["time"]).max()
     np.testing.assert_array_equal(timed["time"], moment["time"])
     np.testing.assert_array_equal(fifth["step"], np.arange(0, 38, 5))
     # the state that the last step leaves begins no other one: nothing looked at it

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 
+import netCDF4
 import numpy as np
 import pytest
 from file_limits import largest_file
@@ -11,11 +12,11 @@ from rank_fields import KINDS, Held, grid
 from written_runs import Run, periodic
 
 from hiresx import HiresxError
-from hiresx.background import Writer
-from hiresx.communicator import alone
 from hiresx.decomposition import Part
 from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
+from hiresx.mpi.background import Writer
+from hiresx.mpi.communicator import single_process
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
@@ -180,7 +181,7 @@ def test_requests_that_no_grid_can_meet(overrides, message):
 def test_a_run_whose_blocks_cannot_name_files(tmp_path):
     left, right = grid(KINDS["sheet"][1])
     blocks = Block("a/b", left.x, left.y, left.z), right
-    solver = Held(alone(), blocks, [Part(n, whole_box(block.size), 0) for n, block in enumerate(blocks)])
+    solver = Held(single_process(), blocks, [Part(n, whole_box(block.size), 0) for n, block in enumerate(blocks)])
     case = periodic('output.formats=["vtk"]')
     FieldOutput(case, None).begin(solver, False)  # nothing is written
     with pytest.raises(HiresxError, match='block name "a/b"'):
@@ -252,7 +253,7 @@ def test_a_full_disk_is_reported_once_and_leaves_what_was_there(tmp_path, format
                 raised.append(error)
         run.finish()
     assert len(raised) == 1 and run.solver.steps == 10
-    assert "cannot write" in raised[0].message and str(tmp_path) in raised[0].message and raised[0].mend
+    assert "cannot write" in raised[0].message and str(tmp_path) in raised[0].message and raised[0].hint
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert (list(fields.frames(tmp_path)) or list(vtk.frames(tmp_path))) == [0, 2, 4]
 
@@ -299,16 +300,17 @@ ABOUT = {"title": "a test", "gas": {"gamma": 1.4}, "output": {"variables": ["rho
     ],
 )
 def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precision, gaps, monkeypatch):
-    monkeypatch.setattr(file_layout, "_SLAB", 100_000)
     monkeypatch.setattr(files, "_SLAB", 1000)
-    monkeypatch.setattr(fields, "_SLAB", 100_000)
     first = some_blocks(0, *shapes, gaps=gaps)
-    known = fields.Series(first, ABOUT, None, precision, "a part").learn(tmp_path / "ours.nc")
-    assert known is not None and not os.listdir(tmp_path), "where the arrays lie"
+    series = fields.Series(first, ABOUT, None, precision, "a part")
+    known = series.learn(tmp_path / "ours.nc")
+    assert not os.listdir(tmp_path), "where the arrays lie"
     for step in (1, 2, 3):
         blocks = some_blocks(step, *shapes, gaps=gaps)
         ours = by_layout(tmp_path / "ours.nc", known, blocks, step)
-        theirs = fields.write(tmp_path / "theirs.nc", blocks, 0.1 * step, step, ABOUT, None, precision, "a part")
+        theirs = by_library(tmp_path / "theirs.nc", series, blocks, step)
+        alone = fields.write(tmp_path / "alone.nc", blocks, 0.1 * step, step, ABOUT, None, precision, "a part")
+        assert alone.read_bytes() == theirs.read_bytes()
         assert ours.read_bytes() == theirs.read_bytes()
         a, b = fields.read(ours), fields.read(theirs)
         assert (
@@ -321,7 +323,18 @@ def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precisi
             for name, values in mine.state.items():
                 np.testing.assert_array_equal(values, other.state[name])
                 assert values.dtype == other.state[name].dtype
-    assert sorted(os.listdir(tmp_path)) == ["ours.nc", "theirs.nc"]
+    assert sorted(os.listdir(tmp_path)) == ["alone.nc", "ours.nc", "theirs.nc"]
+
+
+def by_library(path, series, blocks, step):
+    """The file of one time as netCDF's library writes it."""
+    with netCDF4.Dataset(path, "w", format="NETCDF4") as file:
+        variables = series._define(file)
+        variables["", "time"][...], variables["", "step"][...] = 0.1 * step, step
+        for block in blocks:
+            for name, values in series._values(block):
+                variables[block.name, name][...] = values
+    return path
 
 
 def by_layout(path, known, blocks, step):
@@ -341,29 +354,10 @@ def by_layout(path, known, blocks, step):
     return path
 
 
-@pytest.mark.parametrize("formats", [["netcdf"], ["netcdf", "vtk"]])
-def test_without_a_layout_the_library_writes(tmp_path, monkeypatch, formats):
-    monkeypatch.setattr(file_layout, "_find", lambda _, marks: {mark: [] for mark in marks})
-    subset = '[{name="mid", plane={z=0.3}}, {name="some", range={k=[2, 6, 2]}}]'
-    settings = (f"output.formats={formats}", f"output.subset={subset}")
-    run = Run(periodic(*settings), tmp_path / "a").steps(2).finish()
-    monkeypatch.undo()
-    Run(periodic(*settings), tmp_path / "b").steps(2).finish()
-    assert listing(tmp_path / "a") == listing(tmp_path / "b")
-    p = run.solver.primitives(0)["p"]
-    np.testing.assert_array_equal(fields.read(fields.last(tmp_path / "a", "some")).blocks[0].state["p"], p[2:6:2])
+def test_arrays_that_are_not_contiguous_are_refused(tmp_path):
+    def define(file):
+        file.createDimension("x", None)
+        return {"p": file.createVariable("p", "f8", ("x",))}
 
-
-def test_where_the_system_knows_no_holes(tmp_path, monkeypatch):
-    def unknown(*_):
-        raise OSError(22, "Invalid argument")
-
-    first = some_blocks(0, (7, 20, 9), (1, 1, 2))
-    series = fields.Series(first, ABOUT)
-    known = series.learn(tmp_path / "f.nc")
-    monkeypatch.setattr(file_layout.os, "lseek", unknown)
-    for slab in (10_000, 999):
-        monkeypatch.setattr(file_layout, "_SLAB", slab)
-        assert series.learn(tmp_path / "f.nc").arrays == known.arrays
-    block = fields.read(by_layout(tmp_path / "f.nc", known, first, 0)).blocks[0]
-    np.testing.assert_array_equal(block.state["p"], first[0].state["p"])
+    with pytest.raises(HiresxError, match=r"does not write /p as a contiguous array"):
+        file_layout.learn(tmp_path / "f.nc", define)

@@ -11,9 +11,10 @@ pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
 import made_runs
 
-from hiresx import cli, grid, load, resolution
+from hiresx import cli, grid, load
 from hiresx.decomposition import decompose
 from hiresx.errors import HiresxError
+from hiresx.estimate import resolution
 from hiresx.output.watch import history
 from hiresx.output.watch.locate import Locator
 from hiresx.post import azimuthal, carried, spectrum

@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -364,7 +363,7 @@ def test_other_parameters_and_faults(made, tmp_path):
         jet(made, pressure_ratio=0.5)
     with pytest.raises(HiresxError, match="no parameter pressure_ratio") as caught:
         jet(made_runs.run(tmp_path / "a"))
-    assert "--pressure-ratio" in caught.value.mend
+    assert "--pressure-ratio" in caught.value.hint
     with pytest.raises(HiresxError, match="neither averages nor a probe"):
         jet(made_runs.run(tmp_path / "b", CASE))
     (tmp_path / "p.csv").write_text("Mj,Q\n1.5,2\n")
@@ -401,6 +400,8 @@ def test_one_command_writes_the_page(run, made, tmp_path, capsys):
     page = (run / "post" / "jet.html").read_text()
     assert page.count("data:image/png;base64,") == 5 and "http" not in page.replace("http-equiv", "")
     assert "no probe along the shear layer" in page and page.endswith("</html>\n")
+    points.write_text("Mj,Q\n1.5,2\n")
+    assert cli.execute(command) == 2 and "measured.csv has neither" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("velocity", [0.53, 0.61, 0.97])
@@ -427,7 +428,7 @@ def test_lips_of_a_round_jet_lie_opposite_each_other(tmp_path):
         lips(hiresx.open(folder), shape="round")
 
 
-def test_the_page_says_of_each_tone_whether_the_grid_carries_it(monkeypatch):
+def test_the_page_says_of_each_tone_whether_the_grid_carries_it():
     def tone(carried):
         return {"strouhal": 0.1, "frequency": 0.2, "amplitude": 1e-3, "above_background_db": 20.0, "mode": "flapping",
                 "carried": carried}  # fmt: skip
@@ -437,8 +438,7 @@ def test_the_page_says_of_each_tone_whether_the_grid_carries_it(monkeypatch):
         "expected_periods": 100.0, "threshold_db": 10.0, "resolution": 0.01, "segments": 4, "antisymmetric_part": 0.9,
         "stronger": None, "cutoff": 0.3, "points_per_wave": 8.0, "from": 0.0, "to": 10.0, "signals": "lips.p_0,p_1",
     }  # fmt: skip
-    monkeypatch.setattr(jet_page.jet_pictures, "unit", lambda ours: "h")
-    page = jet_page._screech(SimpleNamespace(screech=SimpleNamespace(summary=found)))
+    page = str(jet_page.template("jet-parts.html").module.screech(found, "h"))
     assert re.findall(r">(yes|no|not known)<", page) == ["yes", "no", "not known"]
 
 

@@ -8,10 +8,11 @@ from paths import ROOT
 
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
+import jets
 import made_runs
 
 from hiresx.errors import HiresxError
-from hiresx.post import jet_runs, jet_theory
+from hiresx.post import jet_theory
 
 STORED = "docs/results/jets-h200.json"
 
@@ -21,8 +22,8 @@ def test_the_page_is_made_of_what_is_stored(tmp_path, monkeypatch):
     page = "docs/jets.md"
     before = (ROOT / page).read_text()
     made = tmp_path / "jets.md"
-    jet_runs.write(jet_runs.Path(STORED), made)
-    assert made.read_text().replace(str(made), page) == before, f"run: python -m hiresx.post.jet_runs page {STORED}"
+    jets.write(jets.Path(STORED), made)
+    assert made.read_text().replace(str(made), page) == before, f"run: python docs/make/jets.py page {STORED}"
     for picture in json.loads((ROOT / STORED).read_text())["pictures"]:
         assert (ROOT / "docs" / picture["file"]).is_file()
 
@@ -39,10 +40,10 @@ def test_what_is_asked_is_read_from_what_was_found():
                         {"formula": "Krothapalli, K = 5", "strouhal": 0.12}],
     }  # fmt: skip
     names = ("end of cell 1", "length of cell 2", "length of cell 3", "St of the tone", "tone above the rest, dB")
-    assert [jet_runs.value(found, name) for name in names] == [1.3, 1.2, None, 0.11, 20.0]
-    assert jet_runs.value(found, "St of the loudest tone") == 0.4
-    assert jet_runs.value(found, "St over that of the correlations") == pytest.approx(1.0)
-    assert jet_runs.value({**found, "screech": None}, "St of the tone") is None
+    assert [jets.value(found, name) for name in names] == [1.3, 1.2, None, 0.11, 20.0]
+    assert jets.value(found, "St of the loudest tone") == 0.4
+    assert jets.value(found, "St over that of the correlations") == pytest.approx(1.0)
+    assert jets.value({**found, "screech": None}, "St of the tone") is None
 
 
 def test_a_run_is_kept_without_its_place_and_makes_a_page(tmp_path):
@@ -66,12 +67,12 @@ def test_a_run_is_kept_without_its_place_and_makes_a_page(tmp_path):
     made_runs.probe(folder, "axis", time[:50], np.stack([x, 0 * x, 0 * x], axis=1), p=np.tile(p, (50, 1)),
                     u=np.tile(1.2 + 0 * x, (50, 1)))  # fmt: skip
     out = tmp_path / "kept.json"
-    jet_runs.main(["collect", str(folder), "--command", "hiresx run round-jet", "--out", str(out)])
+    jets.main(["collect", str(folder), "--command", "hiresx run round-jet", "--out", str(out)])
     text = out.read_text()
     assert str(tmp_path) not in text and "mine" not in text and "GPU-1" not in text
     (kept,) = json.loads(text)["runs"]
     assert kept["ring"][0]["kind"] == "helical" and abs(kept["ring"][0]["m"]) == 1
-    jet_runs.main(["page", str(out), "--out", str(tmp_path / "page.md")])
+    jets.main(["page", str(out), "--out", str(tmp_path / "page.md")])
     lines = (tmp_path / "page.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     asked = {row[1]: (float(row[3]), row[4]) for row in rows if len(row) == 5 and row[2].startswith(("1.25", "0.316"))}
@@ -82,4 +83,4 @@ def test_a_run_is_kept_without_its_place_and_makes_a_page(tmp_path):
 def test_a_file_that_holds_no_runs(tmp_path):
     (tmp_path / "a.json").write_text("{}")
     with pytest.raises(HiresxError, match="holds no runs of jets"):
-        jet_runs.write(tmp_path / "a.json", tmp_path / "a.md")
+        jets.write(tmp_path / "a.json", tmp_path / "a.md")

@@ -44,7 +44,7 @@ def test_a_full_disk_is_said(monkeypatch):
     monkeypatch.setattr(snapshots.tempfile, "TemporaryFile", Full)
     with snapshots.Snapshots(3, 5) as kept, pytest.raises(HiresxError, match="No space left") as caught:
         kept.fill(np.zeros((3, 5)))
-    assert "TMPDIR" in caught.value.mend
+    assert "TMPDIR" in caught.value.hint
 
 
 def test_a_shape_is_the_transform_at_its_line():

@@ -194,7 +194,7 @@ def test_curves_of_other_runs_have_the_scale_of_the_own(lips):
 def test_too_many_segments_name_the_option():
     with pytest.raises(HiresxError) as caught:
         welch.spectra(np.zeros(40), 0.1, segments=8)
-    assert "--segments" in caught.value.mend
+    assert "--segments" in caught.value.hint
 
 
 def test_files_that_are_replaced_are_named(tmp_path):

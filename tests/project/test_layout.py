@@ -1,4 +1,4 @@
-"""The rooms stand on floors: a room imports only from the rooms below it."""
+"""The packages form layers: a package imports only from the layers below its own."""
 
 import ast
 import re
@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-# From the ground up. A name is a package or a module of hiresx.
-FLOORS = (
-    ("announce", "arrays", "errors", "kernels", "parallel", "plural", "shell", "signals"),
-    ("optional",),
-    ("started",),
-    ("communicator",),
-    ("background",),
+# The lowest first. A name is a package or a module of hiresx.
+LAYERS = (
+    ("errors", "kernels"),
+    ("base",),
+    ("signals",),  # an alias of base.signals
+    ("exact",),
+    ("mpi",),
     ("equations",),
     ("case",),
     ("grid",),
@@ -24,16 +24,15 @@ FLOORS = (
     ("device",),
     ("rhs",),
     ("time",),
-    ("estimate", "resolution"),
+    ("estimate",),
     ("exchange",),
     ("solver",),
     ("placement",),
     ("launch",),
     ("output",),
-    ("blow_up",),
     ("bench",),
-    ("logbook",),
     ("simulation",),
+    ("blow_up",),  # an alias of simulation.blow_up
     ("scaling",),
     ("verify",),
     ("results",),
@@ -42,22 +41,22 @@ FLOORS = (
     ("cli",),
     ("__main__",),
 )
-# Rooms that stand beside the house: what they may use of it, and who may use them.
-BESIDE = {"topology": {"errors", "optional", "plural"}}
+# Packages beside the layers: what they may use of them, and who may use them.
+BESIDE = {"topology": {"errors", "base"}}
 USERS = {"topology": {"device", "placement", "launch", "scaling", "cli"}}
-LEVEL = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
 def _sources():
     for path in sorted(ROOT.glob("hiresx/**/*.py")):
         yield path, path.relative_to(ROOT / "hiresx").parts[0].removesuffix(".py")
-    for room in ("kernels", "topology"):
-        for path in sorted(ROOT.glob(f"{room}/**/*.py")):
-            yield path, room
+    for package in ("kernels", "topology"):
+        for path in sorted(ROOT.glob(f"{package}/**/*.py")):
+            yield path, package
 
 
 def _imports(path: Path) -> set[str]:
-    """Rooms of hiresx that a file imports, at its top or inside its functions."""
+    """Packages of hiresx that a file imports, at its top or inside its functions."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
@@ -72,43 +71,43 @@ def _imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("path", "room"), [pytest.param(*s, id=str(s[0].relative_to(ROOT))) for s in _sources()])
-def test_imports_run_downwards(path, room):
-    if room == "__init__":
+@pytest.mark.parametrize(("path", "package"), [pytest.param(*s, id=str(s[0].relative_to(ROOT))) for s in _sources()])
+def test_imports_run_downwards(path, package):
+    if package == "__init__":
         return  # names the public things, resolved on use
-    for used in _imports(path) - {room, "__version__", "cases"}:
-        if room in BESIDE:
-            assert used in BESIDE[room], f"{path.name} imports hiresx.{used}: {room} may use {BESIDE[room]}"
+    for used in _imports(path) - {package, "__version__", "cases"}:
+        if package in BESIDE:
+            assert used in BESIDE[package], f"{path.name} imports hiresx.{used}: {package} may use {BESIDE[package]}"
         elif used in BESIDE:
-            assert room in USERS[used], f"{path.name} imports hiresx.{used}, which is for {USERS[used]}"
+            assert package in USERS[used], f"{path.name} imports hiresx.{used}, which is for {USERS[used]}"
         else:
-            assert used in LEVEL, f"{path.name} imports hiresx.{used}, which stands on no floor: add it to FLOORS"
-            assert LEVEL[used] < LEVEL[room], f"{path.name} imports upwards: hiresx.{room} -> hiresx.{used}"
+            assert used in LEVEL, f"{path.name} imports hiresx.{used}, which is in no layer: add it to LAYERS"
+            assert LEVEL[used] < LEVEL[package], f"{path.name} imports upwards: hiresx.{package} -> hiresx.{used}"
 
 
-def test_every_room_has_a_floor():
-    rooms = {name for _, name in _sources()} - {"__init__"}
-    assert rooms <= LEVEL.keys() | BESIDE.keys()
+def test_every_package_has_a_layer():
+    packages = {name for _, name in _sources()} - {"__init__"}
+    assert packages <= LEVEL.keys() | BESIDE.keys()
 
 
-@pytest.mark.parametrize("room", ["solver", "estimate"])
-def test_what_computes_knows_nothing_of_outputs(room):
+@pytest.mark.parametrize("package", ["solver", "estimate"])
+def test_what_computes_knows_nothing_of_outputs(package):
     """Nor does anything that it is made of, wherever it is imported."""
-    code = f"import sys, hiresx.{room}; print(*(name for name in sys.modules if name.startswith('hiresx.')))"
+    code = f"import sys, hiresx.{package}; print(*(name for name in sys.modules if name.startswith('hiresx.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    above = [name for name in loaded if LEVEL.get(name.split(".")[1], 0) > LEVEL[room]]
-    assert f"hiresx.{room}" in loaded and not above
+    above = [name for name in loaded if LEVEL.get(name.split(".")[1], 0) > LEVEL[package]]
+    assert f"hiresx.{package}" in loaded and not above
 
 
 OUTPUT = ("saved", "fields", "watch", "show")
 
 
-def test_the_rooms_of_output_stand_on_each_other():
+def test_the_packages_of_output_form_layers():
     wrong = []
     for path in sorted((ROOT / "hiresx" / "output").rglob("*.py")):
-        room = path.relative_to(ROOT / "hiresx" / "output").parts[0]
+        package = path.relative_to(ROOT / "hiresx" / "output").parts[0]
         for used in re.findall(r"hiresx\.output\.(\w+)", path.read_text(encoding="utf-8")):
-            if room in OUTPUT and used in OUTPUT and OUTPUT.index(used) > OUTPUT.index(room):
+            if package in OUTPUT and used in OUTPUT and OUTPUT.index(used) > OUTPUT.index(package):
                 wrong.append(f"{path.relative_to(ROOT)} uses {used}")
     assert not wrong
 
@@ -128,5 +127,5 @@ def test_every_folder_with_code_is_installed():
     for package in project["packages"]:
         root = max((name for name in homes if package == name or package.startswith(f"{name}.")), key=len)
         installed.add(ROOT / homes[root] / package.removeprefix(root).strip(".").replace(".", "/"))
-    with_code = {path.parent for room in ("hiresx", "kernels", "topology") for path in ROOT.glob(f"{room}/**/*.py")}
+    with_code = {path.parent for top in ("hiresx", "kernels", "topology") for path in ROOT.glob(f"{top}/**/*.py")}
     assert with_code <= installed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hiresx.plural import plural
+from hiresx.base.plural import plural
 
 
 @pytest.mark.parametrize(

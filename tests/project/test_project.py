@@ -64,6 +64,8 @@ def test_commands_of_the_guide_exist():
         assert (ROOT / script).exists(), script
     for module in re.findall(r"python -m (hiresx[\w.]+)", text):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), module
+    for script in re.findall(r"python (\w+/[\w/]+\.py)", text):
+        assert (ROOT / script).is_file(), script
     for extras in re.findall(r"'\.\[([\w,]+)\]'", text):
         assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
 
@@ -90,10 +92,10 @@ def test_public_names_are_those_that_an_editor_sees():
     text = (ROOT / "hiresx" / "__init__.py").read_text()
     found = re.findall(r"^    from ([\w.]+) import (\w+) as \2$", text, re.MULTILINE)
     seen = {name: home for home, name in found}
-    assert seen == hiresx._HOMES | dict.fromkeys(hiresx._ROOMS, "hiresx")
-    assert set(hiresx.__all__) == {*hiresx._HOMES, "__version__"}
-    assert all(getattr(hiresx, name).__name__ == name for name in hiresx._HOMES)
-    assert all(getattr(hiresx, name).__name__ == f"hiresx.{name}" for name in hiresx._ROOMS)
+    assert seen == hiresx._MODULES | dict.fromkeys(hiresx._PACKAGES, "hiresx")
+    assert set(hiresx.__all__) == {*hiresx._MODULES, "__version__"}
+    assert all(getattr(hiresx, name).__name__ == name for name in hiresx._MODULES)
+    assert all(getattr(hiresx, name).__name__ == f"hiresx.{name}" for name in hiresx._PACKAGES)
 
 
 def test_api_pages_have_every_public_name():
@@ -101,4 +103,4 @@ def test_api_pages_have_every_public_name():
 
     pages = "".join(path.read_text() for path in (ROOT / ".ci" / "site" / "pages").glob("*.md"))
     listed = {name.rpartition(".")[2] for name in re.findall(r"^::: (hiresx[\w.]+)$", pages, re.MULTILINE)}
-    assert {*hiresx._HOMES, *post.__all__, "Run"} - listed == set()
+    assert {*hiresx._MODULES, *post.__all__, "Run"} - listed == set()

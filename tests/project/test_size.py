@@ -4,7 +4,7 @@ import pytest
 from paths import ROOT
 
 LONGEST = 500
-FOLDERS = ("hiresx", "kernels", "topology", "cases", "tests", ".ci")
+FOLDERS = ("hiresx", "kernels", "topology", "cases", "tests", "docs", ".ci")
 KINDS = {".py", ".h", ".cu", ".cpp", ".sh"}
 
 

@@ -21,8 +21,8 @@ def _seen_by_readers() -> dict[str, str]:
 
 
 def test_what_is_loaded_on_first_use_has_its_type():
-    assert _seen_by_readers() == {**hiresx._HOMES, **dict.fromkeys(hiresx._ROOMS, "hiresx")}
-    assert set(hiresx.__all__) - {"__version__"} == set(hiresx._HOMES)
+    assert _seen_by_readers() == {**hiresx._MODULES, **dict.fromkeys(hiresx._PACKAGES, "hiresx")}
+    assert set(hiresx.__all__) - {"__version__"} == set(hiresx._MODULES)
 
 
 def test_the_package_says_that_it_has_types():

@@ -1,4 +1,4 @@
-"""What is read of many field files by h5py is what netCDF's library reads, one way or the other."""
+"""What is read of many field files by h5py is what netCDF's library reads."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 import numpy as np
 
 from hiresx import Case, HiresxError, Simulation
-from hiresx.output.fields import coordinate_file, field_file
+from hiresx.output.fields import field_file
 from hiresx.output.fields.formats import netcdf
 from hiresx.output.fields.glance import glance, values
 
@@ -43,13 +43,6 @@ def test_a_glance_needs_no_other_library(folder, monkeypatch):
     assert stored[0].dtype == np.float32
     np.testing.assert_array_equal(stored, wanted)
     assert values(path, list(found.blocks), "mach") is None
-
-
-def test_without_h5py_it_is_the_same(folder, monkeypatch):
-    path = netcdf.frame(folder, 1)
-    found = glance(path)
-    monkeypatch.setattr(coordinate_file, "h5py", lambda: None)
-    assert glance(path) == found and values(path, list(found.blocks), "u") is None
 
 
 def test_a_damaged_file_is_named(tmp_path):

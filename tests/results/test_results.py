@@ -9,6 +9,7 @@ pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
 import hiresx
 from hiresx import Case, HiresxError, Simulation
+from hiresx.base.notify import notifications_to
 from hiresx.output.fields import field_file
 from hiresx.output.fields.derived import VARIABLES
 from hiresx.output.fields.field_file import FieldBlock
@@ -112,10 +113,19 @@ def test_fields_by_step_by_number_and_by_time(run):
         run.fields(subset="walls")
     with pytest.raises(HiresxError, match='no variable "presure"') as caught:
         run.fields(variables=["presure"])
-    assert "did you mean" in caught.value.mend
+    assert "did you mean" in caught.value.hint
     assert run.subsets == ["wall"]
     with pytest.raises(HiresxError, match="needs gradients"):
         run.fields(variables=["vorticity"], subset="wall")
+
+
+def test_a_time_outside_those_that_are_kept_is_told(run):
+    notes = []
+    last = run.fields(-1).coords["time"]
+    with notifications_to(notes.append):
+        assert float(run.fields(float(last) / 2).coords["time"]) <= last and notes == []
+        assert run.fields(99.0).coords["time"] == last
+    assert notes == [f"{run.path} has no fields at time 99: the nearest are those of time {float(last):g}"]
 
 
 def test_histories_have_time_places_and_units(run):
@@ -126,7 +136,7 @@ def test_histories_have_time_places_and_units(run):
     assert run.history("residual")["rho"].dims == ("time",)
     with pytest.raises(HiresxError, match='no history "twoo"') as caught:
         run.history("twoo")
-    assert "two" in caught.value.mend
+    assert "two" in caught.value.hint
 
 
 def test_averages_hold_rms_and_stresses(run):
@@ -148,7 +158,7 @@ def test_a_block_that_is_not_there_is_named(run):
         for key, said in (("bxo", 'there is no block "bxo"'), ("box/rhoo", 'box has no variable "rhoo"')):
             with pytest.raises(HiresxError, match=said) as caught:
                 tree[key]
-            assert caught.value.mend == f'did you mean "{ {"bxo": "box"}.get(key, "rho") }"?'
+            assert caught.value.hint == f'did you mean "{ {"bxo": "box"}.get(key, "rho") }"?'
         assert "bxo" not in tree and tree.get("bxo") is None and isinstance(caught.value, KeyError)
     assert list(run.averages["box/reynolds"].data_vars)
 
@@ -186,7 +196,7 @@ def test_what_is_no_run_is_refused(tmp_path):
         hiresx.open(tmp_path)
     with pytest.raises(HiresxError, match="has no averages") as caught:
         _ = two_blocks(tmp_path).averages
-    assert "[average]" in caught.value.mend
+    assert "[average]" in caught.value.hint
 
 
 def test_a_missing_xarray_is_named_with_its_command(tmp_path, monkeypatch):
@@ -194,7 +204,7 @@ def test_a_missing_xarray_is_named_with_its_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(HiresxError, match="xarray") as caught:
         hiresx.open(tmp_path)
-    assert caught.value.mend == "pip install 'hiresx[post]'"
+    assert caught.value.hint == "pip install 'hiresx[post]'"
 
 
 def test_later_times_alone_are_those_of_their_files(tmp_path):

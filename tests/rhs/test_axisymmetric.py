@@ -16,7 +16,7 @@ from hiresx.device import backend
 from hiresx.grid import Block, Grid, build
 from hiresx.output.watch import monitors
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts, rearranged
+from hiresx.verify.turned_blocks import difference, random_parts, rearranged
 
 GAMMA = 1.4
 P = 1 / GAMMA

@@ -1,5 +1,7 @@
 """Closed forms against values from the literature, their own equations, and the reference files where these are."""
 
+import importlib
+import sys
 from math import sqrt
 
 import numpy as np
@@ -8,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paths import SHARED
 
+from hiresx import exact
 from hiresx.errors import HiresxError
-from hiresx.verify import exact
 
 REFERENCE = SHARED / "reference"
 
@@ -184,3 +186,18 @@ def test_blunt_bodies_against_the_reference_file():
         assert exact.rayleigh_pitot(mach, 1.4) == pytest.approx(pitot, rel=1e-5)
         shock = exact.normal_shock(mach, 1.4)
         np.testing.assert_allclose((shock.pressure, shock.density), (p, rho), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("former", "home", "name"),
+    [
+        ("exact", "hiresx.exact", "riemann"),
+        ("nozzle", "hiresx.exact.nozzle", "walled_jet"),
+        ("shear_layer", "hiresx.exact.shear_layer", "growing_mode"),
+    ],
+)
+def test_the_former_names_lead_here_and_warn(former, home, name):
+    sys.modules.pop(f"hiresx.verify.{former}", None)
+    with pytest.warns(FutureWarning, match=f"{home} now"):
+        module = importlib.import_module(f"hiresx.verify.{former}")
+    assert getattr(module, name) is getattr(importlib.import_module(home), name)

@@ -12,7 +12,7 @@ from hiresx.device import backend
 from hiresx.equations import equations
 from hiresx.rhs.plans import PLANS, fluxes_ahead, work_variables
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts
+from hiresx.verify.turned_blocks import difference, random_parts
 
 # Small, with every kind of boundary condition that the jet has.
 JET = [

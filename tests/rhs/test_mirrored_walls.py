@@ -28,7 +28,7 @@ from hiresx.decomposition import decompose, domain, extended_coordinates
 from hiresx.device import backend
 from hiresx.grid import Block, Grid
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import random_parts
+from hiresx.verify.turned_blocks import random_parts
 
 FAR = {"faces": "all", "type": "far-field", "state": REST}
 

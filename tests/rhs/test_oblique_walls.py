@@ -11,10 +11,10 @@ from hiresx.case import Case
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
+from hiresx.exact import couette
 from hiresx.grid import Block, Grid
 from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface
 from hiresx.solver import Solver
-from hiresx.verify.exact import couette
 
 WALLS = pytest.mark.parametrize("adiabatic", [True, False], ids=["adiabatic", "isothermal"])
 OTHERS = [flux for flux in kernels.choices("flux") if flux != "steger_warming"]

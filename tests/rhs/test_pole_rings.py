@@ -16,7 +16,7 @@ from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, matched_connections, write_plot3d
 from hiresx.grid.blocks import FACES
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts
+from hiresx.verify.turned_blocks import difference, random_parts
 
 P = 1 / 1.4
 AROUND = 20
@@ -281,7 +281,7 @@ def test_refusals(blocks, half, words):
     blocks = blocks()
     with pytest.raises(HiresxError, match=words) as error:
         decompose(case(SEVERAL[:1] * len(blocks), LEVEL, half), joined(blocks))
-    assert "docs/grids.md" in error.value.mend
+    assert "docs/grids.md" in error.value.hint
 
 
 def test_a_block_of_the_ring_that_is_no_pole():

@@ -6,15 +6,16 @@ import shlex
 
 import numpy as np
 import pytest
+import robustness_runs
 
 from hiresx import Simulation, kernels, load
-from hiresx.blow_up import BlowUp
 from hiresx.case import Case
 from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
-from hiresx.verify import robustness
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.verify.checks import Finished
+from hiresx.verify.groups import robustness
 
 SIX_OVER = 1 / 1.4
 
@@ -158,7 +159,7 @@ def test_the_flows_are_hard(positivity):
     """Otherwise the list would prove nothing."""
     for flow in robustness.FLOWS:
         if flow.title in HARD[positivity]:
-            cell = robustness.outcome(flow, "steger_warming", "js", positivity, "cpu", True)
+            cell = robustness_runs.outcome(flow, "steger_warming", "js", positivity, "cpu", True)
             assert "blew up" in cell.get("stopped", ""), flow.title
 
 

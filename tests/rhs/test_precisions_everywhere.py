@@ -20,7 +20,7 @@ from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.estimate import memory_bytes
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts
+from hiresx.verify.turned_blocks import difference, random_parts
 
 # Kernels of their own.
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from hiresx.grid.blocks import face_range
 from hiresx.grid.singular import collapsed
 from hiresx.output.watch import monitors
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import difference, random_parts
+from hiresx.verify.turned_blocks import difference, random_parts
 
 P = 1 / 1.4
 POLE = {"faces": ["imin"], "type": "pole"}
@@ -200,7 +200,7 @@ def test_a_collapsed_face_is_named():
     assert [collapsed(grid.blocks[0], face) for face in ("imin", "imax", "jmin", "kmin")] == [2, 2, None, None]
     with pytest.raises(HiresxError, match="collapsed") as error:
         check_jacobian(grid)
-    assert 'type = "pole"' in str(error.value) + str(error.value.mend)
+    assert 'type = "pole"' in str(error.value) + str(error.value.hint)
     check_jacobian(grid, [(0, face_range(face, grid.blocks[0].size)) for face in ("imin", "imax")])
 
 
@@ -216,7 +216,7 @@ def test_refusals(grid, poles, words):
     case = shell({"rho": 1.0, "p": P}, poles)
     with pytest.raises(HiresxError, match=words) as error:
         decompose(case, grid())
-    assert "docs/grids.md" in error.value.mend
+    assert "docs/grids.md" in error.value.hint
 
 
 @pytest.mark.parametrize("around", [16, 80])

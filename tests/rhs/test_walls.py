@@ -7,10 +7,10 @@ from wall_sums import total
 from hiresx import Simulation, kernels
 from hiresx.case import Case, load
 from hiresx.device import backend
+from hiresx.exact import couette
 from hiresx.grid import Block, Grid
 from hiresx.grid.blocks import FACES, direction, side
 from hiresx.solver import Solver
-from hiresx.verify.exact import couette
 
 GAMMA = 1.4
 P = 1 / GAMMA

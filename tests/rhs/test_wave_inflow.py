@@ -6,17 +6,17 @@ import pytest
 import scalar_cases
 from checkpoint_cases import CHANNEL, swell
 from ranks import run_ranks
+from sanitize_flows import ROUND
 
 from hiresx import Case, HiresxError, Simulation, Waves, load
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Part
 from hiresx.device import backend
 from hiresx.device.side_by_side import flat
+from hiresx.mpi.communicator import Communicator
 from hiresx.rhs.boundary import Prescribe
 from hiresx.solver import Solver
 from hiresx.solver.joined_steps import JoinedSteps
 from hiresx.solver.whole_steps import WholeSteps
-from hiresx.verify.sanitize_flows import ROUND
 
 STEPS = 6
 

@@ -11,7 +11,7 @@ import types
 import pytest
 
 import hiresx
-import hiresx.simulation.overdue  # stays where `simulation` is stood in for
+import hiresx.simulation.watchdog  # stays where `simulation` is stood in for
 from hiresx import cli
 from hiresx.case.toml import dumps
 from hiresx.cli import doctor
@@ -147,8 +147,8 @@ def test_faults(hiresx_command, monkeypatch, place, arguments, expected, as_json
     assert status == 2 and not (place / "runs").exists()
     if as_json:
         fault = json.loads(out)
-        assert set(fault) == {"error", "mend"}
-        text = f"{fault['error']} {fault['mend']}"
+        assert set(fault) == {"error", "hint", "mend"} and fault["mend"] == fault["hint"]
+        text = f"{fault['error']} {fault['hint']}"
     else:
         assert out == "" and err.startswith("error: ")
         text = err
@@ -309,7 +309,7 @@ def test_doctor_names_what_is_missing(hiresx_command, monkeypatch, place):
     monkeypatch.setenv("HIRESX_CACHE", str(place / "cache"))
     report = json.loads(hiresx_command("doctor", "--json")[1])
     found = {finding["item"]: finding for finding in report["findings"]}
-    assert found["matplotlib"]["found"] is None and found["matplotlib"]["mend"] == "pip install 'hiresx[plot]'"
+    assert found["matplotlib"]["found"] is None and found["matplotlib"]["hint"] == "pip install 'hiresx[plot]'"
     assert found["MPI library"]["found"] == "MPI 4" and found["cache folder"]["found"] == str(place / "cache")
     assert report["ready"] == all(finding["found"] for finding in report["findings"] if finding["required"])
 

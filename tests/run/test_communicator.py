@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from thread_ranks import run_threads
 
-from hiresx import communicator
-from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
+from hiresx.mpi import communicator
+from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.simulation.agreement import check_same
 
 
@@ -23,7 +23,7 @@ def failing(*which, placed=False):
                     error.placed = placed
                     raise error
         except HiresxError as error:
-            assert error.everywhere and error.mend == "a mend"
+            assert error.everywhere and error.hint == "a mend"
             return error.message
         return "nothing"
 
@@ -47,7 +47,7 @@ def test_numbers_of_all_ranks():
     for rank, (own, size, root, total, largest, smallest) in enumerate(run_threads([0, 0, 1], work)):
         assert (own, size, root) == (rank, 3, rank == 0)
         assert (total == [3, -3, 3]).all() and (largest == [2, 0, 1]).all() and (smallest == [0, -2, 1]).all()
-    assert (alone().rank, alone().size, alone().root) == (0, 1, True)
+    assert (single_process().rank, single_process().size, single_process().root) == (0, 1, True)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_end_of_a_rank(monkeypatch, capsys, deserts, others_come, said, stat
     if deserts:
         error = HiresxError("it failed")
         error.everywhere = error.everywhere or deserts == "everywhere"
-        comm.desert(error, status=7)
+        comm.mark_aborting(error, status=7)
     comm.leave()
     assert capsys.readouterr().err.strip() == said
     assert ended == [status] * (status is not None) and bool(waited) == ("waits" in said)

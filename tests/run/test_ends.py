@@ -16,12 +16,12 @@ from ending import CASE, needs_mpi, written
 from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx.base.signals import Terminated
 from hiresx.case import functions, load
 from hiresx.cli import execute
-from hiresx.communicator import Communicator, _sendable
-from hiresx.errors import described, text
+from hiresx.errors import describe, error_text
+from hiresx.mpi.communicator import Communicator, _sendable
 from hiresx.output.saved import process, record
-from hiresx.signals import Terminated
 
 # ---- in one process
 
@@ -152,7 +152,7 @@ class Another(Exception):
 
 
 def test_what_cannot_be_sent_is_sent_as_its_text():
-    assert described(Torn()) == "Torn" and described(ValueError("x")) == "ValueError: x"
+    assert describe(Torn()) == "Torn" and describe(ValueError("x")) == "ValueError: x"
     for error in (Unsendable("a"), Another("a")):
         sent = _sendable(error)
         assert type(sent) is RuntimeError and str(sent) == f"{type(error).__name__}: a"
@@ -171,7 +171,7 @@ def alone(comm: Communicator, folder: str) -> dict[str, str]:
         try:
             work()
         except BaseException as error:
-            return f"{type(error).__name__} {error.everywhere} {text(error)}"
+            return f"{type(error).__name__} {error.everywhere} {error_text(error)}"
         return "nothing"
 
     def together(raised: BaseException):
@@ -208,7 +208,7 @@ def alone(comm: Communicator, folder: str) -> dict[str, str]:
             ).run(steps=1, progress=False)
         ),
     }  # fmt: skip
-    assert not comm._deserted, "all have it"
+    assert not comm._abort_status, "all have it"
     return found
 
 
@@ -281,7 +281,7 @@ def test_a_monitor_that_fails_at_once_fails_alike_on_any_number_of_ranks(tmp_pat
 
 SCRIPT = """import sys
 from hiresx import Simulation
-from hiresx.signals import Terminated
+from hiresx.base.signals import Terminated
 simulation = Simulation("sod", "cpu")
 rank = simulation.comm.rank
 if sys.argv[1] == "exit" and rank == 1:

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, Simulation
-from hiresx.blow_up import BlowUp
+from hiresx.base.signals import Requests, Terminated, raise_on_termination
 from hiresx.case.toml import dumps
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import block_arrays, checkpoint, directories
-from hiresx.signals import Requests, Terminated, termination_raises
+from hiresx.simulation.blow_up import BlowUp
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
 KILLS = int(os.environ.get("HIRESX_KILLS", "5"))
@@ -198,7 +198,7 @@ def test_the_second_signal_acts_at_once():
         signal.raise_signal(signal.SIGTERM)
         assert requests.signal == signal.SIGTERM
         signal.raise_signal(signal.SIGINT)
-    with pytest.raises(Terminated), termination_raises():
+    with pytest.raises(Terminated), raise_on_termination():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
@@ -358,7 +358,7 @@ def test_a_blow_up_leaves_its_neighbourhood_and_the_last_good_checkpoint(tmp_pat
         simulation.run(progress=False)
     b, (i, j, k) = error.value.block, error.value.node
     around = fields.read(tmp_path / "blow-up.nc")
-    assert around.step == simulation.step_count and str(tmp_path / "blow-up.nc") in error.value.mend
+    assert around.step == simulation.step_count and str(tmp_path / "blow-up.nc") in error.value.hint
     block = around.blocks[0]
     x, y, _ = simulation.solver.decomposition.blocks[b].node(i, j, k)
     place = np.argwhere((block.x == x) & (block.y == y))
@@ -367,7 +367,7 @@ def test_a_blow_up_leaves_its_neighbourhood_and_the_last_good_checkpoint(tmp_pat
     assert not all(np.isfinite(v) and v > 0 for v in values)
     good = checkpoint.find(tmp_path)
     assert good.container.values["solver"]["steps"] == simulation.step_count  # with which the fatal step began
-    assert good.container.path.name in error.value.mend
+    assert good.container.path.name in error.value.hint
     read = block_arrays.reader(good.container, "solver/")
     q = read("q.0", read.whole("q.0"))
     assert np.isfinite(q).all() and (q[0] > 0).all()

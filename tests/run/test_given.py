@@ -31,7 +31,7 @@ def test_a_state_that_is_none_is_refused_by_place():
     ):
         with pytest.raises(HiresxError, match=words) as error:
             block.set_state(*given)
-        assert error.value.mend
+        assert error.value.hint
         np.testing.assert_array_equal(block.state("p"), before)
     block.set_state(np.ones(9), 0, 0, np.zeros((8, 1)), P)
 
@@ -45,19 +45,19 @@ SPONGE = {"axis": "x", "start": 0.5, "end": 0.8, "strength": 1.0, "function": "q
 
 
 def test_a_profile_that_nobody_asks_for_is_refused():
-    for boundary, profiles, words, mend in (
+    for boundary, profiles, words, hint in (
         ([ASKS], {"inflow": inflow, "inflw": inflow}, 'asks for "inflw"', "inflow"),
         ([], {"inflow": inflow}, 'asks for "inflow"', "no function is asked for"),
     ):
         with pytest.raises(HiresxError, match=words) as error:
             Simulation(case(*boundary), "cpu", profiles=profiles)
-        assert mend in error.value.mend
+        assert hint in error.value.hint
     with pytest.raises(HiresxError, match="initial state") as error:
         Simulation(case(initial={"function": "pulse"}), "cpu", profiles={"pulse": inflow})
-    assert "initial=pulse" in error.value.mend
+    assert "initial=pulse" in error.value.hint
     with pytest.raises(HiresxError, match="monitor") as error:
         Simulation(case(monitors=["drag"]), "cpu", profiles={"drag": inflow})
-    assert "monitors=[drag]" in error.value.mend
+    assert "monitors=[drag]" in error.value.hint
 
 
 def test_profiles_of_conditions_and_sponges_are_taken():

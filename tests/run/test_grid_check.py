@@ -46,11 +46,11 @@ def folded(tmp_path):
 def test_a_folded_grid_is_refused_as_the_kernels_do(folded):
     case = load(folded / "case.toml")
     with pytest.raises(HiresxError, match="grid lines fold over each other there") as ahead:
-        grid_check.refuse_folded(domain(case), never)
+        grid_check.refuse_folded(case, domain(case), never)
     with pytest.raises(HiresxError) as found:
         Solver(case, backend("cpu"))
     assert str(ahead.value) == str(found.value)
-    grid_check.refuse_folded(domain(case), lambda: True)  # the kernels are there
+    grid_check.refuse_folded(case, domain(case), lambda: True)  # the kernels are there
 
 
 CASES = {
@@ -75,7 +75,7 @@ def test_volumes_are_those_of_the_kernels(name):
         known = np.isfinite(volume)
         assert known.sum() > 0.9 * known.size and (poles or known.all())
         np.testing.assert_allclose(volume[known], kernels[known], rtol=1e-12)
-    grid_check.refuse_folded(ground, never)
+    grid_check.refuse_folded(case, ground, never)
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_scripts_that_cannot_be(capfd, tmp_path, monkeypatch, words, message):
 
 @pytest.mark.parametrize(("text", "expected"), [("90", 5400), ("12:00:00", 43200), ("2-00:00:01", 172801)])
 def test_time_limits(text, expected):
-    assert batch_script.seconds(text) == expected
+    assert batch_script.parse_time_limit(text) == expected
 
 
 SRUN_STUB = """

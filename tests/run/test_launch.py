@@ -20,7 +20,7 @@ from ranks import launcher
 from hiresx.errors import HiresxError
 from hiresx.launch import command, counts, job, mpi_library
 from hiresx.launch.mpi_library import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
-from hiresx.launch.notices import Known, Notices
+from hiresx.launch.mpirun_messages import EndFacts, MessageFilter
 
 # ---- the command
 
@@ -55,8 +55,8 @@ def test_dry_run(open_mpi, capfd):
     words = ("planar-jet", "--preset", "quick", "--set", "time.steps=3")
     assert hiresx(capfd, "launch", "-n", "3", "--dry-run", *words) == (0, f"{start} {' '.join(words)}\n", "")
     # Options of both may be mixed, and what a shell would take apart is quoted.
-    found = hiresx(capfd, "launch", "sod", "--steps", "3", "-n", "3", "--set", "grid.n=[8, 8, 1]", "--dry-run")
-    assert found == (0, f"{start} sod --steps 3 --set 'grid.n=[8, 8, 1]'\n", "")
+    found = hiresx(capfd, "launch", "sod", "--steps", "3", "-n", "3", "--set", "grid.n=[48, 1, 1]", "--dry-run")
+    assert found == (0, f"{start} sod --steps 3 --set 'grid.n=[48, 1, 1]'\n", "")
     assert hiresx(capfd, "launch", "-n", "3", "--dry-run", "--restart")[1] == f"{start} --restart latest\n"
     status, out, _ = hiresx(capfd, "launch", "-n", "3", "--dry-run", "sod", "--json")
     assert status == 0 and json.loads(out)["command"][:3] == ["/opt/bin/mpirun", "-n", "3"]
@@ -110,8 +110,8 @@ def test_how_many_ranks(monkeypatch):
     allowed = frozenset(os.sched_getaffinity(0))
     nodes = (NumaNode(0, 1, allowed), NumaNode(1, 1, frozenset([4000])), NumaNode(2, 1, allowed))
     monkeypatch.setattr(counts.sysfs, "discover", lambda: Machine("example", numa=nodes))
-    assert counts.default("cpu") == (2, "one rank per NUMA node")  # only nodes of ours
-    assert counts.default("cpu:1,emulated:3")[0] == 4
+    assert counts.default_ranks("cpu") == (2, "one rank per NUMA node")  # only nodes of ours
+    assert counts.default_ranks("cpu:1,emulated:3")[0] == 4
     addresses = tuple(f"0000:0{n}:00.0" for n in range(3))
     monkeypatch.setattr(
         counts, "gather", lambda gpu: PlacementFacts("host", allowed, gpus=addresses, names=("H200",) * 3)
@@ -121,8 +121,8 @@ def test_how_many_ranks(monkeypatch):
     square = tuple(tuple("X" if a == b else "SYS" for a in range(3)) for b in range(3))
     machine = Machine("example", gpus=tuple(devices), levels=square, pcie=square, peer=square)
     monkeypatch.setattr(counts, "discover", lambda: machine)
-    assert counts.default("auto") == (2, "one rank per free GPU, of 3")
-    assert counts.default("cuda", 3)[0] == 6
+    assert counts.default_ranks("auto") == (2, "one rank per free GPU, of 3")
+    assert counts.default_ranks("cuda", 3)[0] == 6
 
 
 # ---- what mpirun says of a bad end
@@ -170,17 +170,17 @@ Please see the FAQ page for debugging suggestions
 @pytest.mark.parametrize(
     ("text", "known"),
     [
-        (KILLED_BY_OPEN_MPI, Known(1, 19642, 9)),
-        (ENDED_BY_OPEN_MPI, Known(2, None, None)),
-        (ABORTED_BY_OPEN_MPI, Known(0, 0, None)),
-        (KILLED_BY_MPICH, Known(None, 19813, 9)),
+        (KILLED_BY_OPEN_MPI, EndFacts(1, 19642, 9)),
+        (ENDED_BY_OPEN_MPI, EndFacts(2, None, None)),
+        (ABORTED_BY_OPEN_MPI, EndFacts(0, 0, None)),
+        (KILLED_BY_MPICH, EndFacts(None, 19813, 9)),
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, 80, 10000])
 def test_notices_are_read_and_kept_back(text, known, size):
     """In whatever pieces they come, between what the ranks say."""
     text = b"before\n--- mine ---\n" + text + b"after"
-    notices = Notices(Known())
+    notices = MessageFilter(EndFacts())
     shown = b"".join(notices.feed(text[n : n + size]) for n in range(0, len(text), size)) + notices.end()
     assert shown == b"before\n--- mine ---\nafter"
     assert (notices.known.rank, notices.known.pid, notices.known.signal) == (known.rank, known.pid, known.signal)
@@ -189,8 +189,8 @@ def test_notices_are_read_and_kept_back(text, known, size):
 def test_what_only_looks_like_a_notice_is_shown():
     rule = b"-" * 74 + b"\n"
     text = rule + b"a table of mine\n" + rule + b"  x  y\n" + rule
-    notices = Notices(Known())
-    assert notices.feed(text) + notices.end() == text and notices.known == Known()
+    notices = MessageFilter(EndFacts())
+    assert notices.feed(text) + notices.end() == text and notices.known == EndFacts()
     assert notices.feed(rule + b"half a table\n") == b""
     assert notices.idle() == rule + b"half a table\n"  # nothing has come since
     assert notices.feed(b"12 %\r") == b"12 %\r"  # a bar is seen at once
@@ -383,7 +383,7 @@ def test_files_named_like_modules_in_the_current_folder_are_left_alone(capfd, tm
 @pytest.mark.slow
 def test_the_mpi_library_takes_no_signal(tmp_path):
     """UCX takes SIGHUP, where it is let."""
-    text = "import os, signal, hiresx.communicator as c; got = []"
+    text = "import os, signal, hiresx.mpi.communicator as c; got = []"
     text += "\nsignal.signal(signal.SIGHUP, lambda *_: got.append(1))"
     text += "\nassert c.world().size == 2; os.kill(os.getpid(), signal.SIGHUP); assert got"
     (tmp_path / "program.py").write_text(text)

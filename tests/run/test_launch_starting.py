@@ -76,7 +76,17 @@ def test_more_ranks_than_a_machine_holds_are_refused_before_anything_is_started(
 
 def test_who_insists_gets_them(monkeypatch, capfd):
     monkeypatch.setattr(counts, "cores", lambda: 2)
-    many = ["launch", "-n", str(2 * MOST_ON_A_CORE + 1), "--mpirun", sys.executable, "--dry-run", "sod"]
+    many = [
+        "launch",
+        "-n",
+        str(2 * MOST_ON_A_CORE + 1),
+        "--mpirun",
+        sys.executable,
+        "--dry-run",
+        "sod",
+        "--set",
+        "grid.n=[400,1,1]",
+    ]
     execute(many)
     assert "too many" in capfd.readouterr().err
     execute([*many, "--oversubscribe"])

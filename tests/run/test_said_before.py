@@ -8,7 +8,7 @@ from watched_runs import tables
 from hiresx import Case, Simulation
 from hiresx.case import load
 from hiresx.cli import execute
-from hiresx.cli.check_numbers import unlikely
+from hiresx.cli.check_numbers import unlikely_values
 from hiresx.decomposition import decompose
 from hiresx.device.cpu import Backend
 from hiresx.errors import HiresxError
@@ -54,7 +54,7 @@ def test_places_need_more_in_more_dimensions(monkeypatch):
     ],
 )  # fmt: skip
 def test_numbers_that_can_hardly_be_meant(override, dt, lines):
-    found = list(unlikely(load("sod", overrides=[override]), dt))
+    found = list(unlikely_values(load("sod", overrides=[override]), dt))
     assert len(found) == len(lines) and all(line in said for line, said in zip(lines, found, strict=True))
 
 
@@ -147,5 +147,5 @@ def test_steps_shortened_for_samples_are_counted():
 @pytest.mark.parametrize(("every", "said"), [(0.5, False), (2.0, True)])
 def test_an_interval_beyond_the_end_is_told(every, said):
     case = Case.from_dict(tables(time={"end": 1.0, "dt": 0.01}, extrema={"every_time": every}))
-    found = " ".join(unlikely(case, 0.01))
+    found = " ".join(unlikely_values(case, 0.01))
     assert ("extrema.every_time = 2 is beyond time.end = 1: only the first sample is taken" in found) == said

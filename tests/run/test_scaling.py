@@ -13,17 +13,17 @@ from hiresx.errors import HiresxError
 from hiresx.scaling import experiment, measure, store
 from hiresx.scaling.predict import Rates, curve, predict
 from hiresx.scaling.scaling_table import rows
-from hiresx.scaling.weak import grown
+from hiresx.scaling.weak import refine_for_ranks
 
 
 def test_a_case_grows_with_the_ranks():
     case = load("taylor-green", None, ("grid.n=[16,16,16]",))
-    assert [grown(case, n).grid.n for n in (1, 2, 6, 8)] == [
+    assert [refine_for_ranks(case, n).grid.n for n in (1, 2, 6, 8)] == [
         (16, 16, 16), (32, 16, 16), (48, 32, 16), (32, 32, 32),
     ]  # fmt: skip
-    assert np.prod(grown(load("sod"), 5).grid.n) == 5 * np.prod(load("sod").grid.n)
+    assert np.prod(refine_for_ranks(load("sod"), 5).grid.n) == 5 * np.prod(load("sod").grid.n)
     with pytest.raises(HiresxError, match=r"weak scaling needs a grid with a list of nodes"):
-        grown(load("planar-jet", "quick"), 2)
+        refine_for_ranks(load("planar-jet", "quick"), 2)
 
 
 def measured(ranks: int, step: float, points: int, waited: float, apart: float = 0.0) -> dict:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from vortices import PRANDTL
 
-from hiresx import cli, resolution
+from hiresx import cli
 from hiresx.case import Case, load
+from hiresx.estimate import resolution
 from hiresx.grid import build
 from hiresx.simulation import Simulation
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 
 from hiresx.cli.look_options import LookOptions
-from hiresx.cli.unfolded import Only, unfolded
+from hiresx.cli.option_groups import Only, expand_option_groups
 from hiresx.errors import HiresxError
 
 
@@ -23,15 +23,17 @@ def command(name: str, every: int = 3, *, span: Span, look: Annotated[LookOption
 
 
 def test_fields_stand_where_the_dataclass_stood():
-    seen = inspect.signature(unfolded(command)).parameters
+    seen = inspect.signature(expand_option_groups(command)).parameters
     assert list(seen) == ["name", "every", "start", "end", "levels", "zoom"]
     assert seen["name"].default is inspect.Parameter.empty
     assert [seen[name].default for name in list(seen)[1:]] == [3, 1, 2, None, None]
-    assert unfolded(command).__doc__ == "What it does." and unfolded(command).__name__ == "command"
+    assert (
+        expand_option_groups(command).__doc__ == "What it does." and expand_option_groups(command).__name__ == "command"
+    )
 
 
 def test_the_command_gets_the_dataclass():
-    found = unfolded(command)(name="a", every=4, start=7, end=8, levels="5", zoom=None)
+    found = expand_option_groups(command)(name="a", every=4, start=7, end=8, levels="5", zoom=None)
     assert found == ("a", 4, Span(7, 8), LookOptions(levels="5"))
 
 

@@ -16,10 +16,10 @@ from paths import ROOT
 from ranks import ENVIRONMENT, launcher
 
 from hiresx import Simulation
+from hiresx.base.signals import ENDING, Requests, Terminated, handle_signals, raise_on_termination
 from hiresx.case import load
 from hiresx.launch import job
 from hiresx.output.saved import checkpoint, record
-from hiresx.signals import ENDING, Requests, Terminated, handled, termination_raises
 from hiresx.simulation.ends import Ends
 
 
@@ -76,7 +76,7 @@ def test_what_is_ignored_or_handled_by_the_program_is_left_alone():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, mine)
     try:
-        with termination_raises(), Requests() as requests:
+        with raise_on_termination(), Requests() as requests:
             signal.raise_signal(signal.SIGHUP)
             assert requests.signal is None and signal.getsignal(signal.SIGUSR1) is mine
             signal.raise_signal(signal.SIGUSR2)
@@ -91,7 +91,7 @@ def test_what_is_ignored_or_handled_by_the_program_is_left_alone():
 
 
 def test_the_second_of_a_pair_does_not_interrupt_the_tidying_up():
-    with termination_raises():
+    with raise_on_termination():
         with pytest.raises(Terminated) as caught:
             signal.raise_signal(signal.SIGHUP)
         signal.raise_signal(signal.SIGHUP)
@@ -203,7 +203,7 @@ def test_only_who_presses_gets_the_ranks_killed(monkeypatch):
 
 def test_handlers_are_put_back():
     before = [signal.getsignal(number) for number in ENDING]
-    with contextlib.suppress(RuntimeError), handled(lambda number, frame: None):
+    with contextlib.suppress(RuntimeError), handle_signals(lambda number, frame: None):
         raise RuntimeError
     assert [signal.getsignal(number) for number in ENDING] == before
 

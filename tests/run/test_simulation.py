@@ -117,7 +117,7 @@ def test_a_blow_up_names_the_place_and_is_recorded(tmp_path):
     case = channel(time={"dt": 5.0, "steps": 50}, monitor={"every": 1})
     with pytest.raises(HiresxError, match=r"block 'main'|block '.*' at node \(i, j, k\) = .*step \d+, time") as error:
         Simulation(case, backend="cpu", out=tmp_path, initial=pulse).run(progress=False)
-    assert "time.dt" in error.value.mend
+    assert "time.dt" in error.value.hint
     written = json.loads((tmp_path / "run.json").read_text())
     assert written["status"] == "failed" and "blew up" in written["error"]
 

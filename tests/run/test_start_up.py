@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from vortices import taylor_green
 
-from hiresx import Simulation, parallel
+from hiresx import Simulation
+from hiresx.base import threads as parallel
 from hiresx.bench import rhs
 from hiresx.case import Case, load
 from hiresx.device import Configuration, backend, beforehand, cache, cpu, cuda, emulated
@@ -183,12 +184,12 @@ def test_the_first_fault_of_several_threads_is_the_one_that_is_told(monkeypatch,
 
 
 def test_work_ahead_keeps_its_order_and_stops_at_a_fault(threads):
-    assert list(parallel.ahead(lambda n: n * n, range(50))) == [n * n for n in range(50)]
+    assert list(parallel.map_ahead(lambda n: n * n, range(50))) == [n * n for n in range(50)]
     with pytest.raises(ZeroDivisionError):
-        list(parallel.ahead(lambda n: 1 // (20 - n), range(50)))
+        list(parallel.map_ahead(lambda n: 1 // (20 - n), range(50)))
     with pytest.raises(ZeroDivisionError):
-        parallel.later(lambda: 1 // 0)()
-    assert parallel.later(lambda a: a + 1, 2)() == 3
+        parallel.start_in_background(lambda: 1 // 0)()
+    assert parallel.start_in_background(lambda a: a + 1, 2)() == 3
 
 
 def test_planes_are_all_there_once():

@@ -21,11 +21,11 @@ from swept_case import CASE, FUNCTIONS, LOOK, SET, written
 import hiresx
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, write_plot3d
-from hiresx.sweeps.folder import claim, kept, named_by, others
+from hiresx.sweeps.folder import claim, named_by, others, read_entries
 from hiresx.sweeps.member import need
 from hiresx.sweeps.members import SweepPlan, plan
 from hiresx.sweeps.numbers import column
-from hiresx.sweeps.running import Wanted, tabulated
+from hiresx.sweeps.running import TableRequest, tabulate
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_names_of_runs_are_short_and_their_own(case):
 
 
 @pytest.mark.parametrize(
-    ("words", "message", "mend"),
+    ("words", "message", "hint"),
     [
         (("--set", "time.stpes=1,2"), "unknown key", 'did you mean "steps"'),
         (("--set", "time.steps=1,-2"), "time.steps = -2", "steps to stop after"),
@@ -89,9 +89,9 @@ def test_names_of_runs_are_short_and_their_own(case):
         ((*SET, "--zip", "--set", "time.steps=1,2"), "unlike numbers", "one"),
     ],
 )
-def test_sweeps_that_cannot_be_are_refused_before_anything_is_run(case, words, message, mend):
+def test_sweeps_that_cannot_be_are_refused_before_anything_is_run(case, words, message, hint):
     status, out, err = command("sweep", "tube", *words, "--out", "sweep", cwd=case.parent)
-    assert status == 2 and message in err and mend in err and not out
+    assert status == 2 and message in err and hint in err and not out
     assert not (case.parent / "sweep").exists()
 
 
@@ -171,7 +171,7 @@ def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_refused(done, tmp_pat
     with pytest.raises(HiresxError, match=r"strength=0.2 is of another case: parameters.strength is 0.2, there 0.1"):
         hiresx.sweep(case, values, sweep, progress=False)
     with pytest.raises(HiresxError, match=r"strength=0.2 is of another case"):  # --table
-        tabulated(plan(case, values), sweep, case, Wanted())
+        tabulate(plan(case, values), sweep, case, TableRequest())
     assert not (sweep / "table.csv").exists()
 
 
@@ -196,7 +196,7 @@ def test_grid_files_are_found_from_the_copy_of_the_case_and_may_not_change(tmp_p
     files, one = tmp_path / "files", plan(case, {"grid.file": ["a.xyz"]}, named_by=["grid.file"])
     claim(files, case, both)
     claim(files, case, one)
-    assert set(kept(files)["grid_files"]) == {str(case / name) for name in ("a.xyz", "b.xyz")}
+    assert set(read_entries(files)["grid_files"]) == {str(case / name) for name in ("a.xyz", "b.xyz")}
     whole = (case / "b.xyz").read_bytes()
     (case / "b.xyz").write_bytes(whole + b" ")
     with pytest.raises(HiresxError, match=r"is of another case: .*b\.xyz was changed"):
@@ -220,7 +220,7 @@ def test_a_sweep_in_which_other_keys_vary_is_refused_by_the_key_that_does(case, 
         claim(tmp_path / "several", case, steps(5))
     with pytest.raises(HiresxError, match=r"time\.steps has one value there, here 2") as refused:
         claim(tmp_path / "several", case, steps(4, 5))
-    assert "parameters.strength" in refused.value.mend
+    assert "parameters.strength" in refused.value.hint
 
 
 def test_a_sweep_may_be_narrowed_to_one_value_and_widened_again(case, tmp_path):
@@ -239,8 +239,8 @@ def test_a_sweep_may_be_narrowed_to_one_value_and_widened_again(case, tmp_path):
     wider = of([0.1, 0.2, 0.3], [4])
     claim(out, case, wider)
     assert [one.name for one in wider.members] == [f"strength={s}_steps=4" for s in (0.1, 0.2, 0.3)]
-    assert kept(out)["keys"] == {"parameters.strength": [0.1, 0.2, 0.3], "time.steps": [4, 5]}
-    assert len(kept(out)["runs"]) == 5
+    assert read_entries(out)["keys"] == {"parameters.strength": [0.1, 0.2, 0.3], "time.steps": [4, 5]}
+    assert len(read_entries(out)["runs"]) == 5
 
 
 def test_a_run_whose_sponge_lies_at_a_region_is_known_again(tmp_path):

@@ -14,7 +14,7 @@ from hiresx.sweeps import running
 from hiresx.sweeps.members import SweepMember
 from hiresx.sweeps.numbers import column
 from hiresx.sweeps.table import SweepTable, row
-from hiresx.sweeps.values import combined, parsed, separated
+from hiresx.sweeps.values import combinations, parse, split_values
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from hiresx.sweeps.values import combined, parsed, separated
     ],
 )
 def test_values_are_parted_at_commas_outside_brackets_and_quotes(text, parts):
-    assert separated(text, "here") == parts
+    assert split_values(text, "here") == parts
 
 
 @pytest.mark.parametrize(
@@ -43,17 +43,17 @@ def test_values_are_parted_at_commas_outside_brackets_and_quotes(text, parts):
 )  # fmt: skip
 def test_values_that_are_none(text, message):
     with pytest.raises(HiresxError, match=message.replace("]", r"\]")):
-        parsed([text])
+        parse([text])
 
 
 def test_all_combinations_or_values_side_by_side():
     axes = {"a": [1, 2], "b": [3, 4], "c": [5]}
-    assert [tuple(row.values()) for row in combined(axes, False)] == [(1, 3, 5), (1, 4, 5), (2, 3, 5), (2, 4, 5)]
-    assert [tuple(row.values()) for row in combined(axes, True)] == [(1, 3, 5), (2, 4, 5)]
+    assert [tuple(row.values()) for row in combinations(axes, False)] == [(1, 3, 5), (1, 4, 5), (2, 3, 5), (2, 4, 5)]
+    assert [tuple(row.values()) for row in combinations(axes, True)] == [(1, 3, 5), (2, 4, 5)]
     with pytest.raises(HiresxError, match="unlike numbers of values: a 2, b 3"):
-        combined({"a": [1, 2], "b": [3, 4, 5]}, True)
+        combinations({"a": [1, 2], "b": [3, 4, 5]}, True)
     with pytest.raises(HiresxError, match="1000000 runs"):
-        combined({"a": list(range(1000)), "b": list(range(1000))}, False)
+        combinations({"a": list(range(1000)), "b": list(range(1000))}, False)
 
 
 def test_a_curve_for_each_combination_of_the_other_keys():
@@ -101,7 +101,7 @@ def test_a_script_has_all_combinations_unless_it_asks_for_values_side_by_side(tm
 
     def run(of, *others):
         asked.append([one.values for one in of.members])
-        return running.Ended(SweepTable("", (), (), ()))
+        return running.SweepEnd(SweepTable("", (), (), ()))
 
     monkeypatch.setattr(running, "run", run)
     values = {"parameters.strength": [0.1, 0.2], "time.steps": [4, 5]}

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from hiresx.bench import rhs
-from hiresx.blow_up import BlowUp
 from hiresx.case import load
 from hiresx.device import backend
 from hiresx.output.saved import checkpoint
 from hiresx.simulation import Simulation
 from hiresx.simulation import simulation as simulations
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.solver import Solver
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.recorded import Recorded

@@ -9,18 +9,18 @@ from vortices import taylor_green
 from wholes import advanced, off_on_ranks, whole
 
 from hiresx import Case, Simulation
-from hiresx.blow_up import BlowUp
 from hiresx.case.model import integrators
 from hiresx.cli import execute
 from hiresx.device import Configuration, backend
 from hiresx.device.fields import Layout
 from hiresx.device.state import BlockState
 from hiresx.estimate import estimate
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.solver import Solver
 from hiresx.solver import solver as solver_module
 from hiresx.time.integrator import Integrator
 from hiresx.time.integrators import integrator, remarks
-from hiresx.verify.rearranged import difference
+from hiresx.verify.turned_blocks import difference
 
 NAMES = integrators()
 OTHERS = [name for name in NAMES if name != "ssp_rk3"]

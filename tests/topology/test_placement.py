@@ -13,9 +13,9 @@ from described_machines import described, pairs
 from ranks import run_ranks
 from topology_recordings import level_matrix
 
-from hiresx.communicator import alone
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import single_process
 from hiresx.placement import Seat, backend_selection, cores, place
 from hiresx.placement.facts import PlacementFacts
 from hiresx.placement.stored_placement import Placement
@@ -61,7 +61,7 @@ def test_backends_by_rank(text, hosts, expected):
 def test_backends_that_do_not_fit(text, hosts, message):
     with pytest.raises(HiresxError, match=message) as caught:
         backend_selection.by_rank(text, hosts)
-    assert "cuda:2,cpu:2" in caught.value.mend
+    assert "cuda:2,cpu:2" in caught.value.hint
 
 
 # ---- cores
@@ -166,7 +166,7 @@ def test_with_and_without_gpus():
 
 def test_alone_nothing_changes():
     before = os.sched_getaffinity(0)
-    made = place(alone(), backends="cpu")
+    made = place(single_process(), backends="cpu")
     assert os.sched_getaffinity(0) == before
     (seat,) = made.seats
     assert (seat.backend, seat.gpu, seat.bound, made.remarks) == ("cpu", None, "", ())
@@ -180,9 +180,9 @@ def test_alone_nothing_changes():
 def test_alone_without_a_gpu(monkeypatch):
     monkeypatch.setattr(cuda, "fault", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu"))
     with pytest.raises(HiresxError, match=r"^the cuda backend finds no NVIDIA driver\n") as caught:
-        place(alone(), backends="cuda")
-    assert caught.value.mend == "use cpu"
-    assert place(alone()).backend.name == "cpu"
+        place(single_process(), backends="cuda")
+    assert caught.value.hint == "use cpu"
+    assert place(single_process()).backend.name == "cpu"
 
 
 def test_memory_is_preferred_on_a_node():

@@ -230,14 +230,14 @@ def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, ri
 
 def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     """What the placement says and the kernel does not is found: here by a kernel that tells other CPUs."""
-    from hiresx.communicator import alone
+    from hiresx.mpi.communicator import single_process
     from hiresx.placement import cpu_binding, verification
 
-    assert [entry.right for entry in verification.verify(alone(), backends="cpu")] == [True]
+    assert [entry.right for entry in verification.verify(single_process(), backends="cpu")] == [True]
     given = cpu_binding.allowed()
     monkeypatch.setattr(verification.cpu_binding, "now", lambda: frozenset([4095]))
     monkeypatch.setattr(verification, "place", lambda *_, **__: _seated(given))
-    (standing,) = verification.verify(alone(), backends="cpu")
+    (standing,) = verification.verify(single_process(), backends="cpu")
     assert not standing.right and "bound to CPUs 4095, not" in standing.remarks[0]
 
 

@@ -216,5 +216,8 @@ def test_the_command_of_results_is_as_a_user_writes_it(monkeypatch):
     main = type("Main", (), {"__spec__": None})
     monkeypatch.setitem(results.sys.modules, "__main__", main)
     assert results.command() == "hiresx bench --json 'a b'"
+    monkeypatch.setattr(results.sys, "argv", ["docs/make/loop_times.py", "--json"])
+    assert results.command() == "python docs/make/loop_times.py --json"
+    monkeypatch.setattr(results.sys, "argv", ["/usr/bin/hiresx", "bench", "--json", "a b"])
     main.__spec__ = type("Spec", (), {"name": "hiresx.bench.__main__"})
     assert results.command() == "python -m hiresx.bench bench --json 'a b'"

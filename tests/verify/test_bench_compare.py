@@ -4,10 +4,11 @@ import copy
 import json
 
 import pytest
+import stage_costs as counted
 from paths import ROOT
 
 from hiresx import cli
-from hiresx.bench import comparison, counted
+from hiresx.bench import comparison
 from hiresx.errors import HiresxError
 
 COUNTED = ROOT / "docs/results/performance-counted.json"

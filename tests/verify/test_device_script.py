@@ -4,11 +4,11 @@ import json
 import subprocess
 from pathlib import Path
 
+import measure_gpu as script
+import mixtures as device_hybrid
 import pytest
 
 from hiresx import verify
-from hiresx.verify import device as script
-from hiresx.verify import device_hybrid
 
 CHECK = {"group": "kernels", "check": "every kernel", "value": 1e-16, "threshold": 1e-12, "pass": True}
 SHORT = ["--backend", "emulated", "--sizes", "8,10"]

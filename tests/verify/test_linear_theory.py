@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hiresx import HiresxError
-from hiresx.verify import plane_wave, shear_layer
+from hiresx.exact import plane_wave, shear_layer
 
 FLUXES = ("steger_warming", "van_leer", "hllc", "roe", "local_lax_friedrichs")
 

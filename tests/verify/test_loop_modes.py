@@ -3,12 +3,16 @@
 import json
 from pathlib import Path
 
+import grid_sizes
+import loop_forms
+import loop_modes
+import loop_times
 import numpy as np
+import paper_figures
 import pytest
 import reported
 from paths import ROOT
 
-from hiresx.bench import loop_forms, loop_modes, loop_page, paper_figures, sizes
 from hiresx.device import Configuration, backend, nvrtc
 from hiresx.device.wrappers import generate
 from hiresx.errors import HiresxError
@@ -41,7 +45,7 @@ MODES = {
 def test_every_form_makes_what_the_solvers_kernels_make(device, precision, within):
     found: dict[str, set[str]] = {}
     along: dict[str, set[int | None]] = {}
-    for form, error in loop_modes.disagreements(backend(device), NODES, precision):
+    for form, error in loop_times.disagreements(backend(device), NODES, precision):
         assert error < within, (form.loop, form.mode, form.direction)
         assert form.atomics == (form.mode == SCATTER)
         found.setdefault(form.loop, set()).add(form.mode)
@@ -52,8 +56,8 @@ def test_every_form_makes_what_the_solvers_kernels_make(device, precision, withi
 
 
 def test_bytes_are_those_of_the_arrays():
-    fields = loop_modes.fields_of(backend("emulated"), 7, "fp64")
-    reals = {(form.loop, form.mode): loop_forms.moved(form) for form in loop_modes.forms(fields)}
+    fields = loop_times.fields_of(backend("emulated"), 7, "fp64")
+    reals = {(form.loop, form.mode): loop_forms.moved(form) for form in loop_times.forms(fields)}
     assert reals[loop_forms.WHOLE, "four kernels"] == 18 + 14 + 24 + 15
     assert reals[loop_forms.WHOLE, "line, fused"] == 18  # q and m; r read and written
     # The flux of a half point is neither written nor read again, by whatever mode;
@@ -63,17 +67,21 @@ def test_bytes_are_those_of_the_arrays():
     assert reals[loop_forms.FLUX, "half point, two colours"] == 29 + 9 + 10
     assert reals[loop_forms.VISCOUS_FLUX, "node"] == 4 + 9 + 1 + 12
     assert reals[loop_forms.VISCOUS_DIFFERENCE, "node, direction by direction"] == 3 * (4 + 2 * 4)
+    counted = json.loads((ROOT / "docs/results/loop-modes-cpu.json").read_text())["counted"]
+    assert {key: 8 * count for key, count in reals.items()} == {
+        (row["loop"], row["mode"]): row["bytes_per_point"] for row in counted
+    }
 
 
 def test_a_measurement_and_what_it_says():
     device = backend("emulated")
-    rows = loop_modes.measure(device, 7, "fp64", 1)
+    rows = loop_times.measure(device, 7, "fp64", 1)
     assert len(rows) == 3 * (3 + 5 + 4 + 2) + 6 + 6
     assert all(row["ns_per_point"] > 0 and row["bytes_per_point"] > 0 for row in rows)
     assert [row["launches"] for row in rows if row["mode"] == "half point, two colours"][:2] == [2, 2]
     with pytest.raises(HiresxError, match="too few"):
-        loop_modes.fields_of(device, 5, "fp64")
-    assert loop_modes.main(["--repeats", "0"]) == 2
+        loop_times.fields_of(device, 5, "fp64")
+    assert loop_times.main(["--repeats", "0"]) == 2
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
@@ -112,9 +120,9 @@ PAGE = stored("loop-modes-cpu", "loop-modes-h200", "decomposed-h200-stage", "per
 def test_the_page_is_what_its_results_make(monkeypatch):
     monkeypatch.chdir(ROOT)
     text = (ROOT / "docs" / "loop-modes.md").read_text()
-    command = next(line for line in text.splitlines() if "python -m hiresx.bench.loop_page" in line).split()
-    paths, out = command[3:-2], command[-1]
-    assert loop_page.page([Path(path) for path in paths], Path(out)) == text
+    command = next(line for line in text.splitlines() if "python docs/make/loop_modes.py" in line).split()
+    paths, out = command[2:-2], command[-1]
+    assert loop_modes.page([Path(path) for path in paths], Path(out)) == text
 
 
 def test_a_page_with_a_gpu_and_one_without(capsys, tmp_path):
@@ -126,11 +134,11 @@ def test_a_page_with_a_gpu_and_one_without(capsys, tmp_path):
     }  # fmt: skip
     (tmp_path / "gpu.json").write_text(json.dumps(gpu))
     out = tmp_path / "page.md"
-    assert loop_page.main([str(ROOT / PAGE[0]), "--out", str(out)]) == 0
+    assert loop_modes.main([str(ROOT / PAGE[0]), "--out", str(out)]) == 0
     assert "not measured" in out.read_text() and " 0.500 0.500 0.500 " not in out.read_text()
-    assert loop_page.main([str(ROOT / PAGE[0]), str(tmp_path / "gpu.json"), "--out", str(out)]) == 0
+    assert loop_modes.main([str(ROOT / PAGE[0]), str(tmp_path / "gpu.json"), "--out", str(out)]) == 0
     assert "of a GPU (G 2027-01-01)" in out.read_text() and " 0.500 0.500 0.500 " in out.read_text()
-    assert loop_page.main([str(tmp_path / "gpu.json"), "--out", str(out)]) == 2
+    assert loop_modes.main([str(tmp_path / "gpu.json"), "--out", str(out)]) == 2
     assert "no file holds loop modes of a CPU" in capsys.readouterr().err
 
 
@@ -173,9 +181,9 @@ def test_pictures_of_what_is_stored(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_rates_over_the_size_of_a_grid(capsys):
-    assert sizes.main(["--sizes", "8,10", "--json"]) == 0
+    assert grid_sizes.main(["--sizes", "8,10", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["points"] for row in rows] == [512, 1000] and {row["clock"] for row in rows} == {"processor"}
     assert np.all([row["point_steps_per_s"] > 0 for row in rows])
     with pytest.raises(SystemExit):
-        sizes.main(["--sizes", "8;10"])
+        grid_sizes.main(["--sizes", "8;10"])

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hiresx.verify.exact import normal_shock, rayleigh_pitot
+from hiresx.exact import normal_shock, rayleigh_pitot
 from hiresx.verify.groups import bow_shock, mixing_layer, strong_shocks
 
 

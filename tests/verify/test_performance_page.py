@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
+import performance as page
 import pytest
 from paths import ROOT
-
-from hiresx.bench import page
 
 MACHINE = {
     "date": "2026-01-01T00:00:00+00:00",
@@ -117,8 +116,8 @@ def test_the_page_is_what_its_results_make(monkeypatch):
     monkeypatch.chdir(ROOT)
     out = Path("docs/performance.md")
     text = out.read_text(encoding="utf-8")
-    words = next(line for line in text.splitlines() if "python -m hiresx.bench.page" in line).split()
-    names = words[words.index("hiresx.bench.page") + 1 : words.index("--out")]
+    words = next(line for line in text.splitlines() if "python docs/make/performance.py" in line).split()
+    names = words[words.index("docs/make/performance.py") + 1 : words.index("--out")]
     assert page.page({name: json.loads(Path(name).read_text()) for name in names}, out) == text, "make it anew"
 
 

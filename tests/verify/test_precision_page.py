@@ -3,13 +3,13 @@
 import json
 
 from paths import ROOT
-
-from hiresx.bench.precisions import main
+from precision import main
 
 
 def test_the_page_is_of_its_results(tmp_path):
     results = [ROOT / "docs/results" / name for name in ("precision-h200.json", "precision-errors-cpu.json")]
-    main(["--page", *map(str, results), "--out", str(tmp_path / "page.md")])
+    assert main([*map(str, results), "--out", str(tmp_path / "page.md")]) == 0
+    assert main([str(results[0]), "--out", str(tmp_path / "none.md")]) == 2
     made = (tmp_path / "page.md").read_text()
     assert made == (ROOT / "docs/precision.md").read_text()
     for check in json.loads(results[1].read_text())["checks"]:

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from public_flows import ANGLE, GAMMA, INLET, MACH, P, _airfoil, _mach_of, _nozzle, _panel_lift, compared
 
 from hiresx.case import Case
 from hiresx.grid import Block, Grid
-from hiresx.verify.public_flows import ANGLE, MACH, P, _airfoil, _mach_of, _panel_lift, compared
 
 
 def profile(thickness: float, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -46,6 +46,23 @@ def test_a_ramp_is_compared_with_its_oblique_shock():
     ((what, pressure, wanted),) = found["rows"]
     assert "10.00 degrees" in what and wanted == pytest.approx(1.7066, rel=1e-3)
     assert pressure == pytest.approx(wanted, rel=0.01) and found["change"] < 1e-3
+
+
+def test_a_nozzle_is_compared_with_its_areas():
+    """The flow of one dimension through them, but for the two nodes at each end, which do not count."""
+    mach = np.concatenate([np.linspace(INLET, 1, 21), np.linspace(1, 2, 21)[1:]])
+    t = 1 + 0.2 * mach**2
+    height, cooler = (t / 1.2) ** 3 / mach, (1 + 0.2 * INLET**2) / t
+    rho, p = cooler**2.5, P * cooler**3.5
+    rho, x = rho * np.r_[0.5, 2, np.ones(37), 0.5, 2], np.linspace(0, 3, 41)
+    flow = {"rho": rho, "u": mach * np.sqrt(GAMMA * p / rho), "v": 0 * x, "p": p}
+    wide = np.linspace(-0.5, 0.5, 9)[:, None]
+    block = SimpleNamespace(
+        x=(x + 0 * wide)[None], y=(height * wide)[None], state=lambda name: (flow[name] + 0 * wide)[None]
+    )
+    rows = _nozzle(SimpleNamespace(blocks=[block]))
+    assert [found for _, found, _ in rows] == pytest.approx([wanted for *_, wanted in rows], rel=1e-9)
+    assert rows[1][2] == pytest.approx(mach[-3])
 
 
 def test_forces_on_a_profile():

@@ -158,6 +158,16 @@ def test_a_statement_has_all_its_lines():
     ]  # fmt: skip
 
 
+def test_what_is_run_at_an_import_is_not_that_of_the_test_that_came_first():
+    text = "x = 1\n\n\n@cache\ndef f(\n    a=1\n):\n    return a\n\n\nclass C:\n    b = 2\n"
+    assert [n for n in range(1, 13) if reached.in_function(text, n)] == [8]
+    lines = {1: {"first"}, 8: {"a", "b"}}
+    notes = reached.Reached(Path("nowhere"), {"m.py": reached.digest(text)}, {}, {})
+    object.__setattr__(notes, "_lines", lambda name: lines)
+    assert notes.tests("m.py", text, 0) == {"first", "a", "b"}
+    assert notes.tests("m.py", text, text.index("return")) == {"a", "b"}
+
+
 @pytest.mark.slow
 def test_what_tests_reach_is_noted(tmp_path):
     """In the process of the tests and in those that they begin, and which kernels they launch."""

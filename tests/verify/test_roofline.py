@@ -1,9 +1,11 @@
 """Operations are counted as one would by hand; kernels stand beside the ceilings of their device."""
 
 import pytest
+import reported
 
 from hiresx.bench import operations, roofline
 from hiresx.errors import HiresxError
+from hiresx.output.show import picture_file
 
 
 @pytest.mark.slow
@@ -50,8 +52,11 @@ def test_the_nearer_ceiling_counts(rated):
     assert reduced["operations_per_point"] is reduced["of_ceiling"] is None
 
 
-def test_a_picture_of_it(rated, tmp_path):
+def test_a_picture_of_it(rated, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
+    drawn, save = [], picture_file.save
+    monkeypatch.setattr(picture_file, "save", lambda figure, to: drawn.append(figure) or save(figure, to))
     assert roofline.draw(rated, tmp_path / "r.png").stat().st_size > 10_000
+    reported.check("drawn-roofline", reported.drawn(*drawn))
     with pytest.raises(HiresxError, match="no kernels"):
         roofline.draw(rated | {"kernels": []}, tmp_path / "none.png")

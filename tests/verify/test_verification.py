@@ -6,13 +6,15 @@ import math
 
 import numpy as np
 import pytest
+import verification as page
+import verification_pictures as pictures
 from paths import ROOT, SHARED
 
 from hiresx import kernels, verify
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
 from hiresx.verify import checks as checking
-from hiresx.verify import page, pictures, reference_solutions, runner
+from hiresx.verify import reference_solutions, runner
 from hiresx.verify.groups import kernels as kernel_group
 
 QUICK = [(name, check) for name in verify.names(long=False) for check in runner.group(name).CHECKS]
@@ -119,7 +121,7 @@ def test_groups_are_chosen_by_name():
     assert runner.chosen(["all"]) == runner.chosen(["long", *verify.names(long=False)]) == verify.names()
     with pytest.raises(HiresxError) as caught:
         verify.run(["free-steam"], "cpu")
-    assert 'did you mean "free-stream"' in caught.value.mend
+    assert 'did you mean "free-stream"' in caught.value.hint
 
 
 def test_a_plan_that_does_not_suit_a_check_leaves_it_out():
@@ -130,7 +132,7 @@ def test_a_plan_that_does_not_suit_a_check_leaves_it_out():
         verify.run(["cuts"], "cpu", plan="fused")
     with pytest.raises(HiresxError, match='no plan is called "compakt"') as caught:
         verify.run(["cuts"], "cpu", plan="compakt")
-    assert 'did you mean "compact"' in caught.value.mend
+    assert 'did you mean "compact"' in caught.value.hint
 
 
 def test_runs_of_checks_are_computed_by_the_plan_that_is_asked_for():

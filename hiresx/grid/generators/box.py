@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.case.grids import AXES as COORDINATES
 from hiresx.case.grids import Box, Wavy
 from hiresx.errors import HiresxError

@@ -7,7 +7,7 @@ wall on the bump, ends included.
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.case.grids import ChannelBump
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import MINIMUM_NODES, Block, Regions, face_range

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.threads import map_all, planes
 from hiresx.case.grids import Wavy
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Grid
 from hiresx.grid.generators.box import box_nodes, box_period, unit_lines
-from hiresx.parallel import each, planes
 
 
 def generate(spec: Wavy) -> Grid:
@@ -31,6 +31,6 @@ def generate(spec: Wavy) -> Grid:
         for to, c, amplitude in zip(nodes, coordinates, spec.amplitude, strict=True):
             np.add(c[rows], amplitude * wave, out=to[rows])
 
-    each(fill, planes(spec.n[2], spec.n[0] * spec.n[1]))
+    map_all(fill, planes(spec.n[2], spec.n[0] * spec.n[1]))
     directions = [d for d in range(3) if float(spec.waves[d]).is_integer()]
     return Grid((Block("wavy", *triple(nodes)),), period=(box_period(spec, directions),))

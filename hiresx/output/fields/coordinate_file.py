@@ -9,25 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from hiresx import optional
-from hiresx.arrays import weighted_mean
+from hiresx.base.arrays import weighted_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields.selection import NodeBlock, Piece
 from hiresx.output.saved import files
+from hiresx.output.saved.netcdf import LOCK, h5py
 
 AXES = ("x", "y", "z")
 # Attribute of the file of the coordinates: SHA-256 of them.
 DIGEST = "xyz_sha256"
-
-
-def h5py() -> ModuleType | None:
-    """What makes links; None where it is missing: then each file has its coordinates."""
-    return optional.imported("h5py")
 
 
 def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
@@ -82,8 +76,7 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
     """Give the `groups` of the file `path` the coordinates of the groups of these names in the file `target` beside it.
     Raises OSError."""
     library = h5py()
-    assert library is not None
-    with library.File(path, "a") as file:
+    with LOCK, library.File(path, "a") as file:
         for group in groups:
             for axis in AXES:
                 file[group][axis] = library.ExternalLink(target, f"/{group}/{axis}")
@@ -93,10 +86,9 @@ def linked(path: Path) -> str:
     """The name of the file that has the coordinates of the file `path`; "" where that has its own, or it cannot be
     found out."""
     library = h5py()
-    if library is None:
-        return ""
     with (
         suppress(AttributeError, OSError, KeyError, RuntimeError, TypeError),
+        LOCK,
         library.File(path, "r", locking=False) as file,
     ):
         for group in file.values():
@@ -137,10 +129,8 @@ def _whole(path: Path, changed: int, size: int) -> bool:
     wanted = _digest_of(path)
     if not wanted:
         return True
-    library = h5py()
-    assert library is not None
     try:
-        with library.File(path, "r", locking=False) as file:
+        with LOCK, h5py().File(path, "r", locking=False) as file:
             groups = sorted((group for group in file.values() if "index" in group.attrs), key=_number)
             return wanted == _digest((group.name[1:], group["x"].shape, _planes(group)) for group in groups)
     except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError):
@@ -158,11 +148,8 @@ def _number(group: Any) -> int:
 
 
 def _digest_of(path: Path) -> str:
-    library = h5py()
-    if library is None:
-        return ""
     try:
-        with library.File(path, "r") as file:
+        with LOCK, h5py().File(path, "r") as file:
             found = file.attrs.get(DIGEST, "")
             return found.decode() if isinstance(found, bytes) else str(found)
     except (AttributeError, OSError):

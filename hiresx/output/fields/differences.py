@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.equations.stencil import DIFFERENCE_NODES as NODES
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.equations.stencil import DIFFERENCE_WEIGHTS, ONE_SIDED_DIFFERENCES

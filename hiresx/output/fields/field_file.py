@@ -3,9 +3,10 @@ time."""
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,16 +19,15 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file, derived, joined
 from hiresx.output.fields.differences import Sides
 from hiresx.output.saved import by_library, file_layout, files
-from hiresx.output.saved.files import FileLayout
+from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.places import IndexBox
 
 SUFFIX = ".nc"
 _SCALES = (
     "Non-dimensional: rho_ref and c_ref are the ambient density and sound speed, T_ref the ambient temperature, L the "
     "length of the case; pressure is p / (rho_ref c_ref^2), T = gamma p / rho, time is t c_ref / L."
 )
-# Bytes written under the lock at a time: some hundredths of a second on a slow disk.
-_SLAB = 1 << 24
 
 
 @dataclass
@@ -118,44 +118,28 @@ class Series:
         kinds: dict[str, np.dtype[Any]] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
-        self._size = sum(
-            math.prod(b.shape) * (len(self._axes) * 8 + len(self._names) * self._kind.itemsize) for b in blocks
-        )
+        self._size = sum(math.prod(b.shape) for b in blocks) * sum(dtype.itemsize for _, dtype, _ in self._arrays())
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
-        """Write the file of one time by the library. See the function `write`."""
-        path = Path(path)
-        with by_library.replacing(path, self._size) as temporary:
-            self._create(temporary, blocks, time, step)
-        return path
+        """Write the file of one time. See the function `write`."""
+        file = JointFile(Path(path), self.learn(path), os.getpid(), root=True)
+        try:
+            with file:
+                file.frame({("", name): number for name, number in (("time", time), ("step", step))})
+                for block in blocks:
+                    for name, value in self._values(block):
+                        file.put((block.name, name), IndexBox.all(block.shape), [value])
+            file.publish()
+        except BaseException:
+            file.discard()
+            raise
+        return file.path
 
-    def learn(self, path: str | Path) -> FileLayout | None:
-        """Where everything lies in these files; None when that cannot be found out. Tried beside `path`. Raises
-        HiresxError as if that were written."""
+    def learn(self, path: str | Path) -> FileLayout:
+        """Where everything lies in these files. Tried beside `path`. Raises HiresxError as if that were written."""
         path = Path(path)
         with by_library.replacing(path, self._size, keep=False) as temporary:
             return file_layout.learn(temporary, self._define, self._link)
-
-    def _create(self, path: Path, blocks: Sequence[FieldBlock], time: float, step: int) -> None:
-        """Write the file by the library."""
-        netCDF4 = library()
-
-        with LOCK:
-            file = netCDF4.Dataset(path, "w", format="NETCDF4")
-        try:
-            with LOCK:
-                # First everything is defined, then written: the library brings the file in order at every change.
-                variables = self._define(file)
-            for key, value in self._values(blocks, time, step):
-                _put(variables[key], np.asarray(value))
-        except BaseException:
-            # What was begun is thrown away; that it cannot be closed either adds nothing.
-            with LOCK, suppress(RuntimeError, OSError):
-                file.close()
-            raise
-        with LOCK:
-            file.close()
-        self._link(path)
 
     def _link(self, path: Path) -> None:
         """Have the file, which is closed, refer to the coordinates."""
@@ -185,31 +169,29 @@ class Series:
                 group.gaps = np.array(gaps, dtype=np.int64)
             for dimension, size in zip("kji", shape, strict=True):
                 group.createDimension(dimension, size)
-            for axis in self._axes:
-                about = {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
-                found[block, axis] = _variable(group, axis, "f8", "kji", **about)
-            for name in self._names:
-                about = {"long_name": derived.about(name).long_name, "units": derived.about(name).scale}
-                about["coordinates"] = "time x y z"
-                found[block, name] = _variable(group, name, self._kind, "kji", **about)
+            for name, dtype, about in self._arrays():
+                found[block, name] = _variable(group, name, dtype, "kji", **about)
         return found
+
+    def _arrays(self) -> Iterator[tuple[str, np.dtype, dict[str, str]]]:
+        """Name, type and attributes of the variables of a block."""
+        for axis in self._axes:
+            yield axis, np.dtype("f8"), {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
+        for name in self._names:
+            entry = derived.about(name)
+            yield name, self._kind, {"long_name": entry.long_name, "units": entry.scale, "coordinates": "time x y z"}
 
     def _describe(self, file: Any) -> None:
         """Attributes of this kind of file."""
         file.case = json.dumps(self._case, default=str)
 
-    def _values(self, blocks: Sequence[FieldBlock], time: float, step: int) -> Iterator[tuple[tuple[str, str], Any]]:
-        """What belongs to the keys of `_define`, in its order."""
-        for name, number in zip((number[0] for number in self._numbers), (time, step), strict=False):
-            yield ("", name), np.asarray(number)
-        for block in blocks:
-            for axis in self._axes:
-                yield (block.name, axis), getattr(block, axis)
-            flow = derived.FlowState(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
-            for name in self._names:
-                # One variable at a time, written before the next is computed: a block's worth of memory, not of all.
-                value = block.state[name] if name in block.state else derived.evaluate([name], flow)[name]
-                yield (block.name, name), value
+    def _values(self, block: FieldBlock) -> Iterator[tuple[str, np.ndarray]]:
+        """The arrays of a block by name. One variable at a time: a block's worth of memory, not of all."""
+        for axis in self._axes:
+            yield axis, getattr(block, axis)
+        flow = derived.FlowState(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
+        for name in self._names:
+            yield name, block.state[name] if name in block.state else derived.evaluate([name], flow)[name]
 
 
 class Coordinates(Series):
@@ -230,17 +212,6 @@ def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **att
     variable.set_auto_maskandscale(False)
     variable.setncatts(attributes)
     return variable
-
-
-def _put(variable: Any, value: np.ndarray) -> None:
-    if not value.ndim:
-        with LOCK:
-            variable[...] = value
-        return
-    rows = max(1, _SLAB // max(value[0].size * variable.dtype.itemsize, 1))
-    for first in range(0, value.shape[0], rows):
-        with LOCK:
-            variable[first : first + rows] = value[first : first + rows]
 
 
 def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileContent:
@@ -296,7 +267,7 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
             file.set_auto_mask(False)
             yield file, sorted(file.groups.values(), key=lambda group: group.index)
     except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
     except FileNotFoundError as error:
         raise files.fault(path, error, "read") from None
     except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:

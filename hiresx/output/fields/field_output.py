@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.background import JointWriter, Work
-from hiresx.communicator import Communicator, alone
 from hiresx.equations import equations
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.mpi.background import JointWriter, Work
+from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
 from hiresx.output.fields.field_file import check_names
-from hiresx.output.fields.formats import FormatFrame, SeriesFrame
+from hiresx.output.fields.formats import FormatFrame
 from hiresx.output.fields.portions import Held, OwnSamples, PartBox
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
@@ -118,7 +118,7 @@ class FieldOutput(Attachment):
                     spec,
                 )
             )
-        self._comm = alone()  # until `begin`
+        self._comm = single_process()  # until `begin`
         self._writer = JointWriter(self._comm)
         self._files = 0
         self._workers = 1
@@ -246,7 +246,7 @@ class _Files(Work):
     def __init__(self, content: Content, directory: Path, solver: Any, workers: int):
         self._content, self._directory, self._workers = content, directory, workers
         self._time, self._step = solver.time, solver.steps
-        self._of_series: list[SeriesFrame] = [
+        self._of_series: list[FormatFrame] = [
             series.frame(directory, self._time, self._step) for series in content.series
         ]
         with content.comm.together():
@@ -282,8 +282,6 @@ class _Files(Work):
     def complete(self, comm: Communicator) -> None:
         if self._content.waits:
             self._exchange(comm)
-        for frame in self._of_series:
-            frame.complete(comm)
 
     def _exchange(self, comm: Communicator) -> None:
         """Points between nodes of several ranks."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.output.fields import coordinate_file, field_file
-from hiresx.output.saved.netcdf import LOCK
+from hiresx.output.fields import field_file
+from hiresx.output.saved.netcdf import LOCK, h5py
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ def glance(path: Path) -> Glance:
 
 
 def values(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
-    """The variable `name` of each of the `blocks`, (nk, nj, ni), as it is stored; None where it is not, or h5py cannot
-    read it."""
+    """The variable `name` of each of the `blocks`, (nk, nj, ni), as it is stored; None where it is not."""
     with _root(path) as file:
         if file is None:
             return None
@@ -50,11 +49,10 @@ def values(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | N
 
 @contextmanager
 def _root(path: Path) -> Iterator[Any]:
-    """The file, None where h5py is missing or cannot open it."""
-    library = coordinate_file.h5py()
+    """The file, None where it cannot be opened."""
     with LOCK:
         try:
-            file = None if library is None else library.File(path, "r", locking=False)
+            file = h5py().File(path, "r", locking=False)
         except (OSError, RuntimeError, TypeError, ValueError):
             file = None
         try:

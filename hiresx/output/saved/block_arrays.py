@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition.held_arrays import Later, Piece, label, sizes
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.grid.cutting import within

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved.files import fault, once, replacing
 
 # How long what one host has made may take to be seen on the others: network file systems remember for up to half a
@@ -47,7 +47,7 @@ def made(path: str | Path, comm: Communicator | None = None) -> Path:
 
     Raises HiresxError naming the path when it cannot be made or written to, or one of the `comm` does not see it.
     """
-    comm, path = comm or alone(), Path(path)
+    comm, path = comm or single_process(), Path(path)
     once(comm, lambda: _made(path))
     with comm.together():
         arrived(path)

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hiresx.communicator import Communicator
-from hiresx.errors import HiresxError
+from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved.places import Place
 
 Thing = TypeVar("Thing")
@@ -33,6 +33,7 @@ _FAULTS = {
     errno.EPERM: ("not permitted", _ELSEWHERE),
     errno.ENAMETOOLONG: ("a name in it is too long for the file system", "choose a shorter one"),
     errno.ENOTDIR: ("a part of the path is a file, not a directory", _ELSEWHERE),
+    errno.EMFILE: (FILE_LIMIT, FILE_LIMIT_HINT),
     errno.EEXIST: ("it is a file, not a directory", _ELSEWHERE),
 }
 

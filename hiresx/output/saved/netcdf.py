@@ -1,18 +1,26 @@
-"""What all users of the netCDF library in one process have in common."""
+"""The netCDF and HDF5 libraries, and what all their users in one process have in common."""
 
 import sys
 import threading
 from types import ModuleType
 
-from hiresx import optional
-from hiresx.shell import word
+from hiresx.base import optional
+from hiresx.base.shell import quote
 
 LOCK = threading.RLock()
-"""Held around every call into netCDF4: its HDF5 library is not safe for two threads, and fields are written by one of
-their own. Hold it for single calls, not for whole files: the time step waits for whoever wants it next."""
+"""Held around every call into netCDF4 or h5py: their HDF5 library is not safe for two threads, and fields are written
+by one of their own. Hold it for single calls, not for whole files: the time step waits for whoever wants it next."""
 
 
 def library() -> ModuleType:
     """netCDF4. Raises HiresxError where it is missing or broken."""
-    mend = f"{word(sys.executable)} -m pip install --force-reinstall netCDF4"
-    return optional.needed("netCDF4", "fields and histories need netCDF4", mend)
+    return _needed("netCDF4", "fields and histories need netCDF4")
+
+
+def h5py() -> ModuleType:
+    """h5py. Raises HiresxError where it is missing or broken."""
+    return _needed("h5py", "fields need h5py")
+
+
+def _needed(name: str, what: str) -> ModuleType:
+    return optional.import_required(name, what, f"{quote(sys.executable)} -m pip install --force-reinstall {name}")

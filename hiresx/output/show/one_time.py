@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
-from hiresx.shell import word
 
 # Times that agree to this share are the same.
 SAME_TIME = 1e-9
@@ -37,7 +37,7 @@ def latest(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
     (ours, of_ours), (theirs, of_theirs) = ((runs[n][max(runs[n])], said(times[n])) for n in (0, other))
     raise HiresxError(
         f"{ours.parent} and {theirs.parent} have no fields of one time: there are {of_ours}, and {of_theirs}",
-        f"compare files of different times by their names: hiresx plot {word(ours)} --against {word(theirs)}",
+        f"compare files of different times by their names: hiresx plot {quote(ours)} --against {quote(theirs)}",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.announce import announce
+from hiresx.base.notify import notify
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
@@ -274,7 +274,7 @@ def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path
     chosen = one_time.latest(frames)
     if chosen[0] != last[0]:
         time, end = fields.moment(chosen[0]), fields.moment(last[0])
-        announce(f"drawn are the latest fields that all have, t = {time:.6g}: {runs[0]} goes on to t = {end:.6g}")
+        notify(f"drawn are the latest fields that all have, t = {time:.6g}: {runs[0]} goes on to t = {end:.6g}")
     return chosen
 
 

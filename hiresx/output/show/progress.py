@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hiresx.base.signals import ignore_broken_output
 from hiresx.output.show.estimate import Estimator
-from hiresx.signals import unheard
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -55,15 +55,15 @@ class Progress:
 
             # Refreshed by hand: a thread of its own would take turns with the solver's threads.
             self._live = live = Live(self._bar(), console=self._console, auto_refresh=False)
-            with unheard(self._fall_silent):
+            with ignore_broken_output(self._fall_silent):
                 live.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._live:
-            with unheard(self._fall_silent):
+            with ignore_broken_output(self._fall_silent):
                 self._live.update(self._bar(), refresh=True)
-            with unheard(self._fall_silent):
+            with ignore_broken_output(self._fall_silent):
                 self._live.stop()
         elif self._latest:
             self._print(*self._latest, last=True)
@@ -101,7 +101,7 @@ class Progress:
         if self._live:
             if first or now - self._shown >= _LIVE_EVERY:
                 self._shown = now
-                with unheard(self._fall_silent):
+                with ignore_broken_output(self._fall_silent):
                     self._live.update(self._bar(), refresh=True)
         elif first or self._due(now):
             self._shown = now
@@ -118,7 +118,7 @@ class Progress:
 
     def note(self, message: str) -> None:
         """Print a line of text, above the bar if there is one."""
-        with unheard(self._fall_silent):
+        with ignore_broken_output(self._fall_silent):
             self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 
     def _fall_silent(self) -> None:

@@ -1,45 +1,56 @@
 """averages.nc: a field file whose blocks have the means, which `hiresx plot` takes, and in each of them the groups
-"reynolds" and "favre" with everything."""
+"reynolds" and "favre" with all means and second moments."""
 
-import json
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hiresx.background import Work
-from hiresx.communicator import Communicator
 from hiresx.device.averaging import means, names
 from hiresx.equations import equations
-from hiresx.output.fields import derived, joined
-from hiresx.output.saved import by_library, file_layout, files
-from hiresx.output.saved.files import FileLayout, JointFile, Key
-from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.saved.places import IndexBox
-
-# Of the whole file: (name, type, what it is).
-_NUMBERS = (
-    ("time", "f8", "time"),
-    ("step", "i8", "time steps taken"),
-    ("averaged_over", "f8", "what is in the averages"),
-)
+from hiresx.mpi.background import Work
+from hiresx.mpi.communicator import Communicator
+from hiresx.output.fields import derived, selection
+from hiresx.output.fields.field_file import Series
+from hiresx.output.fields.formats.netcdf import FieldFrame
+from hiresx.output.saved import files
+from hiresx.output.saved.files import FileLayout, JointFile
+from hiresx.output.saved.places import IndexBox, IndexPortion
 
 
-@dataclass(frozen=True, eq=False)
-class AveragedBox:
-    """The nodes `box` of the whole block named `block`: coordinates and `found`, {"reynolds": {name: array}, "favre":
-    ...}, all of the shape of the box."""
+class AverageSeries(Series):
+    """The layout of the file: see `Averages`."""
 
-    block: str
-    box: IndexBox
-    x: np.ndarray
-    y: np.ndarray
-    z: np.ndarray
-    found: Mapping[str, Mapping[str, np.ndarray]]
+    def __init__(self, blocks: Sequence[Any], kinds: Sequence[str], case: Any, start: float, unit: str, joined_by: str):
+        self._kinds, self._start, self._scalars = tuple(kinds), start, equations(case).scalars
+        self._numbers = (*Series._numbers, ("averaged_over", "f8", "what is in the averages", unit))
+        super().__init__(
+            selection.whole(blocks), case, means("reynolds", self._scalars), "fp64", joined_by=joined_by
+        )  # fmt: skip
+
+    def _describe(self, file: Any) -> None:
+        super()._describe(file)
+        file.title, file.average_start = f"time averages: {file.title}", self._start
+
+    def _arrays(self) -> Iterator[tuple[str, np.dtype, dict[str, str]]]:
+        for name, dtype, about in super()._arrays():
+            mean = name in self._names
+            yield name, dtype, about | {"long_name": f"mean {about['long_name']} ({self._kinds[0]})"} if mean else about
+        for kind in self._kinds:
+            for name in (*names(kind, self._scalars), *(("p",) if kind == "favre" else ())):
+                long_name, units = _about(name, kind)
+                yield f"{kind}/{name}", np.dtype("f8"), {"long_name": long_name, "units": units}
+
+
+def _about(name: str, kind: str) -> tuple[str, str]:
+    """What an average is, and its scale."""
+    factors = [derived.about(factor) for factor in name.split("_")]
+    if len(factors) == 1:
+        return f"mean {factors[0].long_name} ({kind})", factors[0].scale
+    what = f"covariance of {factors[0].long_name} and {factors[1].long_name}"
+    return f"{what} ({kind})", " ".join(f"({factor.scale})" for factor in factors)
 
 
 class Averages:
@@ -58,147 +69,44 @@ class Averages:
         unit: str,
         joined_by: str = "",
     ):
-        self.path, self.comm, self._kinds = path, comm, tuple(kinds)
-        self._blocks = [(block.name, block.x.shape) for block in blocks]
-        self._case, self._start, self._unit, self._joined_by = case, start, unit, joined_by
-        self._scalars = equations(case).scalars
-        self._tag = comm.bcast(os.getpid())
+        self._path, self._comm, self._tag = path, comm, comm.bcast(os.getpid())
+        self._blocks = [block.name for block in blocks]
+        self._means = means("reynolds", equations(case).scalars)
+        self._series = AverageSeries(blocks, kinds, case, start, unit, joined_by)
         self._layout: FileLayout | None = None
-        self._learned = False
 
-    def moment(self, portions: Sequence[AveragedBox], numbers: Mapping[str, float]) -> Work:
-        """What writes the file, of which this rank has `portions`; `numbers`: time, step, averaged_over. Collective;
-        raises HiresxError when nothing can be written."""
-        if not self._learned:
-            self._layout = files.once(self.comm, self._learn)
-            self._learned = True
-        keyed: dict[Key, float] = {("", name): value for name, value in numbers.items()}
+    def portion(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> IndexPortion:
+        """The nodes `box` of a whole block, with the coordinates of `block` and the averages `found`, {"reynolds":
+        {name: array}, "favre": ...}, all of the shape of the box."""
+        first = next(iter(found.values()))
+        values = {name: first[name] for name in self._means}
+        values |= {f"{kind}/{name}": array for kind, arrays in found.items() for name, array in arrays.items()}
+        return IndexPortion(box, block.x, block.y, block.z, values)
+
+    def moment(self, portions: Mapping[int, Sequence[IndexPortion]], numbers: Mapping[str, float]) -> Work:
+        """The work that writes the file, of which this rank has `portions`, by the number of the whole block;
+        `numbers`: time, step, averaged_over. Collective; raises HiresxError when nothing can be written."""
         if self._layout is None:
-            return _ByLibrary(self, list(portions), keyed)
-        file = JointFile(self.path, self._layout, self._tag, self.comm.root)
-        return _Together(file, portions, keyed)
-
-    def _learn(self) -> FileLayout | None:
-        with by_library.replacing(self.path, self._size, keep=False) as temporary:
-            return file_layout.learn(temporary, self.define)
-
-    @property
-    def _size(self) -> int:
-        """Bytes of the arrays."""
-        of_kinds = sum(len(names(kind, self._scalars)) + (kind == "favre") for kind in self._kinds)
-        arrays = 3 + len(means("reynolds", self._scalars)) + of_kinds
-        return 8 * arrays * sum(math.prod(shape) for _, shape in self._blocks)
-
-    def create(self, values: Mapping[Key, float], portions: Sequence[AveragedBox]) -> None:
-        """Write the file by the library, from the `portions` of all ranks."""
-        netCDF4 = library()
-
-        with (
-            by_library.replacing(self.path, self._size) as temporary,
-            LOCK,
-            netCDF4.Dataset(temporary, "w", format="NETCDF4") as file,
-        ):
-            variables = self.define(file)
-            for key, value in values.items():
-                variables[key][...] = value
-            for portion in portions:
-                for key, array in entries(portion):
-                    variables[key][tuple(slice(*ends) for ends in portion.box.ends)] = array
-
-    def define(self, file: Any) -> dict[Key, Any]:
-        """Everything but values. Returns the variables by (block, name), those of the file having the block ""."""
-        from importlib.metadata import version
-
-        file.set_fill_off()
-        file.title = f"time averages: {self._case.get('title', '')}"
-        file.source, file.case = f"hiresx {version('hiresx')}", json.dumps(self._case)
-        file.average_start = self._start
-        if self._joined_by:
-            file.setncattr(joined.ATTRIBUTE, self._joined_by)
-        made: dict[Key, Any] = {}
-        for (name, kind, long_name), units in zip(_NUMBERS, ("L / c_ref", "1", self._unit), strict=True):
-            made["", name] = _variable(file, name, long_name, units, kind, ())
-        for index, (block, shape) in enumerate(self._blocks):
-            group = file.createGroup(block)
-            group.index = index
-            for dimension, size in zip("kji", shape, strict=True):
-                group.createDimension(dimension, size)
-            for axis in "xyz":
-                made[block, axis] = _variable(group, axis, f"{axis} coordinate of the nodes", "L")
-            for name in means("reynolds", self._scalars):
-                about = derived.about(name)
-                made[block, name] = _variable(group, name, f"mean {about.long_name} ({self._kinds[0]})", about.scale)
-            for kind in self._kinds:
-                part = group.createGroup(kind)
-                for name in (*names(kind, self._scalars), *(("p",) if kind == "favre" else ())):
-                    made[block, f"{kind}/{name}"] = _variable(part, name, *_about(name, kind))
-        return made
+            self._layout = files.once(self._comm, lambda: self._series.learn(self._path))
+        file = JointFile(self._path, self._layout, self._tag, self._comm.root)
+        frame = FieldFrame([file], self._blocks, {("", name): value for name, value in numbers.items()})
+        return _Moment(frame, portions)
 
 
-def _about(name: str, kind: str) -> tuple[str, str]:
-    """What an average is, and its scale."""
-    factors = [derived.about(factor) for factor in name.split("_")]
-    if len(factors) == 1:
-        return f"mean {factors[0].long_name} ({kind})", factors[0].scale
-    what = f"covariance of {factors[0].long_name} and {factors[1].long_name}"
-    return f"{what} ({kind})", " ".join(f"({factor.scale})" for factor in factors)
+class _Moment(Work):
+    """The averages at one time: each rank writes its portions to their places."""
 
-
-def _variable(
-    holder: Any,
-    name: str,
-    long_name: str,
-    units: str,
-    kind: str = "f8",
-    dimensions: tuple[str, ...] = ("k", "j", "i"),
-) -> Any:
-    made = holder.createVariable(name, kind, dimensions)
-    made.set_auto_maskandscale(False)
-    made.long_name, made.units = long_name, units
-    return made
-
-
-def entries(portion: AveragedBox) -> Iterator[tuple[Key, np.ndarray]]:
-    """Values by the keys of `Averages.define`."""
-    for axis in "xyz":
-        yield (portion.block, axis), getattr(portion, axis)
-    first = next(iter(portion.found.values()))
-    for name in (name for name in first if "_" not in name):
-        yield (portion.block, name), first[name]
-    for kind, arrays in portion.found.items():
-        for name, array in arrays.items():
-            yield (portion.block, f"{kind}/{name}"), array
-
-
-class _Together(Work):
-    """Each rank writes its portions to their places."""
-
-    def __init__(self, file: JointFile, portions: Sequence[AveragedBox], numbers: Mapping[Key, float]):
-        self._file, self._portions, self._numbers = file, portions, numbers
+    def __init__(self, frame: FieldFrame, portions: Mapping[int, Sequence[IndexPortion]]):
+        self._frame, self._portions = frame, portions
 
     def write(self) -> None:
-        with self._file as file:
-            file.frame(self._numbers)
-            for portion in self._portions:
-                for key, array in entries(portion):
-                    file.put(key, portion.box, [array])
-        self._portions = ()
+        with self._frame:
+            for n, portions in self._portions.items():
+                self._frame.put(n, portions)
+        self._portions = {}
 
     def publish(self) -> None:
-        self._file.publish()
+        self._frame.publish()
 
     def discard(self) -> None:
-        self._file.discard()
-
-
-class _ByLibrary(Work):
-    """Rank 0 writes what all have, where the library's files cannot be written in another way."""
-
-    def __init__(self, averages: Averages, portions: list[AveragedBox], numbers: Mapping[Key, float]):
-        self._averages, self._portions, self._numbers = averages, portions, numbers
-
-    def complete(self, comm: Communicator) -> None:
-        of_ranks = [self._portions] if comm.mpi_comm is None else comm.mpi_comm.gather(self._portions)
-        with comm.together():
-            if comm.root:
-                self._averages.create(self._numbers, [portion for found in of_ranks for portion in found])
+        self._frame.discard()

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES
-from hiresx.grid.size import WIDTH
+from hiresx.grid.patched import WIDTH, lagrange
 from hiresx.grid.stored_coordinates import slabs
 
 # WIDTH, the nodes of a stencil per direction: polynomials of degree 5.
@@ -174,8 +174,8 @@ class Locator:
         """Nodes and weights (n,) of the stencil around the index coordinates `index` of block `b`: centred on its cell,
         or shifted as little as it takes for all its nodes to exist."""
         nodes, starts = self._window(b, self._cell(b, index))
-        lines = [lagrange(index[d] - starts[d]) for d in self._blocks[b].active]
-        return nodes, _tensor(lines)
+        weights, _ = lagrange(index - starts)
+        return nodes, _tensor([weights[d] for d in self._blocks[b].active])
 
     def _cell(self, b: int, index: np.ndarray) -> list[int]:
         """Lower node of the cell: in the block, or in the gap before a neighbour."""
@@ -222,10 +222,9 @@ class Locator:
         for _ in range(STEPS):
             nodes, starts = self._window(b, self._cell(b, index))
             x = self._coordinates(nodes)[active]
-            lines = [lagrange(index[d] - starts[d]) for d in active]
-            columns = []
-            for n, d in enumerate(active):
-                columns.append(x @ _tensor([*lines[:n], lagrange_slope(index[d] - starts[d]), *lines[n + 1 :]]))
+            weights, slopes = (of_nodes[active] for of_nodes in lagrange(index - starts))
+            lines = list(weights)
+            columns = [x @ _tensor([*lines[:n], slope, *lines[n + 1 :]]) for n, slope in enumerate(slopes)]
             rest = point[active] - x @ _tensor(lines)
             # On a pole one of the columns is zero, and any place around it will do.
             if np.max(np.abs(rest)) < CONVERGED * np.max(np.abs(columns)):
@@ -351,20 +350,3 @@ def _tensor(lines: list[np.ndarray]) -> np.ndarray:
     for line in reversed(lines):
         result = np.multiply.outer(result, line)
     return result.ravel()
-
-
-_NODES = np.arange(WIDTH)
-# The other nodes of each node (6, 5), and of each pair of a node and another (6, 5, 4).
-_OTHERS = np.array([[m for m in _NODES if m != n] for n in _NODES])
-_REST = np.array([[[l for l in _NODES if l not in (n, m)] for m in _OTHERS[n]] for n in _NODES])
-_SCALE = 1.0 / np.prod(_NODES[:, None] - _OTHERS, axis=1)
-
-
-def lagrange(s: float) -> np.ndarray:
-    """Weights (6,) of the nodes 0 to 5 for the value at s."""
-    return _SCALE * np.prod((s - _NODES)[_OTHERS], axis=1)
-
-
-def lagrange_slope(s: float) -> np.ndarray:
-    """Weights (6,) of the nodes 0 to 5 for the derivative at s."""
-    return _SCALE * np.prod((s - _NODES)[_REST], axis=2).sum(axis=1)

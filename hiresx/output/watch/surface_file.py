@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.watch import history
 from hiresx.output.watch.history import Column, History
 from hiresx.output.watch.sampled import Places
-from hiresx.plural import plural
 
 FOLDER = "surfaces"
 KIND = "surface"

@@ -14,7 +14,7 @@ from hiresx.device import backend as find_backend
 from hiresx.grid import Grid, build
 from hiresx.solver import Solver
 from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
-from hiresx.verify.rearranged import difference, rearranged
+from hiresx.verify.turned_blocks import difference, rearranged
 
 LONG = False
 AGREE = 1e-12

@@ -8,8 +8,8 @@ layer's edge, where the outer flow is 0.2 % faster than far away. 33 points lie 
 
 import numpy as np
 
+from hiresx.exact import blasius
 from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
-from hiresx.verify.exact import blasius
 
 LONG = True
 

@@ -2,7 +2,7 @@
 
 Two streams of Mach +-M with a tanh profile, inviscid, between slip walls; the start is the layer with the mode that
 grows fastest at the wavenumber .4 (of half the vorticity thickness), from an eigenvalue solve by collocation
-(hiresx.verify.shear_layer; at Mach .01 and wavenumber .4446 it gives .1897, the value of Michalke 1964). The rate is
+(hiresx.exact.shear_layer; at Mach .01 and wavenumber .4446 it gives .1897, the value of Michalke 1964). The rate is
 the slope of the logarithm of the wave's v, squared and summed over the layer, from t = 5 on. 8 points lie in the
 vorticity thickness (the spacing across is a quarter of the length), 16 where it is said.
 """
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hiresx.exact.shear_layer import growing_mode
 from hiresx.simulation import Simulation
 from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
-from hiresx.verify.shear_layer import growing_mode
 
 LONG = False
 

@@ -3,7 +3,7 @@
 A simple wave in a gas at rest, of 4 waves in a periodic box; the first harmonic of the pressure beside that of the
 exact solution, which steepens. The CFL number is .1: time integration adds at most a fiftieth to the errors in space.
 A wave of amplitude 1e-6 is a linear one, for which theory gives both errors exactly (the modified wavenumber of the
-fifth-order interpolation with the flux's Jacobians, hiresx.verify.plane_wave): the distance of the measured complex
+fifth-order interpolation with the flux's Jacobians, hiresx.exact.plane_wave): the distance of the measured complex
 amplitude from theirs must be nothing. HLLC, Roe and local Lax-Friedrichs are one scheme there, and so are all weights.
 A wave of amplitude 1e-3 (134 dB at sea level) feels the nonlinear weights: the rows say by how much more, at the worst
 of the four resolutions, it loses than the linear scheme. Negative phases are behind.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hiresx.verify import plane_wave
+from hiresx.exact import plane_wave
 from hiresx.verify.checks import Check, CheckRun, Finished, at_most
 
 LONG = False

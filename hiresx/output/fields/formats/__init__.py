@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from hiresx.communicator import Communicator
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.selection import Piece
 from hiresx.output.saved.places import IndexPortion
 
@@ -43,14 +43,6 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
         """Instead of `publish`, or when that failed: leave nothing of this time."""
 
 
-class SeriesFrame(FormatFrame, Protocol):
-    """A `FormatFrame` of a `FormatSeries`."""
-
-    def complete(self, comm: Communicator) -> None:
-        """In the main thread of all ranks, when all have put what they have: what takes values of others. Collective;
-        before `publish`."""
-
-
 @dataclass(frozen=True, eq=False)
 class WrittenSeries:
     """What is the same at all times of an output: its `name`, the `pieces` of the blocks of a `grid` that are the
@@ -77,7 +69,7 @@ class FormatSeries(ABC):
     def __init__(self, about: WrittenSeries): ...
 
     @abstractmethod
-    def frame(self, directory: Path, time: float, step: int) -> SeriesFrame:
+    def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
         """Those of one time. In the main thread of all ranks; collective."""
 
 

@@ -1,7 +1,7 @@
 """Fields in netCDF-4, see `hiresx.output.fields.field_file`: the files of a run, which ranks write together.
 
-The library makes one file of a series, or none but to find out how it is laid out; the others are that layout with the
-arrays in their places (`hiresx.output.saved.file_layout`). Where that fails rank 0 writes what all have by the library.
+The library makes a file only to find out how the files of a series are laid out; they are that layout with the arrays
+in their places (`hiresx.output.saved.file_layout`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.announce import announce
-from hiresx.communicator import Communicator
 from hiresx.output.fields import coordinate_file
-from hiresx.output.fields.field_file import SUFFIX, Coordinates, FieldBlock, Series, frames
-from hiresx.output.fields.formats import FormatSeries, SeriesFrame, WrittenSeries
-from hiresx.output.fields.selection import Piece
+from hiresx.output.fields.field_file import SUFFIX, Coordinates, Series, frames
+from hiresx.output.fields.formats import FormatFrame, FormatSeries, WrittenSeries
 from hiresx.output.saved import files
 from hiresx.output.saved.files import FileLayout, JointFile
-from hiresx.output.saved.places import IndexBox, IndexPortion
+from hiresx.output.saved.places import IndexPortion
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
@@ -49,52 +46,47 @@ class NetcdfSeries(FormatSeries):
         self._about = about
         self._names = [piece.name for piece in about.pieces]
         self._digest = files.once(about.comm, self._digested)
-        self._series: Series | None = None
         self._layout: FileLayout | None = None
 
-    def frame(self, directory: Path, time: float, step: int) -> SeriesFrame:
+    def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
         about, path = self._about, frame(directory, step, self._about.name)
-        grid = self._begin(directory, path) if self._series is None else None
-        unknown = self._layout is None or (grid is not None and grid[2] is None)
-        if unknown:
-            assert self._series is not None
-            made = [(self._series, path)] if grid is None else [grid[:2], (self._series, path)]
-            return GatheredFrame(made, about.pieces, about.variables, time, step)
-        layouts = [(path, self._layout)] if grid is None else [grid[1:], (path, self._layout)]
-        joint = [JointFile(path, layout, about.tag, about.comm.root) for path, layout in layouts if layout is not None]
+        coordinates = self._begin(directory, path)
+        assert self._layout is not None
+        layouts = [*coordinates, (path, self._layout)]
+        joint = [JointFile(path, layout, about.tag, about.comm.root) for path, layout in layouts]
         return FieldFrame(joint, self._names, {("", "time"): time, ("", "step"): step})
 
-    def _begin(self, directory: Path, path: Path) -> tuple[Series, Path, FileLayout | None] | None:
-        """Finds out how the files are laid out; gives the file of the coordinates if it must be written. Collective."""
-        about, grid, linked = self._about, None, ""
+    def _begin(self, directory: Path, path: Path) -> list[tuple[Path, FileLayout]]:
+        """Finds out, before the first file, how the files are laid out; gives the file of the coordinates if it must be
+        written. Collective."""
+        if self._layout is not None:
+            return []
+        about, coordinates, linked = self._about, [], ""
         if self._digest:
             place, there = files.once(about.comm, lambda: coordinate_file.place(directory, about.name, self._digest))
             linked = place.name
             if not there:
                 series = Coordinates(about.pieces, about.case, about.part, self._digest)
-                grid = series, place, self._learned(series, place)
-        self._series = Series(
-            about.pieces, about.case, about.variables, about.precision, about.part, linked, about.joined_by
+                coordinates.append((place, self._learned(series, place)))
+        self._layout = self._learned(
+            Series(about.pieces, about.case, about.variables, about.precision, about.part, linked, about.joined_by),
+            path,
         )
-        self._layout = self._learned(self._series, path)
-        return grid
+        return coordinates
 
     def _digested(self) -> str:
         """What the coordinates are known by, where they are written once; else ""."""
         if self._about.case["output"].get("coordinates") != "once":
             return ""
-        if coordinate_file.h5py() is None:
-            announce("h5py is missing: the coordinates are written in each file of the fields (pip install h5py)")
-            return ""
         return coordinate_file.digest(self._about.pieces, self._about.grid)
 
-    def _learned(self, series: Series, path: Path) -> FileLayout | None:
+    def _learned(self, series: Series, path: Path) -> FileLayout:
         """The layout, on rank 0 whole, on the others the places of the arrays. Collective."""
-        found: list[FileLayout | None] = []
+        found: list[FileLayout] = []
 
-        def learn() -> FileLayout | None:
+        def learn() -> FileLayout:
             found.append(series.learn(path))
-            return None if found[0] is None else found[0].places
+            return found[0].places
 
         places = files.once(self._about.comm, learn)
         return found[0] if found else places
@@ -134,9 +126,6 @@ class FieldFrame:
                         values = np.where(portion.missing, np.nan, values)
                     file.put((self._names[n], name), portion.place, [values])
 
-    def complete(self, comm: Communicator) -> None:
-        """Nothing: all is where it belongs."""
-
     def publish(self) -> None:
         """Once all ranks have left it, on rank 0: the coordinates have their name before the first file that links to
         them."""
@@ -147,61 +136,3 @@ class FieldFrame:
         """Instead of `publish`."""
         for file in self._files:
             file.discard()
-
-
-class GatheredFrame:
-    """The files `made` of one time, by the library, which only one process can use: rank 0 writes what all have of the
-    `blocks`."""
-
-    def __init__(
-        self, made: Sequence[tuple[Series, Path]], blocks: Sequence[Piece], variables: Sequence[str], time: float,
-        step: int,
-    ):  # fmt: skip
-        self._made, self._blocks, self._variables, self._moment = made, blocks, variables, (time, step)
-        self._kept: list[list[IndexPortion]] = [[] for _ in blocks]
-
-    def __enter__(self) -> "GatheredFrame":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        """Nothing is open."""
-
-    def put(self, n: int, portions: Sequence[IndexPortion]) -> None:
-        """What this process has of block number `n`."""
-        self._kept[n] += portions
-
-    def complete(self, comm: Communicator) -> None:
-        """Writes the files. Collective."""
-        kept, self._kept = self._kept, []
-        of_ranks = [kept] if comm.mpi_comm is None else comm.mpi_comm.gather(kept)
-        with comm.together():
-            if comm.root:
-                blocks = [
-                    _together(block, [portion for of_rank in of_ranks for portion in of_rank[n]], self._variables)
-                    for n, block in enumerate(self._blocks)
-                ]
-                for series, path in self._made:
-                    series.write(path, blocks, *self._moment)
-
-    def publish(self) -> None:
-        """They have their names."""
-
-    def discard(self) -> None:
-        """What was not written left nothing."""
-
-
-def _together(block: Piece, portions: Sequence[IndexPortion], variables: Sequence[str]) -> FieldBlock:
-    """A block from all its portions."""
-    arrays = {name: np.empty(block.shape, portions[0].values[name].dtype) for name in variables}
-    arrays |= {axis: np.empty(block.shape) for axis in "xyz"}
-    for portion in portions:
-        for name, array in arrays.items():
-            values = getattr(portion, name) if name in ("x", "y", "z") else portion.values[name]
-            if portion.missing is not None:
-                values = np.where(portion.missing, np.nan, values)
-            if isinstance(portion.place, IndexBox):
-                array[tuple(slice(*ends) for ends in portion.place.ends)] = values
-            else:
-                array.reshape(-1)[portion.place.index] = values
-    state = {name: arrays[name] for name in variables}
-    return FieldBlock(block.name, arrays["x"], arrays["y"], arrays["z"], state, block.gaps)

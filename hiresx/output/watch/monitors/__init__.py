@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from hiresx.case import Case
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history, surface_file

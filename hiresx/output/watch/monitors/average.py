@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.background import JointWriter
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.device.averaging import MEANS, MOMENTS, names
 from hiresx.equations import equations
+from hiresx.mpi.background import JointWriter
 from hiresx.output.fields import joined
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.places import IndexBox
-from hiresx.output.watch.averages import AveragedBox, Averages
+from hiresx.output.saved.places import IndexBox, IndexPortion
+from hiresx.output.watch.averages import Averages
 from hiresx.output.watch.sampling import SampleTimes
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
@@ -188,10 +188,10 @@ class AverageMonitor(Attachment):
         # Where a bad state has come into the averages, those written before stay.
         if self._file is None or not any(self._weight.values()) or not self._finite():
             return
-        portions = []
+        portions: dict[int, list[IndexPortion]] = {}
         for n, state in enumerate(solver.states):
             block, whole = state.block, solver.decomposition.blocks[state.part.whole]
             box = IndexBox(whole.x.shape, tuple(reversed(state.part.box)))
-            portions.append(AveragedBox(whole.name, box, block.x, block.y, block.z, self.fields(n)))
+            portions.setdefault(state.part.whole, []).append(self._file.portion(block, box, self.fields(n)))
         numbers = {"time": solver.time, "step": solver.steps, "averaged_over": max(self._weight.values())}
         self._writer.submit(self._file.moment(portions, numbers))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.case.monitors import Extrema as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.equations import GAS_PRIMITIVE

@@ -1,0 +1,64 @@
+"""The page of what lives with which choices, made from stored results and never typed:
+
+python docs/make/robustness_runs.py --backend cpu --jobs 16 --out docs/results/robustness-cpu.json
+python docs/make/robustness.py docs/results/robustness-cpu.json --out docs/robustness.md
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pages
+
+from hiresx.verify.groups.robustness import FLOWS, StrongFlow
+
+DEFAULT = ("steger_warming", "js", "limiter")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns its exit status."""
+    return pages.command_line("robustness.py", __doc__, lambda paths, out: write(paths[0], out), arguments)
+
+
+def write(results: Path, out: Path) -> None:
+    """Write the page `out` from the file `results`. Raises HiresxError for a file that holds no such results."""
+    mend = f"python docs/make/robustness_runs.py --out {results}"
+    document = pages.read(results, ["cells", "wall_s", "hardware"], "results of robustness", mend)
+    cells = document["cells"]
+    known = {} if document["small"] else {flow.title: flow for flow in FLOWS}
+    columns = list(dict.fromkeys((c["flux"], c["weights"]) for c in cells))
+    counts, tables = [], []
+    for positivity, chosen in pages.by(cells, "positivity"):
+        survivors = sum("stopped" not in c for c in chosen)
+        counts.append([f"`{positivity}`", f"{survivors} of {len(chosen)}"])
+        rows = []
+        for title, row in pages.by(chosen, "flow"):
+            found = {(c["flux"], c["weights"]): outcome(c, known.get(title)) for c in row}
+            rows.append([title, *(found.get(column, "") for column in columns)])
+        tables.append((positivity, rows))
+    text = pages.fill(
+        "robustness.md.jinja",
+        command=pages.command("robustness.py", [results], out),
+        document=document,
+        counts=counts,
+        columns=[", ".join(column) for column in columns],
+        tables=tables,
+        commands=[c["command"] for c in cells if (c["flux"], c["weights"], c["positivity"]) == DEFAULT],
+        stopped=[c for c in cells if "stopped" in c],
+    )
+    pages.write(text, out)
+
+
+def outcome(cell: dict[str, Any], flow: StrongFlow | None) -> str:
+    """What a cell of the table says: the run died, lives, or its error, beyond the limit of its `flow` as a fault."""
+    if "stopped" in cell:
+        return "**dies**"
+    if cell["error"] is None:
+        return "lives"
+    shown = f"{cell['error']:.2g}"
+    return f"**{flow.fault}: {shown}**" if flow is not None and cell["error"] > flow.limit else shown
+
+
+if __name__ == "__main__":
+    sys.exit(main())

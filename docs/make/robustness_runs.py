@@ -1,0 +1,112 @@
+"""What lives through strong shocks and near-vacuum, with which choices: every flux, weights and positivity on every
+flow of a list, as a table.
+
+    python docs/make/robustness_runs.py --backend cpu --jobs 16 --out docs/results/robustness-cpu.json
+    python docs/make/robustness_runs.py docs/results/robustness-cpu.json --out docs/robustness.md
+
+The group "robustness" of `hiresx verify` runs the small forms of the same flows with the default positivity.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hiresx import kernels
+from hiresx.base.plural import plural
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files, machine_record
+from hiresx.verify import runner
+from hiresx.verify.checks import Check, Finished, Workbench, at_least
+from hiresx.verify.groups.robustness import FLOWS, WEIGHTS, StrongFlow, least
+
+POSITIVITY = ("limiter", "fallback", "none")
+
+
+def outcome(flow: StrongFlow, flux: str, weights: str, positivity: str, backend: str, small: bool) -> dict[str, Any]:
+    """One cell of the table: what was chosen, the `command`, and either what was left (`steps`, `time`, `least_rho`,
+    `least_p`, `error` of the flow, None where there is no exact answer) or the words of what `stopped` it."""
+    run = flow.run(flux, weights, positivity, small)
+    cell: dict[str, Any] = {
+        "flow": flow.title,
+        "flux": flux,
+        "weights": weights,
+        "positivity": positivity,
+        "command": run.command,
+    }
+    began = time.perf_counter()
+    try:
+        finished = Finished(run, backend)
+    except HiresxError as error:
+        cell["stopped"] = error.message
+    else:
+        cell |= {"steps": finished.simulation.step_count, "time": finished.time}
+        cell |= {f"least_{name}": finished.samples(f"least_{name}").min() for name in ("rho", "p")}
+        cell["error"] = None if flow.error is None else float(flow.error(finished))
+    return cell | {"seconds": round(time.perf_counter() - began, 2)}
+
+
+def table(backend: str, small: bool, jobs: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """The document of all cells."""
+    wanted = [
+        (flow, flux, weights, positivity, backend, small)
+        for flow in FLOWS
+        for positivity in POSITIVITY
+        for flux in kernels.choices("flux")
+        for weights in WEIGHTS
+    ]
+    began = time.perf_counter()
+    compiled = [
+        Check("", at_least(0), least, (flow.run(flux, weights, positivity, small),))
+        for flow, flux, weights, positivity, _, _ in wanted
+    ]
+    runner.compile_ahead(Workbench(backend), compiled)
+    cells = []
+    # Each job is a process of its own with one thread: these grids are too small to share.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for cell in pool.imap(_outcome, wanted):
+            cells.append(cell)
+            how = f"stopped: {cell['stopped']}" if "stopped" in cell else plural(cell["steps"], "step")
+            choices = ", ".join(cell[key] for key in ("flow", "flux", "weights", "positivity"))
+            say(f"{choices}: {how} ({cell['seconds']} s)")
+    return {
+        "kind": "robustness",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "backend": backend,
+        "small": small,
+        "hardware": machine_record.hardware(),
+        "wall_s": round(time.perf_counter() - began, 1),
+        "cells": cells,
+    }
+
+
+def _outcome(arguments: tuple[Any, ...]) -> dict[str, Any]:
+    return outcome(*arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python docs/make/robustness_runs.py", description="What lives with which choices."
+    )
+    parser.add_argument("--backend", default="cpu", help="cpu, cuda or emulated (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at once")
+    parser.add_argument("--small", action="store_true", help="the small forms: about a minute of processor time")
+    parser.add_argument("--out", type=Path, required=True, help="the results, e.g. docs/results/robustness-cpu.json")
+    asked = parser.parse_args(arguments)
+    document = table(asked.backend, asked.small, asked.jobs, lambda line: print(line, file=sys.stderr, flush=True))
+    document["command"] = " ".join(
+        ["python docs/make/robustness_runs.py", *(sys.argv[1:] if arguments is None else arguments)]
+    )
+    with files.replacing(asked.out) as temporary:
+        temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

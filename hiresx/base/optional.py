@@ -1,0 +1,32 @@
+"""Libraries that a run can do without: one that cannot be imported, whatever it raises, is as one that is missing."""
+
+import importlib
+from types import ModuleType
+
+from hiresx.errors import HiresxError
+
+
+def import_or_none(name: str) -> ModuleType | None:
+    """The module `name`, None where it is missing or broken."""
+    try:
+        return importlib.import_module(name)
+    except Exception:
+        return None
+
+
+def import_required(name: str, what: str, hint: str) -> ModuleType:
+    """The module `name`. Raises HiresxError: `what` ("plotting needs matplotlib"), whether the library is missing or
+    what is wrong with it, and the `hint`."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise HiresxError(f"{what}, which {describe_import_error(name, error)}", hint) from None
+
+
+def describe_import_error(name: str, error: Exception) -> str:
+    """What `error`, of importing or beginning to use `name`, says of it: "is not installed", or what is broken."""
+    package = name.partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and error.name == package:
+        return "is not installed"
+    words = " ".join(str(error).split())[:200]
+    return f"is installed but broken ({type(error).__name__}{': ' if words else ''}{words})"

@@ -1,0 +1,33 @@
+"""Commands that are suggested: as a shell takes them, whatever the names in them hold."""
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def quote(text: str | Path) -> str:
+    """`text` as one word of a command line; a path that looks like an option is given the folder that it lies in."""
+    path = str(text)
+    return shlex.quote(f"./{path}" if path.startswith("-") and isinstance(text, Path) else path)
+
+
+def quote_all(texts: Iterable[str | Path]) -> str:
+    """Several of them."""
+    return " ".join(map(quote, texts))
+
+
+def quote_for_comment(text: str | Path) -> str:
+    """As `quote`, on one line and without anything that a terminal acts on: for a comment, where a line break would end
+    it."""
+    shown = quote(text)
+    if shown.isprintable():
+        return shown
+    return "$'" + "".join(c if c.isprintable() else _escaped(c) for c in _backslashed(str(text))) + "'"
+
+
+def _backslashed(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode(errors="surrogateescape"))

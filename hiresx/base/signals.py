@@ -1,0 +1,128 @@
+"""Signals that ask a run to end: noted while it is stepping, so that it can end between two steps.
+
+Ctrl-C (SIGINT), a scheduler's or a shell's SIGTERM, SIGHUP of a terminal that is gone, and SIGUSR1, SIGUSR2 and
+SIGXCPU, by which schedulers say that the time will soon be up.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+# The second of these is of somebody who does not want to wait. The others come on their own, and often in pairs: a
+# terminal that closes sends SIGHUP, and so does its shell.
+URGENT = (signal.SIGINT, signal.SIGTERM)
+ENDING = (*URGENT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
+
+# Whether one of them has come since `raise_on_termination` was entered.
+_come = False
+
+
+class Terminated(SystemExit):
+    """A signal other than SIGINT, once everything is in order; ends the process with the exit status that a shell
+    reports for one that the signal `number` ended (143 for SIGTERM) unless it is caught."""
+
+    everywhere = False
+
+    def __init__(self, number: int = signal.SIGTERM):
+        super().__init__(128 + number)
+        self.number = number
+
+    def __str__(self) -> str:
+        return f"terminated by {signal.Signals(self.number).name}"
+
+
+# What ends a process by a signal, and is not the fault of what it interrupts.
+SIGNALLED = (KeyboardInterrupt, Terminated)
+
+
+def _act(number: int, frame: object) -> None:
+    global _come
+    if _come and number not in URGENT:
+        return
+    _come = True
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise Terminated(number)
+
+
+@contextmanager
+def handle_signals(handler: Callable[[int, object], None], numbers: Sequence[int] = ENDING) -> Iterator[None]:
+    """Context in which the signals `numbers` go to `handler`.
+
+    Left alone are those that are ignored (SIGHUP under nohup, SIGINT in a shell's background job), those but SIGINT and
+    SIGTERM for which the program has a handler of its own, and all of them in another thread than the main one.
+    """
+    before: dict[int, Any] = {}  # as `signal.signal` returns and takes them
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers:
+            present = signal.getsignal(number)
+            if present in (signal.SIG_IGN, None):  # None: not Python's to change
+                continue
+            ours = getattr(present, "__module__", None) == __name__
+            if number in URGENT or ours or present == signal.SIG_DFL:
+                before[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, present in before.items():
+            signal.signal(number, present)
+
+
+class Requests:
+    """Context manager in which the first signal is only noted, in `signal`; a second SIGINT or SIGTERM acts at once.
+    `agreed`: the one that all ranks have heard of and act upon."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self.agreed: int | None = None
+        self._urged = False
+        self._handled = handle_signals(self._note)
+
+    def __enter__(self) -> "Requests":
+        self._handled.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._handled.__exit__(kind, error, where)
+
+    def _note(self, number: int, frame: object) -> None:
+        global _come
+        if number in URGENT and self._urged:
+            _act(number, frame)
+        _come = True
+        self._urged |= number in URGENT
+        if self.signal is None:
+            self.signal = number
+
+    def act(self) -> None:
+        """Raise what was agreed upon: KeyboardInterrupt or Terminated."""
+        if self.agreed is None:
+            return
+        error: Any = KeyboardInterrupt() if self.agreed == signal.SIGINT else Terminated(self.agreed)
+        error.everywhere = True
+        raise error
+
+
+@contextmanager
+def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Around what is printed: a terminal or a reader that is gone is no reason to end. `lost` is called then."""
+    try:
+        yield
+    except Terminated:
+        raise
+    except (OSError, ValueError, SystemExit):  # of a closed file; rich's answer to a broken pipe
+        lost()
+
+
+@contextmanager
+def raise_on_termination() -> Iterator[None]:
+    """Context in which signals raise Terminated, as SIGINT raises KeyboardInterrupt, so that a command can tidy up."""
+    global _come
+    _come = False
+    with handle_signals(_act, [number for number in ENDING if number != signal.SIGINT]):
+        yield

@@ -1,0 +1,99 @@
+"""Work of the host on large arrays, shared among threads: NumPy lets go of Python's lock while it computes."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Thread
+from typing import ParamSpec, TypeVar
+
+from hiresx.base.plural import plural
+from hiresx.errors import HiresxError
+
+# Nodes worked on at a time: few enough that what is made of them stays in a core's cache.
+SLAB = 250_000
+# The same for what makes many arrays on the way, each of which is to stay there; lines beside each other at least.
+PIECE, LEAST = 50_000, 8
+# Threads that a core is given at most.
+MOST_ON_A_CORE = 16
+# Threads that are of use: memory is then the limit.
+MOST = 16
+
+_Given = ParamSpec("_Given")
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
+
+
+def requested_threads(environment: Mapping[str, str] = os.environ) -> int | None:
+    """What OMP_NUM_THREADS says of the outermost level; None where it says nothing."""
+    first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) > 0 else None
+
+
+def check_threads(count: int | None) -> None:
+    """Raises HiresxError for a number of threads (None: the default) far above that of the cores."""
+    cores = len(os.sched_getaffinity(0))
+    if count is not None and count > MOST_ON_A_CORE * cores:
+        raise HiresxError(
+            f"--threads {count} is too many for {plural(cores, 'core')}", f"give {MOST_ON_A_CORE * cores} or fewer"
+        )
+
+
+def worker_count() -> int:
+    """How many threads work: OMP_NUM_THREADS or every core that this process may use, MOST at most."""
+    return min(requested_threads() or len(os.sched_getaffinity(0)), MOST)
+
+
+def planes(count: int, nodes: int) -> list[slice]:
+    """`count` planes of so many nodes each, cut into slabs of about SLAB nodes."""
+    depth = max(1, SLAB // max(nodes, 1))
+    return [slice(lo, min(lo + depth, count)) for lo in range(0, count, depth)]
+
+
+def lines_of(count: int, nodes: int) -> list[slice]:
+    """`count` lines of so many nodes each, cut into pieces of about PIECE nodes and LEAST lines at least."""
+    depth = max(LEAST, PIECE // max(nodes, 1))
+    ends = [*range(depth, count - LEAST + 1, depth), count]
+    return [slice(lo, hi) for lo, hi in zip([0, *ends], ends, strict=False)]
+
+
+def map_all(work: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
+    """`work` of every item, side by side. Of several that fail the first one is raised."""
+    return list(map_ahead(work, items))
+
+
+def start_in_background(
+    work: Callable[_Given, _Found], *args: _Given.args, **kwargs: _Given.kwargs
+) -> Callable[[], _Found]:
+    """Begins `work` beside what the caller goes on with. What is returned waits for it, and gives or raises what it
+    did; nothing waits for it otherwise, not even the end of the process."""
+    outcome: Future[_Found] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work(*args, **kwargs))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return outcome.result
+
+
+def map_ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
+    """`work` of every item, in order, the next ones being worked on meanwhile: not more than there are threads, so that
+    little waits in memory."""
+    count = worker_count()
+    if count == 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(count) as pool:
+        under_way = []
+        try:
+            for item in items:
+                under_way.append(pool.submit(work, item))
+                if len(under_way) > 2 * count:
+                    yield under_way.pop(0).result()
+            while under_way:
+                yield under_way.pop(0).result()
+        finally:
+            for left in under_way:
+                left.cancel()

@@ -1,0 +1,324 @@
+"""From pydantic's list of errors to one HiresxError that names every fault by file and dotted key."""
+
+import difflib
+import re
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BaseModel, Tag, ValidationError
+
+from hiresx.errors import HiresxError
+
+
+def closest(word: str, among: Sequence[str]) -> str | None:
+    """The entry of `among` that `word` was probably meant to be, None when nothing is near."""
+    folded = {name.lower().replace("_", "-"): name for name in among}
+    near = difflib.get_close_matches(str(word).lower().replace("_", "-"), folded, n=1, cutoff=0.6)
+    return folded[near[0]] if near else None
+
+
+def did_you_mean(word: str, among: Sequence[str], kind: str = "choices") -> str:
+    """A sentence that names the closest entry of `among`, or all of them when nothing is near."""
+    near = closest(word, among)
+    return f'did you mean "{near}"?' if near else f"{kind}: {', '.join(among) or 'none'}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the keys of a case came from: its file, and above it what the preset and `--set` put over it.
+
+    `layers` holds (label, nested dictionary) pairs, the uppermost first.
+    """
+
+    file: str
+    layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+    def label(self, path: Sequence[str | int]) -> str:
+        """Label of the layer that wrote the key at `path`, "" when that is the file itself."""
+        for label, layer in self.layers:
+            if _holds(layer, path):
+                return label
+        return ""
+
+
+def _holds(layer: Any, path: Sequence[str | int]) -> bool:
+    for key in path:
+        if isinstance(layer, Mapping):
+            key = key if key in layer else str(key)  # --set boundary.0.type= has a table for the list
+            if key not in layer:
+                return False
+            layer = layer[key]
+        else:
+            # Lists are replaced whole: whoever wrote the list wrote its entries.
+            return True
+    return True
+
+
+def describe_validation_error(error: ValidationError, model: type[BaseModel], origin: Origin) -> HiresxError:
+    """The HiresxError for all faults that pydantic found in a `model`."""
+    faults: dict[tuple[str | int, ...], list[tuple[str, str]]] = {}
+    wanted: dict[tuple[str | int, ...], str] = {}
+    for item in error.errors(include_url=False):
+        path, level = _walk(model, item["loc"])
+        if item["type"] == "missing" and path and isinstance(path[-1], int):
+            path = path[:-1]  # a list that is too short: the fault is the list's
+        faults.setdefault(path, []).append(_describe(item, path, level, model))
+        wanted.setdefault(path, "" if item["type"] == "case" else _meaning(model, item["loc"]))
+    lines, hints, meanings = [], [], []
+    for path, found in faults.items():
+        if any(other[: len(path)] == path and len(other) > len(path) for other in faults):
+            continue  # a union's other branches: the one whose faults lie deeper is the one that was meant
+        label = origin.label(path or _named(found[0][0]))
+        texts = list(dict.fromkeys(text for text, _ in found))
+        # a fault of the case as a whole has no key to begin with
+        line = f"{_dotted(path)}{_joined(texts)}".removeprefix(": ")
+        lines.append(f"{label} {line}" if label else line)
+        hints.append("; ".join(dict.fromkeys(hint for _, hint in found if hint)))
+        meanings.append(wanted[path])
+    if len(lines) == 1:
+        return HiresxError(f"{origin.file}: {lines[0]}", hints[0] or meanings[0])
+    listed = "".join(f"\n  {line}{f' ({hint})' if hint else ''}" for line, hint in zip(lines, hints, strict=True))
+    return HiresxError(f"{origin.file}: {len(lines)} faults{listed}", "correct these keys")
+
+
+def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
+    """What the schema says of the key at pydantic's `location`: what it is, between which numbers, its default."""
+    last = max((n for n, step in enumerate(location) if isinstance(step, str)), default=-1)
+    path, level = _walk(model, location[: last + 1])
+    field = level.model_fields.get(path[-1]) if path and _is_model(level) else None
+    if field is None:
+        return ""
+    bounds = {name: getattr(extra, name) for extra in field.metadata for name in _BOUNDS if hasattr(extra, name)}
+    told = [f"{path[-1]}: {field.description}"] if field.description else []
+    if len(bounds) > 1:
+        told.append(" and ".join(f"{_BOUNDS[name]} {bound:g}" for name, bound in sorted(bounds.items())))
+    if isinstance(field.default, bool | int | float | str):
+        told.append(f"the default is {format_value(field.default)}")
+    return "; ".join(told)
+
+
+def _named(text: str) -> tuple[str | int, ...]:
+    """The key with which the sentence of a fault begins; of one that names none, a key that nothing holds."""
+    found = re.match(r": ([a-z_]+(?:\.\w+)*)", text)
+    return tuple(int(part) if part.isdigit() else part for part in found[1].split(".")) if found else ("",)
+
+
+def _dotted(path: Sequence[str | int]) -> str:
+    return ".".join(map(str, path))
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """The faults of one key as one sentence: the branches of a union say " = value: must be A", "... must be B"."""
+    head, *others = texts
+    return head + "".join(f" or {text.split('must be ', 1)[-1]}" for text in others)
+
+
+def format_value(value: Any) -> str:
+    """A value as the case file would write it, cut when it is long."""
+    from hiresx.case.toml import value_text
+
+    text = value_text(value)
+    # of a path the end tells most
+    return text if len(text) <= 60 else f"{text[:28]}...{text[-29:]}"
+
+
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+_WANTED = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "finite_number": "a finite number",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+
+
+def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[BaseModel]) -> tuple[str, str]:
+    """(what follows the key, what to do about it) of one of pydantic's errors."""
+    kind, value, context = item["type"], item["input"], item.get("ctx", {})
+    key = str(path[-1]) if path else ""
+    if kind == "extra_forbidden":
+        return f" = {format_value(value)}: unknown key", _key_hint(key, path, level, model)
+    if kind == "missing":
+        if isinstance(item["loc"][-1], int):
+            return f" = {format_value(value)}: must be a longer list: {item['loc'][-1] + 1} entries or more", ""
+        description = level.model_fields[key].description if _is_model(level) and key in level.model_fields else ""
+        return ": missing", f"give it: {description}" if description else "give it"
+    if kind == "case":
+        return f": {context['expected']}", ""
+    if kind == "choice":
+        return f" = {format_value(value)}: not available", did_you_mean(value, context["choices"], "one of")
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        names = re.findall(r"'([^']*)'", context.get("expected_tags", "")) or list(_tags(level))
+        names = [name for name in names if " " not in name]
+        tag_key = _tag_key(level)
+        tag = value.get(tag_key) if isinstance(value, Mapping) else None
+        if not isinstance(value, Mapping):
+            return f" = {format_value(value)}: must be a table", f"with the key {tag_key}: {', '.join(names)}"
+        if tag is None:
+            return f".{tag_key}: missing", f"one of: {', '.join(names)}"
+        return f".{tag_key} = {format_value(tag)}: unknown {tag_key}", did_you_mean(tag, names, "one of")
+    if kind == "literal_error":
+        names = re.findall(r"'([^']*)'", context["expected"])
+        if item["loc"][-1] == "[key]":
+            return ": unknown key", did_you_mean(value, names, "one of")
+        near = closest(value, names) if isinstance(value, str) else None
+        return f" = {format_value(value)}: must be {context['expected']}", f'did you mean "{near}"?' if near else ""
+    if kind == "string_pattern_mismatch":
+        said = "" if item["loc"][-1] == "[key]" else f" = {format_value(value)}"
+        return f"{said}: not a name", _rule(context["pattern"])
+    wanted = _WANTED.get(kind)
+    if wanted is None:
+        wanted = item["msg"].replace("Input should be ", "").replace("Tuple should have", "a list with")
+        wanted = wanted.replace("Value should have", "a list with")
+        wanted = wanted.replace(" after validation", "")
+    return f" = {format_value(value)}: must be {wanted}", ""
+
+
+def _rule(pattern: str) -> str:
+    """In words what a pattern of names, [first][others]{0,99}, asks for."""
+    found = re.fullmatch(r"\^\[(.*?)\]\[(.*?)\]\{0,(\d+)\}\$", pattern)
+    if found is None:
+        return ""
+    first, others, more = found.groups()
+    signs = ["letters", "digits", *(["hyphens"] if others.endswith("-") else []), *(["underscores"] * ("_" in others))]
+    begin = "beginning with a letter" + (" or an underscore" if "_" in first else "")
+    return f"{', '.join(signs[:-1])} and {signs[-1]}, {begin}, {int(more) + 1} at most"
+
+
+def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseModel]) -> str:
+    here = list(level.model_fields) if _is_model(level) else []
+    near = closest(key, here)
+    if near:
+        return f'did you mean "{near}"?'
+    table = _dotted([part for part in path[:-1] if isinstance(part, str)])
+    kinds = [_tag_of(kind) for place, kind in _models(model, "") if place == table and key in kind.model_fields]
+    if kinds and None not in kinds:
+        owners = " or ".join(dict.fromkeys(f'{tag} = "{name}"' for tag, name in filter(None, kinds)))
+        return f"only {owners} has it; here there are {', '.join(here)}"
+    everywhere = _all_keys(model)
+    elsewhere = everywhere.get(key) or everywhere.get(closest(key, list(everywhere)) or "")
+    if elsewhere:
+        return f"did you mean {' or '.join(elsewhere[:3])}?"
+    return f"keys of {_dotted(path[:-1]) or 'a case'}: {', '.join(here)}"
+
+
+# --- walking the annotations beside pydantic's locations, which mix keys with the tags of unions
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _bare(kind: Any) -> Any:
+    while typing.get_origin(kind) is Annotated:
+        kind = typing.get_args(kind)[0]
+    return kind
+
+
+def _members(kind: Any) -> list[Any]:
+    """The members of a union; a single type is a union of one."""
+    kind = _bare(kind)
+    if typing.get_origin(kind) in (Union, types.UnionType):
+        return [member for part in typing.get_args(kind) for member in _tagged_members(part)]
+    return [kind]
+
+
+def _tagged_members(part: Any) -> list[Any]:
+    # A member that carries a Tag keeps its Annotated: the tag is read from it.
+    if typing.get_origin(part) is Annotated and any(isinstance(extra, Tag) for extra in part.__metadata__):
+        return [part]
+    return _members(part)
+
+
+def _tag_of(member: Any) -> tuple[str, str] | None:
+    """(key, value) that selects a member of a discriminated union."""
+    model = _bare(member)
+    if not _is_model(model):
+        return None
+    for name, field in model.model_fields.items():
+        if typing.get_origin(field.annotation) is Literal and typing.get_args(field.annotation) == (field.default,):
+            return name, field.default
+    tags = [extra.tag for extra in getattr(member, "__metadata__", ()) if isinstance(extra, Tag)]
+    return ("", tags[0]) if tags else None
+
+
+def _tags(kind: Any) -> dict[str, Any]:
+    """Tag -> model of a discriminated union."""
+    return {tag[1]: _bare(member) for member in _members(kind) if (tag := _tag_of(member))}
+
+
+def _tag_key(kind: Any) -> str:
+    return next((tag[0] for member in _members(kind) if (tag := _tag_of(member)) and tag[0]), "type")
+
+
+def _walk(model: Any, location: Sequence[str | int]) -> tuple[tuple[str | int, ...], Any]:
+    """The keys in pydantic's `location` without its union tags, and the type of the table that holds the last key."""
+    path: list[str | int] = []
+    holder, kind, branch = None, model, None
+    for step in location:
+        tags = _tags(kind)
+        if step == "[key]":
+            continue
+        if step in tags:
+            holder = kind = tags[step]
+            continue
+        if branch is not kind and len([member for member in _members(kind) if member is not types.NoneType]) > 1:
+            branch = kind  # this step names a branch of a union without tags, the next one is a key in it
+            continue
+        models = [member for member in map(_bare, _members(kind)) if _is_model(member)] if kind is not None else []
+        container = _container(kind, isinstance(step, int))
+        if models:
+            holder = models[0]
+            path.append(step)
+            kind = holder.model_fields[step].annotation if step in holder.model_fields else None
+        elif container is not None:
+            path.append(step)
+            holder, kind = kind, container
+        elif isinstance(step, int):
+            path.append(step)
+            kind = None
+    if kind is not None and len(_tags(kind)) > 1:
+        holder = kind  # the fault is the tag itself
+    return tuple(path), holder
+
+
+def _container(kind: Any, indexed: bool) -> Any:
+    """Type of the entries of a tuple (`indexed`) or of the values of a dictionary; None when `kind` is neither."""
+    for member in map(_bare, _members(kind)) if kind is not None else ():
+        arguments = typing.get_args(member)
+        if indexed and typing.get_origin(member) is tuple:
+            return arguments[0]
+        if not indexed and typing.get_origin(member) is dict:
+            return arguments[1]
+    return None
+
+
+def _models(kind: Any, path: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Every (dotted path, table) below `kind`."""
+    for member in map(_bare, _members(kind)):
+        if _is_model(member):
+            yield path, member
+            for name, field in member.model_fields.items():
+                yield from _models(field.annotation, f"{path}.{name}" if path else name)
+        elif typing.get_origin(member) in (tuple, dict):
+            yield from (found for argument in typing.get_args(member) for found in _models(argument, path))
+
+
+def _all_keys(model: type[BaseModel]) -> dict[str, list[str]]:
+    """Key -> the dotted places in which a case may have it."""
+    places: dict[str, list[str]] = {}
+    for path, table in _models(model, ""):
+        for name in table.model_fields:
+            place = f"{path}.{name}" if path else name
+            if place not in places.setdefault(name, []):
+                places[name].append(place)
+    return places

@@ -1,0 +1,52 @@
+"""What Python gives to a case: whether it is asked for, and whether it can be a flow."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hiresx.case.error_messages import did_you_mean
+from hiresx.errors import HiresxError
+
+if TYPE_CHECKING:
+    from hiresx.case.schema import Case
+
+
+def check_profiles(case: "Case", profiles: Iterable[str]) -> None:
+    """Raises HiresxError for the first of the names `profiles` that no boundary condition and no sponge asks for: it is
+    a misspelt one, and would be ignored."""
+    asked = {name for table in (*case.boundary, *case.sponge) for name in _functions(table.model_dump())}
+    for name in profiles:
+        if name in asked:
+            continue
+        if name == case.initial.function:
+            raise HiresxError(f'profiles: "{name}" is the initial state', f"give it as initial={name}")
+        if name in case.monitors:
+            raise HiresxError(
+                f'profiles: "{name}" is a monitor', f"give it as monitors=[{name}], and leave it out of the case"
+            )
+        hint = did_you_mean(name, sorted(asked), "they ask for") if asked else "no function is asked for: leave it away"
+        raise HiresxError(f'profiles: no boundary condition and no sponge asks for "{name}"', hint)
+
+
+def _functions(table: Mapping[str, Any]) -> Iterator[str]:
+    """Names of functions: the key `function`, and texts that stand for values by name."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from (text for text in value.values() if isinstance(text, str))
+        elif isinstance(value, str) and key == "function":
+            yield value
+
+
+def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndarray, ...]) -> None:
+    """Raises HiresxError, which says `who` gave it, for the first node at which a variable of `state` is not finite or
+    rho or p is not positive. `places`: x, y, z of the nodes, of the shape of all variables."""
+    for quantity, values in state.items():
+        good = np.isfinite(values)
+        if quantity in ("rho", "p"):
+            good &= values > 0
+        if not good.all():
+            first = np.unravel_index(int(np.argmin(good)), good.shape)
+            point = ", ".join(f"{float(c[first]):.6g}" for c in places)
+            hint = "every value must be finite" + (", and rho and p positive" if "rho" in state else "")
+            raise HiresxError(f"{who} {quantity} = {values[first]:.6g} at (x, y, z) = ({point})", hint)

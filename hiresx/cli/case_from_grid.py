@@ -1,0 +1,111 @@
+"""The case that `hiresx new --from` writes: one that `hiresx check` accepts."""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx import grid
+from hiresx.base.arrays import triple
+from hiresx.base.shell import quote
+from hiresx.case import Case
+from hiresx.cli.grid_checks import check_grid
+from hiresx.decomposition import decompose, extended_coordinates, patched_donors
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Range, direction, rectangles
+from hiresx.grid.grid_report import grid_report
+from hiresx.grid.patched import PATCHED
+from hiresx.grid.starting_case import WAYS, Contact, case_text, contacts
+
+# Times that patched faces are cut to the nodes that can be interpolated: cutting them moves the ghosts of what is left.
+TURNS = 4
+
+
+def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str]]:
+    """(the text of a case for the grid file `path`, what its faces that meet others and broken patches became, in
+    words). Faces that lie on others are patched where that can be, walls elsewhere.
+
+    Raises HiresxError for a grid of which no case can be made that `hiresx.cli.grid_checks` accepts.
+    """
+    found = grid_report(path, connectivity)
+    met = contacts(found)
+    text = case_text(path, found, connectivity, met)
+    trials: list[Callable[[], list[Contact]]] = [lambda: met]
+    if any(contact.way == PATCHED for contact in met):
+        trials += [lambda: _cut(path, found, connectivity, met), lambda: [_wall(contact) for contact in met]]
+    for n, trial in enumerate(trials, 1):
+        try:
+            taken = trial()
+            text = case_text(path, found, connectivity, taken)
+            check_grid(_case(text))
+            break
+        except HiresxError as error:
+            if n == len(trials):
+                what = error.message.removeprefix(f"{path.resolve()}: ")
+                hint = f"{error.hint}; hiresx info {quote(path)} says what the file holds"
+                raise HiresxError(f"{path}: no case can start from this grid: {what}", hint) from None
+    words = [f"left out, broken: {row['patch']}: {row['why']}" for row in found.get("broken", ())]
+    words += [
+        f"{WAYS[contact.way][0]}: block {contact.block}, face {contact.face}, nodes {_told(contact.nodes)}, meets "
+        f"{contact.others}: {WAYS[contact.way][1]}"
+        for contact in taken
+    ]
+    return text, words
+
+
+def _told(nodes: Range) -> str:
+    return " ".join(f"{lo}:{hi}" for lo, hi in nodes)
+
+
+def _case(text: str) -> Case:
+    return Case.from_dict(tomllib.loads(text))
+
+
+def _cut(path: Path, found: dict[str, Any], connectivity: Path | None, met: Sequence[Contact]) -> list[Contact]:
+    """The contacts, those that are patched cut to the nodes that can be interpolated, walls on the others."""
+    cut = list(met)
+    for _ in range(TURNS):
+        case = _case(case_text(path, found, connectivity, cut))
+        whole = decompose(case, grid.build(case.grid))
+        fits = patched_donors.fitting(whole, extended_coordinates(whole))
+        known = {(whole.blocks[patch.block].name, patch.face, patch.range): parts for patch, parts in fits}
+        before, cut = cut, []
+        for contact in before:
+            parts = known.get((contact.block, contact.face, contact.nodes), [contact.nodes])
+            kept = [part for part in parts if _is_wide(part, contact)]
+            cut += [replace(contact, nodes=part) for part in kept]
+            cut += [replace(_wall(contact), nodes=part) for part in _rest(contact, kept) if _is_wide(part, contact)]
+        if cut == before:
+            break
+    return cut
+
+
+def _wall(contact: Contact) -> Contact:
+    if contact.way != PATCHED:
+        return contact
+    return replace(contact, way="over" if ", over it" in contact.others else "wall")
+
+
+def _is_wide(part: Range, contact: Contact) -> bool:
+    """Whether a part is no single line of the nodes of a contact: such a line belongs to what lies beside it."""
+    return all(hi - lo > 1 for (lo, hi), (first, end) in zip(part, contact.nodes, strict=True) if end - first > 1)
+
+
+def _rest(contact: Contact, parts: Sequence[Range]) -> list[Range]:
+    """The nodes of a contact that lie in none of the `parts`."""
+    d = direction(contact.face)
+    across = [e for e in (2, 1, 0) if e != d]
+    first = [contact.nodes[e][0] for e in across]
+    free = np.ones([contact.nodes[e][1] - contact.nodes[e][0] for e in across], dtype=bool)
+    for part in parts:
+        free[tuple(slice(part[e][0] - f, part[e][1] - f) for e, f in zip(across, first, strict=True))] = False
+    rest = []
+    for rectangle in rectangles(free):
+        left = list(contact.nodes)
+        for e, f, (lo, hi) in zip(across, first, rectangle, strict=True):
+            left[e] = (f + lo, f + hi)
+        rest.append(triple(left))
+    return rest

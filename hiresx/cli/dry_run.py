@@ -1,0 +1,38 @@
+"""What a run on several ranks is checked for before any rank is started: `hiresx launch --dry-run`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hiresx.base.threads import check_threads
+from hiresx.cli import options
+
+
+def check_run(values: Mapping[str, Any], ranks: int) -> None:
+    """Raises the HiresxError with which `hiresx run` with the options `values` would end before its first step: for its
+    options, its case, its grid and the partition of the grid on `ranks` ranks. Of a restarted run only the options are
+    checked, as the checkpoint says the rest."""
+    from hiresx.cli.run import refuse_existing_run
+    from hiresx.exchange.choice import known_transport
+    from hiresx.simulation.rebalance import parse_rule
+
+    weights = options.numbers(values["weights"], "--weights", "1,1,4")
+    check_threads(values["threads"])
+    known_transport(values["transport"])
+    parse_rule(values["rebalance"])
+    if values["restart"] is not None:
+        return
+    from hiresx.case import load
+    from hiresx.cli.grid_checks import check_grid
+    from hiresx.decomposition.partition import partition
+    from hiresx.estimate import refuse_on_gpus, refuse_oversized
+    from hiresx.output.fields import field_output
+
+    case = load(values["name"], values["preset"], values["set_"] or ())
+    refuse_oversized(case, values["backend"])
+    refuse_on_gpus(case, values["backend"], ranks)
+    field_output.check(case)
+    if values["out"] is not None and os.path.lexists(values["out"]):
+        refuse_existing_run(Path(values["out"]))
+    partition(check_grid(case).decomposition, ranks, weights)

@@ -1,0 +1,56 @@
+"""What `hiresx check` proves of a case's grid and of what lies at its faces; `hiresx new --from` writes nothing that
+fails here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hiresx import grid
+from hiresx.case import Case
+from hiresx.decomposition import decompose, extended_coordinates, patched_donors
+from hiresx.decomposition.ghost_layers import GhostLayers
+from hiresx.decomposition.patched_donors import Coordinates
+from hiresx.decomposition.patches import Decomposition, poles
+from hiresx.estimate.volumes import refuse_underflow
+from hiresx.grid import Grid
+from hiresx.grid.connectivity_check import ConnectionCheck
+from hiresx.output.fields import field_output
+from hiresx.rhs import boundary
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedGrid:
+    """A case's grid, its `quality` per block, what holds at its faces, the proofs of its connections and where the
+    ghosts of its patched faces lie; `extended`: see `extended_coordinates`; `warnings` in words."""
+
+    grid: Grid
+    quality: list[dict[str, Any]]
+    decomposition: Decomposition
+    proofs: Sequence[ConnectionCheck]
+    interfaces: Sequence[patched_donors.Located]
+    extended: Sequence[Coordinates | GhostLayers]
+    warnings: list[str]
+
+
+def check_grid(case: Case) -> CheckedGrid:
+    """Raises HiresxError naming the place of what cannot be computed on."""
+    built = grid.build(case.grid, case.directory)
+    grid.check_connections(built.blocks, built.connections)
+    quality = grid.quality(built)
+    grid.check_jacobian(built, poles(case, built))
+    for found in quality:
+        refuse_underflow(case, found["block"], found["volume_min"]["value"], found["volume_min"]["node"])
+    field_output.check_grid(case, built.blocks)
+    decomposition = decompose(case, built)
+    boundary.check(decomposition.patches)
+    proofs = grid.check_connections(built.blocks, decomposition.connections)
+    extended = extended_coordinates(decomposition)
+    interfaces = patched_donors.located(decomposition, extended)
+    over = {frozenset((t.block, t.other)) for t in built.touching if t.over or t.other_face is None}
+    pairs = sorted(sorted(pair) for pair in over)
+    warnings = [
+        f"block '{built.blocks[pair[0]].name}' and block '{built.blocks[pair[-1]].name}' lie over each other: each is "
+        "computed by itself, nothing of one reaches the other"
+        for pair in pairs
+    ]
+    return CheckedGrid(built, quality, decomposition, proofs, interfaces, extended, warnings)

@@ -1,0 +1,44 @@
+"""Libraries that hiresx needs and that cannot be imported: which, why, and the command that mends it."""
+
+import sys
+from pathlib import Path
+
+import hiresx
+from hiresx.base import optional
+from hiresx.base.shell import quote
+from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError, is_file_limit
+
+HERE = str(Path(hiresx.__file__).parent)
+
+
+def describe(error: Exception) -> HiresxError | None:
+    """What to tell of an `error` that a library raised while it was being imported by hiresx; None for any other."""
+    if is_file_limit(error):
+        return HiresxError(FILE_LIMIT, FILE_LIMIT_HINT)
+    name = _missing(error) or _importing(error)
+    if name is None:
+        return None
+    return HiresxError(
+        f"hiresx needs {name}, which {optional.describe_import_error(name, error)}",
+        f"{quote(sys.executable)} -m pip install --force-reinstall {name}",
+    )
+
+
+def _missing(error: Exception) -> str | None:
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return name if name not in ("", "hiresx", "topology", "kernels") else None
+
+
+def _importing(error: Exception) -> str | None:
+    """The package whose module was being executed, the innermost one, when `error` was raised."""
+    found, frame = None, error.__traceback__
+    while frame is not None:
+        code, names = frame.tb_frame.f_code, frame.tb_frame.f_globals
+        if code.co_filename.startswith(HERE):
+            found = None
+        elif code.co_name == "<module>":
+            found = str(names.get("__name__", "")).partition(".")[0] or None
+        frame = frame.tb_next
+    if found is None and isinstance(error, ImportError):  # of a compiled module, which has no frame
+        found = (error.name or "").partition(".")[0] or None
+    return found if found not in ("__main__", "hiresx") else None

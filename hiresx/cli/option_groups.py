@@ -1,0 +1,66 @@
+"""Commands that share options: a parameter may be a dataclass whose fields are options or arguments of Typer."""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from inspect import Parameter
+from typing import Annotated, Any, get_args, get_origin
+
+
+class Only:
+    """Of a dataclass only these fields: `Annotated[Options, Only("zoom")]`; the others keep their defaults."""
+
+    def __init__(self, *fields: str):
+        self.fields = fields
+
+
+def expand_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`command` as Typer is to see it: where a parameter is a dataclass, there stand its fields, in their order."""
+    groups = {p.name: group for p in inspect.signature(command).parameters.values() if (group := _group(p))}
+
+    def call(**given: Any) -> Any:
+        made = {
+            name: kind(**{field.name: given.pop(field.name) for field in fields})
+            for name, (kind, fields) in groups.items()
+        }
+        return command(**given, **made)
+
+    shown: list[Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        _, fields = groups.get(parameter.name, (None, None))
+        shown += [parameter] if fields is None else map(_parameter, fields)
+    return with_parameters(call, command, shown)
+
+
+def with_parameters(
+    call: Callable[..., Any], command: Callable[..., Any], parameters: Iterable[Parameter]
+) -> Callable[..., Any]:
+    """`call`, which takes keywords, with the name and the text of `command` and these parameters."""
+    functools.update_wrapper(call, command)
+    shown = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
+    call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return call
+
+
+def _group(parameter: Parameter) -> tuple[type, list["dataclasses.Field[Any]"]] | None:
+    """The dataclass of a parameter and the fields that it takes part with; None for a parameter of another kind."""
+    kind, only = parameter.annotation, None
+    if get_origin(kind) is Annotated:
+        kind, *notes = get_args(kind)
+        only = next((note.fields for note in notes if isinstance(note, Only)), None)
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        return None
+    return kind, list(_taken(kind, only))
+
+
+def _taken(kind: Any, only: tuple[str, ...] | None) -> "Iterator[dataclasses.Field[Any]]":
+    for field in dataclasses.fields(kind):
+        if only is None or field.name in only:
+            yield field
+
+
+def _parameter(field: "dataclasses.Field[Any]") -> Parameter:
+    default = Parameter.empty if field.default is dataclasses.MISSING else field.default
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=field.type)

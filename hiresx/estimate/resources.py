@@ -1,0 +1,325 @@
+"""What a case will need, found without compiling or allocating its fields: memory, time step, steps, time."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
+from hiresx.case import Case
+from hiresx.case.grid_file import GridFile
+from hiresx.case.intervals import intervals
+from hiresx.case.schema import sampled
+from hiresx.decomposition import Decomposition, padded_shape, split
+from hiresx.decomposition.halo_bytes import halo_bytes
+from hiresx.decomposition.partition import best_partition
+from hiresx.device import cuda
+from hiresx.device.averaging import MEANS, names
+from hiresx.device.fields import Layout
+from hiresx.device.rates import known_rate
+from hiresx.equations import DIRECTIONS, equations
+from hiresx.equations.stencil import stencil
+from hiresx.equations.storage import STORAGE
+from hiresx.equations.transport import largest_diffusivity
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Grid, build
+from hiresx.grid.counting import file_nodes
+from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
+from hiresx.rhs.compact import NAME as COMPACT
+from hiresx.rhs.compact import obstacle as compact_obstacle
+from hiresx.rhs.layers import placed
+from hiresx.rhs.plans import default_plan, work_variables
+from hiresx.rhs.sponge import layer_reals
+from hiresx.time.integrators import integrator, remarks
+from hiresx.time.reduction import scratch_reals
+from hiresx.time.step_rule import largest_step, steps_towards
+
+# Nodes per block at which the initial state is looked at to estimate the step.
+SAMPLES = 200_000
+# A number of steps that no run comes to: it is then not said how many there are.
+MOST_STEPS = 1e15
+# Bytes a node while the quality of a grid is found.
+CHECKING = 200
+
+
+def refuse_oversized(
+    case: Case, backend: str = "", nodes: int | None = None, hosts: int = 1, for_grid: float = MAKING
+) -> None:
+    """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case, nor
+    the places of its probes; nor, where it is `backend` "cpu" or "emulated", or "auto" and no GPU is there, its share
+    of the fields on so many `hosts`. `nodes`: of a grid that is no longer to be made. A grid file is asked for how many
+    it has; large ones stay where they are."""
+    for n, probe in enumerate(case.probe):
+        refuse_places(f"probe.{n}", probe.count, _dimensions(case))
+    if nodes is None and isinstance(case.grid, GridFile):
+        for_grid = 0  # large files stay where they are
+    nodes = grid_nodes(case) if nodes is None else nodes
+    if nodes is not None:
+        if backend == "auto" and cuda.largest_memory() is None:
+            backend = "cpu"
+        fields = _bytes_per_point(case, backend) / hosts if backend in ("cpu", "emulated") else 0
+        refuse(nodes, for_grid, fields)
+
+
+def _dimensions(case: Case) -> int:
+    """Those that the grid of a case has at least."""
+    size = getattr(case.grid, "n", None)
+    return sum(n > 1 for n in size) if isinstance(size, tuple) else 1
+
+
+def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
+    """Raises HiresxError, before anything is made, where so many GPUs, as large as the largest that this process is
+    offered, do not hold the fields of a case; nothing where it is not computed on GPUs, or how many nodes there are is
+    not known. What each GPU has free is asked when it is known which one it is (`hiresx.solver.plan_choice`)."""
+    nodes = grid_nodes(case)
+    if nodes is None or backend not in ("auto", "cuda"):
+        return
+    largest = cuda.largest_memory()
+    if largest is None:
+        return
+    least = "compact" if case.plan == "auto" and compact_obstacle(case) is None else None
+    needed = nodes * _bytes_per_point(case, "cuda", least)
+    if needed > ranks * largest:
+        raise HiresxError(
+            f"grid: the fields of {nodes:,} nodes take {in_bytes(needed)}, "
+            f"{'the GPU has' if ranks == 1 else f'{ranks} GPUs have'} {in_bytes(ranks * largest)} of memory",
+            'ask for fewer nodes, for precision = "fp32", or for more GPUs',
+        )
+
+
+def grid_nodes(case: Case) -> int | None:
+    """Nodes of the grid of a case, known before it is made or read; None where they are not."""
+    if isinstance(case.grid, GridFile):
+        return file_nodes(case.grid, case.directory)
+    return case.grid.nodes
+
+
+def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
+    """Points, device memory (fields, reductions, sponges, averages), estimated time step, steps and seconds of a case.
+
+    The step is estimated from the initial state on a sample of the nodes, the edges of the cells taken for the
+    metrics, so it is close on grids that are not far from orthogonal. The rate is the last one `hiresx bench` measured
+    on this machine and backend; `seconds` is None where none was. Raises HiresxError where no step can be taken.
+    """
+    grid = build(case.grid, case.directory) if grid is None else grid
+    case = placed(case, grid.blocks)
+    is_viscous = case.gas.reynolds is not None
+    points = sum(block.points for block in grid.blocks)
+    memory = memory_bytes(case, grid.blocks, backend)
+    compact_bytes = memory_bytes(case, grid.blocks, backend, "compact")
+    with np.errstate(all="ignore"):  # what comes of it is looked at
+        radii = np.max([_radii(case, block) for block in grid.blocks], axis=0).tolist()
+        dt = case.time.dt or largest_step(case.time.cfl or 0.0, case.time.viscous_cfl, *radii)
+    if not 0 < dt < math.inf:
+        raise HiresxError(
+            f"the time step of the initial state comes to {dt:g}",
+            "see that time.cfl, gas.reynolds and the lengths of the grid are meant so",
+        )
+    steps = _steps(case, dt)
+    scheme = integrator(case.time.integrator)
+    rate = known_rate(backend, is_viscous, case.scheme.precision)
+    seconds = (
+        None if rate is None or steps is None else rate["ns_per_point_rhs"] * 1e-9 * points * steps * scheme.stages
+    )
+    return {
+        "points": points,
+        "reals_per_padded_point": _layout(case, backend).numbers_per_point + equations(case).variables * _vectors(case),
+        "bytes_per_point": memory / points,
+        "memory_bytes": memory,
+        "variables": list(equations(case).conserved),
+        "plans": {name: default_plan(name) if case.plan == "auto" else case.plan for name in ("cpu", "cuda")},
+        "compact_bytes_per_point": compact_bytes / points if compact_obstacle(case) is None else None,
+        "integrator": {
+            "name": case.time.integrator,
+            "order": scheme.order,
+            "stages": scheme.stages,
+            "reals_per_padded_point": equations(case).variables * (scheme.registers + _vectors(case)),
+            "cfl": scheme.cfl,
+            "viscous_cfl": scheme.viscous_cfl,
+        },
+        "notes": [*remarks(case), *remarks_on_step(case, *radii)],
+        "dt": dt,
+        "steps": steps,
+        "ns_per_point_rhs": None if rate is None else rate["ns_per_point_rhs"],
+        "rate_from": "not measured yet: hiresx bench" if rate is None else rate["from"],
+        "seconds": seconds,
+    }
+
+
+def estimate_ranks(
+    case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None, backend: str = "cpu"
+) -> dict[str, Any]:
+    """How the blocks are cut for `ranks` ranks of speeds `weights`: per rank its parts, points, their ratio to what is
+    due to it, the ranks it exchanges with, bytes it sends in a step and device memory; `bytes` from rank (row) to rank.
+
+    Raises HiresxError for more ranks than the grid can be cut for and for weights that do not fit.
+    """
+    if ranks > decomposition.points:
+        raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
+    case = placed(case, decomposition.blocks)
+    found = best_partition(decomposition, ranks, weights)
+    cut = split(decomposition, found.parts)
+    per_stage = halo_bytes(cut, exchanged_bytes(case))
+    matrix = integrator(case.time.integrator).stages * per_stage
+    share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
+    held: list[list[int]] = [[] for _ in range(ranks)]
+    for n, part in enumerate(found.parts):
+        held[part.rank].append(n)
+    rows = []
+    for rank, mine in enumerate(held):
+        parts = [found.parts[n] for n in mine]
+        points = sum(part.points for part in parts)
+        # Sponges name whole blocks.
+        blocks = [replace(cut.blocks[n], name=decomposition.blocks[found.parts[n].whole].name) for n in mine]
+        rows.append(
+            {
+                "rank": rank,
+                "parts": [{"block": decomposition.blocks[part.whole].name, "box": part.box} for part in parts],
+                "points": points,
+                "of_its_share": points / (decomposition.points * share[rank]),
+                "neighbours": np.flatnonzero(matrix[rank] + matrix[:, rank]).tolist(),
+                "bytes_per_step": int(matrix[rank].sum()),
+                "memory_bytes": memory_bytes(case, blocks, backend),
+            }
+        )
+    return {
+        "ranks": ranks,
+        "weights": None if weights is None else list(weights),
+        "method": found.method,
+        "parts": len(found.parts),
+        "imbalance": max(row["of_its_share"] for row in rows) - 1,
+        "bytes_per_step": int(matrix.sum()),
+        "per_rank": rows,
+        "bytes": matrix,
+    }
+
+
+def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
+    """Device memory of fields, reductions, sponges and averages on these blocks. `plan` (hiresx.rhs.plans): that of the
+    case, or the backend's, if absent."""
+    halo = stencil(case.scheme.interpolation).halo
+    padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
+    extra = _extra_reals(case, blocks, _layout(case, backend, plan).work) * _item(case)
+    return (
+        padded * _bytes_per_point(case, backend, plan)
+        + extra
+        + _average_bytes(case, sum(block.points for block in blocks))
+    )
+
+
+def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
+    """Device memory that it takes to set up and run: `memory_bytes`, and the coordinates of which metrics are made."""
+    halo = stencil(case.scheme.interpolation).halo
+    largest = max((math.prod(padded_shape(block, halo)) for block in blocks), default=0)
+    return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
+
+
+def layout(case: Case, plan: str) -> Layout:
+    """What decides which fields the blocks of a case have, by a plan of hiresx.rhs.plans."""
+    system = equations(case)
+    work = work_variables(plan, case.gas.reynolds is not None, system)
+    registers = integrator(case.time.integrator).registers
+    return Layout(STORAGE[case.scheme.precision], system, work, registers, case.time.local, case.axisymmetric)
+
+
+def exchanged_bytes(case: Case) -> int:
+    """Bytes that go from a node to a ghost in a stage."""
+    return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same by every plan
+
+
+def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
+    return layout(case, plan or (default_plan(backend) if case.plan == "auto" else case.plan))
+
+
+def _bytes_per_point(case: Case, backend: str, plan: str | None = None) -> int:
+    """Per padded point, of the fields of a block and of the vectors that its integrator asks for."""
+    of_vectors = _vectors(case) * equations(case).variables * _item(case)
+    return _layout(case, backend, plan).bytes_per_point + of_vectors
+
+
+def _vectors(case: Case) -> int:
+    """Vectors of an integrator that iterates, those of its history and of the start of a step among them."""
+    scheme = integrator(case.time.integrator)
+    return scheme.vectors + scheme.history + 1 if scheme.iterates else 0
+
+
+def _item(case: Case) -> int:
+    return STORAGE[case.scheme.precision].sizes[0]
+
+
+def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
+    """Reals of reductions and sponge layers."""
+    real, _, kept, _ = STORAGE[case.scheme.precision].sizes
+    halo = stencil(case.scheme.interpolation).halo
+    in_reals = [work * kept * math.prod(padded_shape(block, halo)) // real for block in blocks]
+    reductions = sum(scratch_reals(block.size, room) for block, room in zip(blocks, in_reals, strict=True))
+    return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in blocks)
+
+
+def _average_bytes(case: Case, points: int) -> int:
+    if case.average is None:
+        return 0
+    kinds = [kind for kind in MEANS if getattr(case.average, kind)]
+    return 8 * points * sum(len(names(kind, equations(case).scalars)) for kind in kinds)
+
+
+def _steps(case: Case, dt: float) -> int | None:
+    wanted = [] if case.time.steps is None else [case.time.steps]
+    if case.time.end is not None and not case.time.local and case.time.end / dt < MOST_STEPS:
+        wanted.append(_steps_to_the_end(case, case.time.end, dt))
+    return min(wanted) if wanted else None
+
+
+def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
+    """Steps `dt`, of which those are shorter, or evenly spread (hiresx.time.step_rule), that would pass a time at which
+    something is sampled or written, by the interval that makes most steps."""
+    lengths = [end, *(min(every, end) for key, every in intervals(case, sampled()).items() if key != "checkpoint")]
+    fixed = case.time.dt is not None
+    steps = [math.ceil(length / dt - 1e-9) if fixed else steps_towards(length, dt) for length in lengths]
+    return max(math.ceil(end / length * n - 1e-9) for length, n in zip(lengths, steps, strict=True))
+
+
+def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
+    """A remark on a constant `time.dt` with which the integrator is unstable, by the largest spectral radii `inviscid`
+    and `viscous` (c_ref / L) of the flow."""
+    scheme = integrator(case.time.integrator)
+    stable = largest_step(scheme.cfl, scheme.viscous_cfl, inviscid, viscous)
+    if case.time.dt is None or not case.time.dt > stable:
+        return []
+    name = case.time.integrator
+    return [f'time.dt = {case.time.dt:g} is above {stable:.3g}, up to which "{name}" is stable with this flow']
+
+
+def _radii(case: Case, block: Block) -> tuple[float, float]:
+    """Largest inviscid and viscous spectral radius of the initial state, on a sample of the nodes of a block."""
+    stride = max(1, round((block.points / SAMPLES) ** (1 / max(len(block.active), 1))))
+    sample = tuple(slice(None, None, stride) for _ in range(3))
+    x, y, z = (c[sample] for c in (block.x, block.y, block.z))
+    if case.initial.state is not None:
+        s = case.initial.state
+        rho, u, v, w, p = (np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p))
+    else:
+        rho, u, v, w, p = case.evaluate(case.initial.function or "", x, y, z)
+    sound = np.sqrt(case.gas.gamma * p / rho)
+    radius, inverse = np.zeros(x.shape), []
+    for d in block.active:
+        ex, ey, ez = (e[sample] for e in _edges(block, d))
+        squares = ex * ex + ey * ey + ez * ez
+        squares = np.where(squares > 0, squares, np.inf)  # rings around a pole
+        inverse.append(1 / np.sqrt(squares))
+        radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
+    if case.gas.reynolds is None:
+        return float(np.max(radius)), 0.0
+    mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
+    schmidt = [scalar.schmidt for scalar in case.scalar]
+    largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
+    diffusion = largest * mu / (case.gas.reynolds * rho)
+    return float(np.max(radius)), float(np.max(diffusion * sum(i * i for i in inverse)))
+
+
+def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, y, z of the edge vector through every node in direction d, (nk, nj, ni)."""
+    return triple(np.gradient(c, axis=2 - d) for c in (block.x, block.y, block.z))

@@ -1,0 +1,23 @@
+"""Exact and linear solutions that cases start from and that checks compare with; they use nothing of the solver.
+
+The closed forms can be imported from here; `nozzle`, `plane_wave` and `shear_layer` are modules.
+"""
+
+from hiresx.exact.shear_flows import blasius, blasius_layer, couette, crocco_busemann
+from hiresx.exact.shock_tube import Riemann, jump, riemann
+from hiresx.exact.shocks import Shock, billig_standoff, normal_shock, oblique_shock, rayleigh_pitot
+
+__all__ = [
+    "Riemann",
+    "Shock",
+    "billig_standoff",
+    "blasius",
+    "blasius_layer",
+    "couette",
+    "crocco_busemann",
+    "jump",
+    "normal_shock",
+    "oblique_shock",
+    "rayleigh_pitot",
+    "riemann",
+]

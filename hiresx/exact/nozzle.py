@@ -1,0 +1,97 @@
+"""The jet out of a choked nozzle, expanded without losses to the ambient pressure: what says which one it is.
+
+Scales: ambient density and sound speed. Isentropic flow of a perfect gas, for instance Liepmann and Roshko, Elements of
+Gasdynamics (1957), chapter 5.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def fully_expanded(
+    pressure_ratio: float, exit_mach: float, temperature_ratio: float, gamma: float
+) -> tuple[float, float]:
+    """Velocity of the jet at ambient pressure, and its section over that of the exit, the mass flux kept.
+
+    `pressure_ratio`: exit over ambient pressure; `temperature_ratio`: total temperature of the jet over that of the
+    ambient.
+    """
+    g = 0.5 * (gamma - 1)
+    T_exit = temperature_ratio / (1 + g * exit_mach**2)
+    T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
+    u = np.sqrt((temperature_ratio - T) / g)
+    return u, pressure_ratio / T_exit * exit_mach * np.sqrt(T_exit) * T / u
+
+
+def jet(
+    *,
+    Mj: float | None = None,
+    NPR: float | None = None,
+    pressure_ratio: float | None = None,
+    exit_mach: float,
+    temperature_ratio: float,
+    gamma: float,
+) -> dict[str, float]:
+    """Mach number `Mj` of the jet expanded to ambient pressure, nozzle pressure ratio `NPR` (total over ambient),
+    `pressure_ratio` (exit over ambient) and velocity `Uj`, of the first that is given of the three.
+
+    Raises ValueError, with the reason, where there is no such supersonic jet.
+    """
+    g, power = 0.5 * (gamma - 1), gamma / (gamma - 1)
+    # Of a case file: texts are possible.
+    given: dict[str, Any] = {"pressure_ratio": pressure_ratio, "NPR": NPR, "Mj": Mj}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if not chosen:
+        raise ValueError("none of pressure_ratio, NPR and Mj is given: one of them says which jet it is")
+    for name, value in chosen.items():
+        if isinstance(value, str) or not 0 < value < math.inf:
+            raise ValueError(f"{name} = {value} must be a positive number")
+    for name, number in (("exit_mach", exit_mach), ("temperature_ratio", temperature_ratio)):
+        if not number > 0:
+            raise ValueError(f"{name} = {number:g} must be positive")
+    if exit_mach < 1:
+        raise ValueError(
+            f"exit_mach = {exit_mach:g}: a subsonic flow at the exit takes the ambient pressure, and the whole state "
+            "cannot be given there; the nozzle's exit is sonic (1) or supersonic"
+        )
+    total = (1 + g * exit_mach**2) ** power  # total over exit pressure
+    name, value = next(iter(chosen.items()))
+    said = f"{name} = {value:g}"
+    if pressure_ratio is None:
+        ratio = (1 + g * value**2) ** power if name == "Mj" else value
+        pressure_ratio = ratio / total
+    if exit_mach == 1 and pressure_ratio < 1:
+        least = math.sqrt((total ** (1 / power) - 1) / g)
+        raise ValueError(
+            f"{said} is below choking: a sonic exit would have {pressure_ratio:.4g} of the ambient pressure; out of a "
+            f"sonic nozzle Mj > {least:g}, NPR > {total:.4g}, pressure_ratio > 1"
+        )
+    ratio = pressure_ratio * total
+    mach = np.sqrt((ratio ** (1 / power) - 1) / g) if ratio > 1 else 0.0
+    if not mach > 1:
+        raise ValueError(f"{said} makes no supersonic jet: expanded to ambient pressure its Mach number is {mach:.4g}")
+    velocity, _ = fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
+    return {"Mj": mach, "NPR": ratio, "pressure_ratio": pressure_ratio, "Uj": velocity}
+
+
+def walled_jet(
+    *, layer: float, lip: float, exit_mach: float, temperature_ratio: float, gamma: float, **given: Any
+) -> tuple[dict[str, float], float]:
+    """`jet` of the `given` one of Mj, NPR and pressure_ratio, out of a nozzle with these walls (see `check_walls`), and
+    the section of the expanded jet over that of the exit."""
+    check_walls(layer, lip)
+    of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
+    found = jet(**given, **of)
+    return found, float(fully_expanded(found["pressure_ratio"], **of)[1])
+
+
+def check_walls(layer: float, lip: float) -> None:
+    """Raises ValueError for a boundary layer on the walls of a nozzle 1 wide, or a lip, that cannot be."""
+    if not layer > 0:
+        raise ValueError(f"layer = {layer:g} must be positive")
+    if layer >= 0.5:
+        raise ValueError(f"layer = {layer:g}: the layers of both walls meet in the nozzle, which is 1 wide; below 0.5")
+    if lip <= 0:
+        raise ValueError(f"lip = {lip:g}: the lip has a thickness")

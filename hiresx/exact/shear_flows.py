@@ -1,0 +1,130 @@
+"""Laminar shear flows: Blasius's boundary layer, its temperature, and Couette flow."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import ArrayLike
+
+from hiresx.errors import HiresxError
+
+
+@cache
+def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
+    """eta and (f, f', f'') of Blasius's equation on 0 <= eta <= 12, where f' = 1 within 1e-11."""
+
+    def march(curvature: float, end: float, steps: int) -> np.ndarray:
+        def rate(y: np.ndarray) -> np.ndarray:
+            return np.array([y[1], y[2], -0.5 * y[0] * y[2]])
+
+        y = np.array([0.0, 0.0, curvature])
+        table, h = [y], end / steps
+        for _ in range(steps):
+            k1 = rate(y)
+            k2 = rate(y + 0.5 * h * k1)
+            k3 = rate(y + 0.5 * h * k2)
+            k4 = rate(y + h * k3)
+            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            table.append(y)
+        return np.array(table)
+
+    # Toepfer (1912): f''(0) = 1 gives f'(infinity) = a, and stretching f and eta by a^(-1/2) makes that 1.
+    slope = march(1.0, 10.0, 1000)[-1, 1]
+    return np.linspace(0.0, 12.0, 1201), march(slope**-1.5, 12.0, 1200)
+
+
+def blasius(eta: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(f, f', f'') of f''' + f f'' / 2 = 0, f(0) = f'(0) = 0, f'(inf) = 1; arrays of the shape of eta >= 0.
+
+    eta = y sqrt(U / (nu x)), u = U f', v = U (eta f' - f) / (2 sqrt(Re_x)), Cf = 2 f''(0) / sqrt(Re_x).
+    Integrated once by Runge-Kutta (f''(0) within 1e-10) and interpolated by cubic Hermite polynomials.
+    Source: Blasius, Z. Math. Phys. 56 (1908) 1-37.
+    """
+    nodes, table = _blasius_table()
+    eta = np.asarray(eta, dtype=float)
+    if np.any(eta < 0):
+        raise HiresxError(f"Blasius profile asked at eta = {np.min(eta):g}", "eta is a distance from the wall: >= 0")
+    h = nodes[1]
+    inside = np.minimum(eta, nodes[-1])
+    i = np.minimum((inside / h).astype(int), len(nodes) - 2)
+    s = inside / h - i
+    values = np.concatenate([table, (-0.5 * table[:, 0] * table[:, 2])[:, None]], axis=1)
+
+    def hermite(m: int) -> np.ndarray:
+        y0, y1, d0, d1 = values[i, m], values[i + 1, m], values[i, m + 1], values[i + 1, m + 1]
+        return (
+            (1 + 2 * s) * (1 - s) ** 2 * y0
+            + s * s * (3 - 2 * s) * y1
+            + h * (s * (1 - s) ** 2 * d0 - s * s * (1 - s) * d1)
+        )
+
+    f, fp, fpp = hermite(0), hermite(1), hermite(2)
+    return f + (eta - inside), fp, fpp
+
+
+def blasius_layer(distance: ArrayLike, thickness: float) -> np.ndarray:
+    """u / U of a Blasius layer at a distance >= 0 from its wall, of the shape of `distance`.
+
+    thickness: the distance at which u = 0.99 U. Source: as `blasius`.
+    """
+    nodes, table = _blasius_table()
+    edge = np.interp(0.99, table[:, 1], nodes)
+    return blasius(np.asarray(distance, dtype=float) * (edge / thickness))[1]
+
+
+def crocco_busemann(
+    u: np.ndarray, *, T_wall: float | None, T_edge: float, u_edge: float, gamma: float, recovery: float = 1.0
+) -> np.ndarray:
+    """Temperature (scale: c = sqrt(T)) across a layer with velocity u, of the shape of u.
+
+    T_wall None is an adiabatic wall. recovery: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is the usual
+    correction for other Prandtl numbers in a laminar layer.
+    Source: Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7.
+    """
+    u = np.asarray(u, dtype=float)
+    T_adiabatic = T_edge + recovery * 0.5 * (gamma - 1) * u_edge**2
+    if T_wall is None:
+        T_wall = T_adiabatic
+    return T_wall + (T_adiabatic - T_wall) * u / u_edge - recovery * 0.5 * (gamma - 1) * u**2
+
+
+def couette(
+    y: ArrayLike,
+    wall_speed: float,
+    T_lower: float | None,
+    T_upper: float,
+    gamma: float,
+    prandtl: float,
+    viscosity: Callable[[np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """u and T, each of the shape of y, of steady Couette flow between walls at y = 0, at rest, and y = 1; and the mean
+    of 1/T over 0 <= y <= 1, which gives the pressure from the mass.
+
+    Velocities over the sound speed at T = 1. T_lower None: the lower wall is adiabatic. viscosity(T): mu over that at
+    T = 1, of arrays. The shear mu u' is uniform, so T is a parabola in u whatever the viscosity, and y the integral of
+    mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th ed. (2017); c_p = 1/(gamma - 1) in these scales.
+    """
+    heating = prandtl * (gamma - 1)
+    if T_lower is None:
+        at_rest, slope = T_upper + 0.5 * heating * wall_speed**2, 0.0
+    else:
+        at_rest, slope = T_lower, (T_upper - T_lower) / wall_speed + 0.5 * heating * wall_speed
+
+    def temperature(u: np.ndarray) -> np.ndarray:
+        return at_rest + slope * u - 0.5 * heating * u * u
+
+    # Gauss-Legendre: the integrands are analytic
+    nodes, weights = leggauss(40)
+    nodes, weights = 0.5 * (nodes + 1), 0.5 * weights
+
+    def integral(f: Callable[[np.ndarray], np.ndarray], u: np.ndarray) -> np.ndarray:
+        return u * (f(temperature(u[..., None] * nodes)) @ weights)
+
+    y = np.asarray(y, dtype=float)
+    whole = integral(viscosity, np.array(wall_speed))
+    u = wall_speed * y
+    for _ in range(30):
+        u = u - (integral(viscosity, u) - y * whole) / viscosity(temperature(u))
+    mean = integral(lambda T: viscosity(T) / T, np.array(wall_speed)) / whole
+    return u, temperature(u), float(mean)

@@ -1,0 +1,165 @@
+"""The Riemann problem of the one-dimensional Euler equations, and how a jump is placed between nodes.
+
+Any consistent scales; `gamma` is the ratio of specific heats and sound speeds are c = sqrt(gamma p / rho).
+"""
+
+from dataclasses import dataclass, field
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hiresx.base.arrays import Values, triple
+from hiresx.errors import HiresxError
+
+
+@dataclass(frozen=True)
+class Riemann:
+    """Exact solution of the Riemann problem of the one-dimensional Euler equations.
+
+    `left` and `right` are (rho, u, p). `p_star` and `u_star` are the pressure and the velocity between the two
+    nonlinear waves. Raises HiresxError for a state that is not positive and where the two rarefactions would leave
+    a vacuum, which no solver of this project represents.
+    Source: Toro, Riemann Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), chapter 4.
+    """
+
+    left: tuple[float, float, float]
+    right: tuple[float, float, float]
+    gamma: float
+    p_star: float = field(init=False)
+    u_star: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        for side, (rho, _, p) in (("left", self.left), ("right", self.right)):
+            if not (rho > 0 and p > 0):
+                raise HiresxError(
+                    f"Riemann problem: the {side} state has rho = {rho:g}, p = {p:g}",
+                    "give a positive density and pressure",
+                )
+        if self._velocity_jump(0.0) >= 0:
+            raise HiresxError(
+                f"Riemann problem: the states {self.left} and {self.right} move apart so fast that a vacuum opens",
+                "bring the two velocities closer together",
+            )
+        object.__setattr__(self, "p_star", self._pressure())
+        object.__setattr__(self, "u_star", self._velocity())
+
+    def _wave(self, state: tuple[float, float, float], p: float) -> tuple[float, float]:
+        """Velocity change across the wave that brings `state` to pressure p, and its derivative (Toro 4.6, 4.37)."""
+        rho, _, p0 = state
+        g = self.gamma
+        if p > p0:
+            a = 2 / ((g + 1) * rho)
+            b = (g - 1) / (g + 1) * p0
+            root = sqrt(a / (p + b))
+            return (p - p0) * root, root * (1 - 0.5 * (p - p0) / (p + b))
+        c = sqrt(g * p0 / rho)
+        ratio = p / p0
+        slope = ratio ** (-(g + 1) / (2 * g)) / (rho * c) if p > 0 else float("inf")
+        return 2 * c / (g - 1) * (ratio ** ((g - 1) / (2 * g)) - 1), slope
+
+    def _velocity_jump(self, p: float) -> float:
+        return self._wave(self.left, p)[0] + self._wave(self.right, p)[0] + self.right[1] - self.left[1]
+
+    def _pressure(self) -> float:
+        g = self.gamma
+        (rho_l, u_l, p_l), (rho_r, u_r, p_r) = self.left, self.right
+        low, high = min(p_l, p_r), max(p_l, p_r)
+        if self._velocity_jump(low) >= 0:
+            # Two rarefactions: closed form (Toro 4.46).
+            c_l, c_r = sqrt(g * p_l / rho_l), sqrt(g * p_r / rho_r)
+            z = (g - 1) / (2 * g)
+            return ((c_l + c_r - 0.5 * (g - 1) * (u_r - u_l)) / (c_l / p_l**z + c_r / p_r**z)) ** (1 / z)
+        # The velocity jump rises with p and is concave, so Newton's iteration from below never overshoots.
+        p = high if self._velocity_jump(high) < 0 else low
+        for _ in range(200):
+            slope = self._wave(self.left, p)[1] + self._wave(self.right, p)[1]
+            change = -self._velocity_jump(p) / slope
+            p += change
+            if abs(change) <= 1e-15 * p:
+                break
+        return p
+
+    def _velocity(self) -> float:
+        wave_l, wave_r = self._wave(self.left, self.p_star)[0], self._wave(self.right, self.p_star)[0]
+        return 0.5 * (self.left[1] + self.right[1]) + 0.5 * (wave_r - wave_l)
+
+    def sample(self, xi: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(rho, u, p), each of the shape of xi = (x - x0) / t, the similarity coordinate (Toro 4.5)."""
+        xi = np.asarray(xi, dtype=float)
+        rho_l, u_l, p_l = self._side(self.left, xi, 1.0)
+        # The right half is the left half seen in a mirror.
+        rho_r, u_r, p_r = self._side(self.right, xi, -1.0)
+        on_left = xi <= self.u_star
+        return np.where(on_left, rho_l, rho_r), np.where(on_left, u_l, u_r), np.where(on_left, p_l, p_r)
+
+    def _side(
+        self, state: tuple[float, float, float], xi: np.ndarray, sign: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rho0, u0, p0 = state
+        g = self.gamma
+        u0, u_star, xi = sign * u0, sign * self.u_star, sign * xi
+        c0 = sqrt(g * p0 / rho0)
+        ratio = self.p_star / p0
+        if ratio > 1:
+            mu = (g - 1) / (g + 1)
+            rho_star = rho0 * (ratio + mu) / (mu * ratio + 1)
+            speed = u0 - c0 * sqrt((g + 1) / (2 * g) * ratio + (g - 1) / (2 * g))
+            ahead = xi < speed
+            rho, u, p = np.where(ahead, rho0, rho_star), np.where(ahead, u0, u_star), np.where(ahead, p0, self.p_star)
+        else:
+            rho_star = rho0 * ratio ** (1 / g)
+            head, tail = u0 - c0, u_star - c0 * ratio ** ((g - 1) / (2 * g))
+            inside = np.clip(xi, head, tail)
+            c = 2 / (g + 1) * (c0 + 0.5 * (g - 1) * (u0 - inside))
+            rho = rho0 * (c / c0) ** (2 / (g - 1))
+            u = 2 / (g + 1) * (c0 + 0.5 * (g - 1) * u0 + inside)
+            p = p0 * (c / c0) ** (2 * g / (g - 1))
+            rho, p = np.where(xi >= tail, rho_star, rho), np.where(xi >= tail, self.p_star, p)
+        return rho, sign * u, p
+
+
+def riemann(
+    x: np.ndarray,
+    t: float,
+    *,
+    left: tuple[float, float, float],
+    right: tuple[float, float, float],
+    x0: float,
+    gamma: float,
+) -> tuple[np.ndarray, ...]:
+    """State (rho, u, v, w, p) of the Riemann problem at time t, arrays of the shape of x; v = w = 0.
+
+    `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the initial states as `jump` places them, which takes
+    x to be the nodes of a line. Raises HiresxError as `Riemann` does.
+    """
+    solution = Riemann(triple(left), triple(right), gamma)
+    x = np.asarray(x, dtype=float)
+    rho, u, p = solution.sample((x - x0) / t) if t > 0 else jump(x, x0, left, right, gamma)
+    return rho, u, np.zeros_like(x), np.zeros_like(x), p
+
+
+def jump(
+    x: np.ndarray, x0: float, left: tuple[Values, Values, Values], right: tuple[Values, Values, Values], gamma: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(rho, u, p) with `left` below x0 and `right` above it, arrays of the shape of x (nodes along its last axis).
+
+    The node whose cell (half-way to its neighbours) holds x0 takes the mean of the conserved variables over that cell:
+    only then does the discrete jump lie at x0 wherever the nodes are. Nodes half a spacing away from x0 stay pure.
+    """
+    x = np.asarray(x, dtype=float)
+    share = 0.5 + (x0 - x) / np.gradient(x, axis=-1)
+    # A share that is 0 or 1 but for the rounding of x must not mix in a trace of the other state.
+    share = np.clip(np.where(np.abs(share - np.rint(share)) < 1e-9, np.rint(share), share), 0.0, 1.0)
+
+    def conserved(state: tuple[Values, Values, Values]) -> tuple[Values, Values, Values]:
+        rho, u, p = state
+        return rho, rho * u, p / (gamma - 1) + 0.5 * rho * u * u
+
+    rho, momentum, energy = (
+        share * a + (1 - share) * b for a, b in zip(conserved(left), conserved(right), strict=True)
+    )
+    p = (gamma - 1) * (energy - 0.5 * momentum**2 / rho)
+    # On either side the given pressure itself, not what is left of it after the kinetic energy was added and removed.
+    p = np.where(share == 1.0, left[2], np.where(share == 0.0, right[2], p))
+    return rho, momentum / rho, p

@@ -1,0 +1,309 @@
+"""Whether the connections of a grid agree with its nodes, node by node; an error names the first that does not."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from hiresx.equations.stencil import DIFFERENCE_REACH
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block, direction, layer, side
+from hiresx.grid.connections import TOLERANCE, Connection, broken_seam
+from hiresx.grid.motions import IntMatrix, Motion, told
+from hiresx.grid.orientation import (
+    LAYOUTS,
+    donor_range,
+    extents,
+    joined,
+    layout_of,
+    opposite,
+    possible,
+    transform_of,
+)
+
+# Shared nodes lie closer than this share of the shortest step along the face, so that no other node is taken for one.
+OF_STEP = 0.25
+
+
+@dataclass(frozen=True)
+class ConnectionCheck:
+    """What was found of one connection: `layout`, "shared" or "offset"; `gap`, the largest distance of nodes that
+    should coincide, in L (0 in the offset layout); `nodes`, how many were compared."""
+
+    connection: Connection
+    layout: str
+    gap: float
+    nodes: int
+
+
+def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
+    """Checks every connection, and says what was found of each.
+
+    Checked is, for every node of a connection: that it lies on its face and three layers of donors exist; that in the
+    shared layout its own and the donor's node coincide, moved as the connection says, to 1e-6 of the block's extent
+    and a quarter of the shortest step beside it; that in the offset layout the grid line goes on from the block into
+    the donor, forwards, with a step between 1/4 and 4 times its neighbours', and that the lines beside it do so in the
+    same order; that two right-handed blocks meet as such, and that the donor's ghosts there come back from the same
+    nodes, the line of nodes at the rim of a range excepted, which may belong to another patch. That every node of a
+    face is held once is seen to elsewhere: `hiresx.decomposition.decompose`.
+
+    Raises HiresxError naming block, (i, j, k), coordinates and what was found at the donor.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+        checks = [_check(blocks, connection) for connection in connections]
+        _check_way_back(blocks, connections)
+    return checks
+
+
+class OverlapError(HiresxError):
+    """Blocks lie over each other: nothing that is said of their connections mends it."""
+
+
+def _check(blocks: Sequence[Block], c: Connection) -> ConnectionCheck:
+    where = _where(blocks, c)
+    _check_form(blocks, c, where)
+    layout = layout_of(c, blocks)
+    if layout is None:
+        raise HiresxError(
+            f"{where}: the first ghost nodes are neither on face {c.donor_face} of the donor nor one step behind it",
+            "correct the connection: its ghosts begin with the donor's nodes beside the face",
+        )
+    if not _keeps_plane(blocks[c.block], c.motion):
+        raise HiresxError(
+            f"{where}: {c.motion} takes a block of {len(blocks[c.block].active)} dimensions out of its "
+            f"{'plane' if len(blocks[c.block].active) == 2 else 'line'}",
+            "move it along x and y and turn it about z",
+        )
+    if layout == "shared":
+        gap, bad = _gaps(blocks, c)
+    else:
+        gap, bad = None, _broken(blocks, c)
+    if bad.any():
+        raise _mismatch(blocks, c, where, layout, bad)
+    if round(np.linalg.det(c.matrix)) < 0 and not c.over_a_pole:
+        if _right_handed(blocks[c.block]) == _right_handed(blocks[c.donor]):
+            raise OverlapError(
+                f"{where}: the blocks overlap: they share the nodes of these faces and lie on the same side of them",
+                "move one of the blocks, or leave out of one what the other holds as well",
+            )
+        left = next((b for b in (c.block, c.donor) if not _right_handed(blocks[b])), c.donor)
+        raise HiresxError(
+            f"{where}: a right-handed block meets a left-handed one",
+            f"reverse one index direction of block '{blocks[left].name}'",
+        )
+    return ConnectionCheck(c, layout, float(gap.max()) if gap is not None else 0.0, bad.size)
+
+
+def _where(blocks: Sequence[Block], c: Connection) -> str:
+    nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip("ijk", c.range, strict=True))
+    return (
+        f"connection of block '{blocks[c.block].name}', face {c.face}, nodes {nodes}, to block '{blocks[c.donor].name}'"
+    )
+
+
+def _check_form(blocks: Sequence[Block], c: Connection, where: str) -> None:
+    """What needs no coordinates."""
+    block, donor = blocks[c.block], blocks[c.donor]
+    if c.face not in block.faces or tuple(c.range[direction(c.face)]) != layer(c.face, block.size):
+        raise HiresxError(f"{where}: the range is not on the face", "correct the connection")
+    if any(not 0 <= lo < hi <= n for (lo, hi), n in zip(c.range, block.size, strict=True)):
+        raise HiresxError(f"{where}: the range leaves the block of {_size(block)} nodes", "correct the connection")
+    m = np.array(c.matrix)
+    if m.shape != (3, 3) or (np.abs(m).sum(axis=0) != 1).any() or (np.abs(m).sum(axis=1) != 1).any():
+        raise HiresxError(f"{where}: {m.tolist()} is no permutation of the directions with signs", "correct the matrix")
+    if {e for d in block.active for e in range(3) if m[e, d]} != set(donor.active):
+        raise HiresxError(
+            f"{where}: a block of {_size(block)} nodes does not go on in one of {_size(donor)} nodes that way",
+            "correct the connection, or connect blocks of the same number of dimensions",
+        )
+    ghosts = c.donors(c.ghosts(DIFFERENCE_REACH, block.size)).reshape(3, -1)
+    outside = (ghosts < 0) | (ghosts >= np.array(donor.size)[:, None])
+    if outside.any():
+        raise HiresxError(
+            f"{where}: there is no donor node (i, j, k) = {_index(ghosts[:, np.argmax(outside.any(axis=0))])} in a "
+            f"block of {_size(donor)} nodes",
+            "correct the ranges of the connection",
+        )
+
+
+def _size(block: Block) -> str:
+    return " x ".join(map(str, block.size))
+
+
+def _index(index: Iterable[int]) -> str:
+    return "({}, {}, {})".format(*map(int, index))
+
+
+def _keeps_plane(block: Block, motion: Motion) -> bool:
+    """Whether a motion leaves singleton directions where they are (k along z, j along y)."""
+    if motion.rotation is not None and any(abs(motion.rotation[d][d] - 1) > 1e-9 for d in _singleton(block)):
+        return False
+    extent = max(block.extents)
+    return all(abs(motion.translation[d]) <= TOLERANCE * extent for d in _singleton(block))
+
+
+def _singleton(block: Block) -> list[int]:
+    return [d for d in range(3) if block.size[d] == 1]
+
+
+def _right_handed(block: Block) -> bool:
+    """By its edges at the node in the middle."""
+    k, j, i = (n // 2 for n in block.x.shape)
+    edges = np.eye(3)
+    for d in block.active:
+        ahead, behind = [i, j, k], [i, j, k]
+        ahead[d], behind[d] = min(ahead[d] + 1, block.size[d] - 1), behind[d] - 1
+        edges[d] = block.node(*ahead) - block.node(*behind)
+    return bool(np.linalg.det(edges) > 0)
+
+
+def _nodes(block: Block, index: np.ndarray) -> np.ndarray:
+    i, j, k = index
+    return np.stack([block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]])
+
+
+def _face_nodes(c: Connection) -> np.ndarray:
+    """Index triples (3, ni, nj, nk) of the connected nodes."""
+    return np.stack(np.meshgrid(*(np.arange(*r) for r in c.range), indexing="ij"))
+
+
+def _gaps(blocks: Sequence[Block], c: Connection) -> tuple[np.ndarray, np.ndarray]:
+    """Shared layout: distances of the nodes that should coincide, and where they are too large (ni, nj, nk)."""
+    block, index = blocks[c.block], _face_nodes(c)
+    own = _nodes(block, index)
+    gap = np.linalg.norm(c.motion(_nodes(blocks[c.donor], c.donors(index))) - own, axis=0)
+    extent = max(block.extents)
+    allowed = np.full(gap.shape, TOLERANCE * extent)
+    for e in range(3):
+        if own.shape[e + 1] > 1:
+            step = np.linalg.norm(np.diff(own, axis=e + 1), axis=0)
+            ends = [(1, 0) if a == e else (0, 0) for a in range(3)], [(0, 1) if a == e else (0, 0) for a in range(3)]
+            beside = [np.pad(step, end, constant_values=np.inf) for end in ends]
+            allowed = np.minimum(allowed, OF_STEP * np.minimum(*beside))
+    return gap, ~(gap <= np.maximum(allowed, 1e-13 * extent))
+
+
+def _broken(blocks: Sequence[Block], c: Connection) -> np.ndarray:
+    """Offset layout: where the grid does not go on from the block into the donor (ni, nj, nk)."""
+    before, last, first, after = _over_seam(blocks, c)
+    bad = broken_seam(before, last, first, after)
+    for e in range(3):  # a line beside must be beside on the other side too, not run the other way
+        if last.shape[e + 1] > 1:
+            own, other = np.diff(last, axis=e + 1), np.diff(first, axis=e + 1)
+            wrong = ~(np.sum(own * other, axis=0) > 0)
+            bad |= np.pad(wrong, [(0, 1) if a == e else (0, 0) for a in range(3)])
+    return bad
+
+
+def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
+    """Offset layout: four planes of nodes (3, ni, nj, nk) as grid lines pass them, two on each side."""
+    index, outward = _face_nodes(c), np.zeros((3, 1, 1, 1), dtype=int)
+    outward[direction(c.face)] = side(c.face)
+    own = [_nodes(blocks[c.block], index - n * outward) for n in (1, 0)]
+    return own + [c.motion(_nodes(blocks[c.donor], c.donors(index + n * outward))) for n in (1, 2)]
+
+
+def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
+    """Offset layout: lengths (ni, nj, nk) of the last step before the seam, of that over it and of the first behind."""
+    planes = _over_seam(blocks, c)
+    return [np.linalg.norm(planes[n + 1] - planes[n], axis=0) for n in range(3)]
+
+
+def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, bad: np.ndarray) -> HiresxError:
+    """What to say of the first bad node, in the order of the arrays."""
+    k, j, i = (int(m) for m in np.argwhere(bad.transpose(2, 1, 0))[0])
+    index = _face_nodes(c)[:, i, j, k]
+    there = index.copy()
+    if layout == "offset":
+        there[direction(c.face)] += side(c.face)
+    there = c.donors(there)
+    place, found = (_nodes(b, n) for b, n in ((blocks[c.block], index), (blocks[c.donor], there)))
+    moved = "" if c.motion.still else f", after {c.motion} at {told(c.motion(found))}"
+    what = "is not the same point as" if layout == "shared" else "is not followed by"
+    return HiresxError(
+        f"{where}: {int(bad.sum())} of {bad.size} nodes do not match; first, node (i, j, k) = {_index(index)} at "
+        f"(x, y, z) = {told(place)} {what} node {_index(there)} of '{blocks[c.donor].name}' at {told(found)}{moved}",
+        _hint(blocks, c, layout),
+    )
+
+
+def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
+    """What would make the nodes match, if there is anything so simple."""
+    motions = ((c.motion, ""), (c.motion.inverse, "the inverse motion"), (Motion(), "no motion"))
+    for tried in (layout, *(other for other in LAYOUTS if other != layout)):
+        for (motion, moved), matrix in product(motions, _orientations(blocks, c)):
+            if misfit(blocks, _turned(c, matrix, motion, blocks, tried), tried)[0] == 0:
+                words = [f"transform = {transform_of(matrix)}"] if matrix != c.matrix else []
+                words += [moved] if moved else []
+                words += [f'layout = "{tried}"'] if tried != layout else []
+                return f"they match with {' and '.join(words)}"
+    if layout == "shared":
+        index = _face_nodes(c)
+        shift = _nodes(blocks[c.block], index) - c.motion(_nodes(blocks[c.donor], c.donors(index)))
+        shift = shift.reshape(3, -1)
+        if np.ptp(shift, axis=1).max() <= TOLERANCE * np.abs(shift).max():
+            return f"all of them are off by {told(shift[:, 0])}: give that as the translation, or correct the ranges"
+    return "correct the ranges, the transform, the motion or the layout of the connection, or the grid"
+
+
+def _orientations(blocks: Sequence[Block], c: Connection) -> list[IntMatrix]:
+    """The own matrix and every other under which the ranges cover each other."""
+    there = (c.donor, c.donor_face, donor_range(c, blocks))
+    found = possible(blocks, (c.block, c.face, c.range), there)
+    return [c.matrix, *(m for m in found if m != c.matrix and round(np.linalg.det(m)) > 0)]
+
+
+def _turned(c: Connection, matrix: IntMatrix, motion: Motion, blocks: Sequence[Block], layout: str) -> Connection:
+    """A connection of the same ranges with another orientation, motion and layout."""
+    there = (c.donor, c.donor_face, donor_range(c, blocks))
+    return joined("", (c.block, c.face, c.range), there, matrix, layout, motion)
+
+
+def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:
+    """(nodes of a connection that do not match, sum of the distances of what should coincide or follow): of several
+    orientations the right one has the least."""
+    if layout == "shared":
+        gap, bad = _gaps(blocks, c)
+        return int(bad.sum()), float(gap.sum())
+    index = _face_nodes(c)
+    there = index.copy()
+    there[direction(c.face)] += side(c.face)
+    seam = c.motion(_nodes(blocks[c.donor], c.donors(there))) - _nodes(blocks[c.block], index)
+    return int(_broken(blocks, c).sum()), float(np.linalg.norm(seam, axis=0).sum())
+
+
+def _check_way_back(blocks: Sequence[Block], connections: Sequence[Connection]) -> None:
+    """Every connection inside its rim is met by its inverse."""
+    on_face: dict[tuple[int, str], list[Connection]] = {}
+    for c in connections:
+        on_face.setdefault((c.block, c.face), []).append(c)
+    for c in connections:
+        back = opposite(c, blocks)
+        met = np.zeros(extents(back.range), dtype=bool)
+        for other in on_face.get((back.block, back.face), ()):
+            common = [(max(a, b), min(z, y)) for (a, z), (b, y) in zip(other.range, back.range, strict=True)]
+            if all(lo < hi for lo, hi in common) and _same_map(other, back, blocks[c.donor]):
+                met[tuple(slice(lo - f, hi - f) for (lo, hi), (f, _) in zip(common, back.range, strict=True))] = True
+        across = [d for d in blocks[c.donor].active if d != direction(back.face)]
+        inside = tuple(slice(1, -1) if d in across else slice(None) for d in range(3))
+        lost = np.zeros_like(met)
+        lost[inside] = ~met[inside]
+        if lost.any():
+            index = np.argwhere(lost.transpose(2, 1, 0))[0][::-1] + [lo for lo, _ in back.range]
+            donor = blocks[c.donor]
+            raise HiresxError(
+                f"{_where(blocks, c)}: no connection leads back from its face {back.face}, first at node (i, j, k) = "
+                f"{_index(index)}, (x, y, z) = {told(donor.node(*map(int, index)))}",
+                "connect that face as well, by the inverse transform and motion, or correct the connection it has",
+            )
+
+
+def _same_map(a: Connection, b: Connection, block: Block) -> bool:
+    """Whether two connections of one face of `block` take the same ghosts from the same nodes."""
+    if (a.donor, a.matrix, a.offset) != (b.donor, b.matrix, b.offset):
+        return False
+    ends = [(float(v.min()), float(v.max())) for v in (block.x, block.y, block.z)]
+    corners = np.stack(np.meshgrid(*ends, indexing="ij"))
+    gap = np.linalg.norm(a.motion(corners) - b.motion(corners), axis=0)
+    return bool(gap.max() <= 10 * TOLERANCE * max(hi - lo for lo, hi in ends))

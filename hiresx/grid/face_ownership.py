@@ -1,0 +1,70 @@
+"""Which part of a face owns which node: in many files, neighbouring patches both name the line between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block, Range, direction, layer, rectangles
+
+
+@dataclass(frozen=True)
+class FacePart:
+    """Nodes of a face of a block, `range` as of `Connection`, and in words what wants to own them."""
+
+    block: int
+    face: str
+    range: Range
+    owner: str
+
+
+def assign_nodes(
+    blocks: Sequence[Block], parts: Sequence[FacePart], owned: Sequence[FacePart] = (), strict: bool = True
+) -> list[list[Range]]:
+    """For each of `parts` the nodes that no earlier one owns, as disjoint ranges: mostly one range, the part itself or
+    the part without a line of its rim. The parts in `owned` come before all others and may overlap each other.
+
+    `strict`: two parts may share a line of nodes (in two dimensions a node) and no more; raises HiresxError naming both
+    and the first node that they share. Otherwise a later part loses whatever an earlier one owns.
+    """
+    owners: dict[tuple[int, str], np.ndarray] = {}
+    assigned: list[list[Range]] = []
+    everything = [*owned, *parts]
+    for number, part in enumerate(everything):
+        block, d = blocks[part.block], direction(part.face)
+        across = [e for e in (2, 1, 0) if e != d]
+        of_face = owners.setdefault((part.block, part.face), np.full([block.size[e] for e in across], -1))
+        nodes = of_face[tuple(slice(*part.range[e]) for e in across)]
+        if number >= len(owned):
+            if strict:
+                _check_overlap(block, part, everything, nodes, across)
+            assigned.append([])
+            for rectangle in rectangles(nodes < 0):
+                range_ = [layer(part.face, block.size)] * 3
+                for e, (lo, hi) in zip(across, rectangle, strict=True):
+                    range_[e] = (lo + part.range[e][0], hi + part.range[e][0])
+                assigned[-1].append(triple(range_))
+        nodes[nodes < 0] = number
+    return assigned
+
+
+def _check_overlap(
+    block: Block, part: FacePart, everything: Sequence[FacePart], nodes: np.ndarray, across: list[int]
+) -> None:
+    """Raises HiresxError where a part shares more than a line of nodes with an earlier one."""
+    for other in np.unique(nodes[nodes >= 0]):
+        shared = np.argwhere(nodes == other)
+        width = shared.max(axis=0) - shared.min(axis=0)
+        wide = [w > 0 for w, e in zip(width, across, strict=True) if block.size[e] > 1]
+        if wide and not all(wide):
+            continue
+        node = [part.range[e][0] for e in range(3)]
+        for e, at in zip(across, shared[0], strict=True):
+            node[e] += int(at)
+        raise HiresxError(
+            f"block '{block.name}', face {part.face}: {part.owner} and {everything[other].owner} overlap from node "
+            f"(i, j, k) = ({node[0]}, {node[1]}, {node[2]}) on",
+            "correct their ranges: patches of a face may share a line of nodes, no more",
+        )

@@ -1,0 +1,101 @@
+"""What mpirun itself writes when a job ends badly: read for who ended first, and kept from the user, who is told so in
+one line instead. Whatever is not such a notice is passed on as it is."""
+
+import re
+import signal
+from dataclasses import dataclass
+
+# A frame of Open MPI begins and ends with a line of dashes; what MPICH writes begins with one of equals signs and ends
+# with this line.
+_DASHES, _EQUALS = re.compile(rb"-{40,}\s*"), re.compile(rb"={40,}\s*")
+_LAST = b"Please see the FAQ page"
+_KNOWN = (
+    b"exited with non-zero status",
+    b"exited on",
+    b"MPI_ABORT was invoked",
+    b'calling "abort"',
+    b"exiting improperly",
+    b"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+)
+_NUMBERED = re.compile(rb"process rank (\d+) with PID (\d+)|Process name: \[[^\]]*,(\d+)\]|=\s+PID (\d+) RUNNING")
+_SIGNAL = re.compile(rb"signal (\d+) \(|\(signal (\d+)\)")
+
+
+@dataclass
+class EndFacts:
+    """`rank`, `pid`: of the process that ended first, `signal`: what ended it, as far as mpirun says; None if not.
+    `left`: it ended with status 0, and without a word to MPI. `ended`: mpirun says that it ended, and of no signal."""
+
+    rank: int | None = None
+    pid: int | None = None
+    signal: int | None = None
+    left: bool = False
+    ended: bool = False
+
+
+class MessageFilter:
+    """Of one stream; what it finds goes to `known`."""
+
+    def __init__(self, known: EndFacts):
+        self.known = known
+        self._line, self._frame = b"", b""
+
+    def feed(self, data: bytes) -> bytes:
+        """What of `data`, and of what was kept back before, is to be shown."""
+        shown = b""
+        *lines, self._line = (self._line + data).splitlines(keepends=True) or [b""]
+        if self._line.endswith(b"\n"):
+            lines, self._line = [*lines, self._line], b""
+        for line in lines:
+            shown += self._take(line)
+        if not self._frame and not self._line.startswith((b"-", b"=")):
+            shown, self._line = shown + self._line, b""  # a prompt or a bar: no line yet, but to be seen
+        return shown
+
+    def _take(self, line: bytes) -> bytes:
+        if not self._frame:
+            if _DASHES.fullmatch(line) or _EQUALS.fullmatch(line):
+                self._frame = line
+                return b""
+            return line
+        self._frame += line
+        dashes = self._frame.startswith(b"-")
+        if (dashes and _DASHES.fullmatch(line)) or (not dashes and line.startswith(_LAST)):
+            return self._read()
+        return b""
+
+    def _read(self) -> bytes:
+        frame, self._frame = self._frame, b""
+        plain = b" ".join(frame.split())
+        if not any(text in plain for text in _KNOWN):
+            return frame
+        known = self.known
+        known.left |= b"exiting improperly" in plain
+        if (found := _NUMBERED.search(plain)) and known.rank is None and known.pid is None:
+            rank, pid, named, told = found.groups()
+            known.rank = int(rank or named) if rank or named else None
+            known.pid = int(pid or told) if pid or told else None
+        if (found := _SIGNAL.search(plain)) and known.signal is None:
+            known.signal = int(found[1] or found[2])
+        known.ended |= known.signal is None
+        return b""
+
+    def idle(self) -> bytes:
+        """What is to be shown when nothing has come for a while: a frame that does not end is none."""
+        if self._frame and self._frame.startswith(b"=") and b"TERMINATION" in self._frame:
+            return b""
+        return self.end()
+
+    def end(self) -> bytes:
+        """What is left, at the end."""
+        shown = self._read() if self._frame else b""
+        shown, self._line = shown + self._line, b""
+        return shown
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,1 @@
+"""The processes of a run: what the launcher's environment says of them, and how they communicate."""

@@ -1,0 +1,252 @@
+"""Work that the time step does not wait for: jobs done in their order by a thread of their own, alone or by all ranks
+together."""
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from hiresx.mpi.communicator import Communicator
+
+
+class Writer:
+    """Does jobs (functions without arguments) in the background, one after the other.
+
+    At most `outstanding` jobs are begun or waiting; who brings one more waits for the first of them, and `waited` says
+    how long that was in all. After a failure no job is done any more; the failure is raised once, by whichever call
+    comes first. The thread lives as long as there are jobs, and keeps the process alive until they are done.
+    """
+
+    def __init__(self, outstanding: int = 2):
+        self.outstanding = outstanding
+        self.waited = 0.0
+        self.busy = 0.0
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._running = False
+        self._failure: BaseException | None = None
+        self._failed = False
+        self._changed = threading.Condition()
+
+    @property
+    def failed(self) -> bool:
+        """A job has failed, whether that was raised or not."""
+        return self._failed
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Have `job` done. Raises the failure of an earlier one; once that was raised, drops the job."""
+        with self._changed:
+            began = time.perf_counter()
+            while len(self._jobs) >= self.outstanding:
+                self._changed.wait()
+            self.waited += time.perf_counter() - began
+            self._raise()
+            if self._failed:
+                return
+            self._jobs.append(job)
+            if not self._running:
+                self._running = True
+                threading.Thread(target=self._work, name="output").start()
+
+    def check(self) -> None:
+        """Raise the failure of an earlier job, if it was not raised before."""
+        if self._failed:
+            with self._changed:
+                self._raise()
+
+    def drain(self) -> None:
+        """Wait until every job is done. Raises nothing: see `check`."""
+        with self._changed:
+            while self._jobs:
+                self._changed.wait()
+
+    def until(self, ready: Callable[[], bool]) -> None:
+        """Wait until `ready`, which is asked after every job; that counts as `waited`."""
+        with self._changed:
+            began = time.perf_counter()
+            while not ready():
+                self._changed.wait()
+            self.waited += time.perf_counter() - began
+
+    def _raise(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                if not self._jobs:
+                    self._running = False
+                    return
+                job = self._jobs[0]
+            began = time.perf_counter()
+            failure = None
+            try:
+                job()
+            except BaseException as error:
+                failure = error
+            del job  # it holds the fields
+            with self._changed:
+                self.busy += time.perf_counter() - began
+                if failure is None:
+                    self._jobs.popleft()
+                else:
+                    # What waits behind it came later: a gap in the series would be worse than its end.
+                    self._jobs.clear()
+                    self._failure, self._failed = failure, True
+                self._changed.notify_all()
+
+
+class Work:
+    """Something that the ranks of a communicator write together: files that all know the temporary names of."""
+
+    def write(self) -> None:
+        """In a thread of each rank: writes its own share."""
+
+    def complete(self, comm: Communicator) -> None:
+        """In the main thread of each rank, when all have written: what takes values of others. Collective."""
+
+    def publish(self) -> None:
+        """In the thread of rank 0, when everything is written: gives the files their names."""
+
+    def discard(self) -> None:
+        """On rank 0, when nobody writes any more, if `publish` was not called or failed: removes what there is."""
+
+
+class JointWriter:
+    """Has the ranks of a `comm` do `Work` in the background, in the order in which it is submitted.
+
+    Every call is collective, and communicates while there is work that is not published. That all have written is found
+    out in a call (`advance`, `drain`, `submit`), in the main threads: what the threads do takes no communication. A
+    failure of one rank is raised on all, once; nothing is written after it. Who submits more than `outstanding` waits
+    until the first is published: the next may be written under the same name. `waited`, `busy`: see `Writer`.
+    """
+
+    def __init__(self, comm: Communicator, outstanding: int = 2):
+        self._comm, self._outstanding = comm, outstanding
+        self._writer = Writer(outstanding if comm.size == 1 else sys.maxsize)
+        # What is not known to be published. In the order of submission, this rank has written, all have written and
+        # completed, and rank 0 has published so much; `_known` of it is known to all as published.
+        self._open: deque[Work] = deque()
+        self._written = self._completed = self._published = self._known = 0
+        self._error: BaseException | None = None
+        self._failed = False
+
+    @property
+    def failed(self) -> bool:
+        """Some work has failed, whether that was raised or not; nothing more is written."""
+        return self._failed or self._writer.failed
+
+    @property
+    def waited(self) -> float:
+        """Seconds that this rank has waited for its thread."""
+        return self._writer.waited
+
+    @property
+    def busy(self) -> float:
+        """Seconds that the work took in the thread."""
+        return self._writer.busy
+
+    def submit(self, work: Work) -> None:
+        """Have `work` done. Raises the failure of earlier work; once that was raised, drops what is submitted."""
+        if self._comm.size == 1:
+            self._writer.submit(lambda: self._alone(work))
+            return
+        self.advance()
+        while len(self._open) >= self._outstanding:
+            self._writer.until(self._first_moves)
+            self.advance()
+        if not self._failed:
+            self._open.append(work)
+            self._writer.submit(lambda: self._write(work))
+
+    def advance(self) -> None:
+        """Go on with what all have written. Raises a failure that was not raised before."""
+        if self._comm.size == 1:
+            self._writer.check()
+            return
+        if not self._open:
+            return
+        published = self._published if self._comm.root else sys.maxsize
+        written, published, good = self._comm.min([self._written, published, self._error is None])
+        while self._known < published:
+            self._open.popleft()
+            self._known += 1
+        while self._completed < written:
+            self._complete(self._open[self._completed - self._known])
+        if not good:
+            self._fail()
+
+    def drain(self) -> None:
+        """Wait until all work is done and published. Raises a failure that was not raised before."""
+        for _ in ("written", "published"):
+            self._writer.drain()
+            self.advance()
+
+    def _first_moves(self) -> bool:
+        """Whether this rank need not be waited for before all go on with the first work that is not published."""
+        if self._error is not None:
+            return True
+        if self._completed > self._known:
+            return not self._comm.root or self._published > self._known
+        return self._written > self._completed
+
+    # ---- in the thread
+
+    def _alone(self, work: Work) -> None:
+        try:
+            work.write()
+            work.complete(self._comm)
+            work.publish()
+        except BaseException:
+            # What makes the disk full is not left behind.
+            work.discard()
+            raise
+
+    def _write(self, work: Work) -> None:
+        if self._error is None and not self._failed:
+            try:
+                work.write()
+                self._written += 1
+            except BaseException as error:
+                self._error = error
+
+    def _publish(self, work: Work, number: int) -> None:
+        if self._published == number:  # not behind one that failed
+            try:
+                work.publish()
+                self._published += 1
+            except BaseException as error:
+                self._error = error
+
+    # ---- in the main thread
+
+    def _complete(self, work: Work) -> None:
+        try:
+            work.complete(self._comm)
+        except Exception:
+            self._give_up()
+            raise
+        number = self._completed
+        self._completed += 1
+        if self._comm.root:
+            self._writer.submit(lambda: self._publish(work, number))
+
+    def _fail(self) -> None:
+        try:
+            with self._comm.together():
+                if self._error is not None:
+                    raise self._error
+        finally:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Once all know: stop, and remove what is not published."""
+        self._failed = True
+        self._writer.drain()
+        self._comm.barrier()
+        if self._comm.root:
+            for work in list(self._open)[self._published - self._known :]:
+                work.discard()
+        self._open.clear()

@@ -1,0 +1,323 @@
+"""The processes that compute one case together: MPI ranks, or one process alone."""
+
+import atexit
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from hiresx.base.signals import SIGNALLED
+from hiresx.errors import HiresxError, describe
+from hiresx.mpi import launcher_environment as started
+
+# Seconds that a rank with an error of its own leaves to rank 0 to tell of it.
+GRACE = 1.0
+# Seconds that a rank which has come to its end leaves to the others to come to theirs, before it says that it waits.
+LONG = 60.0
+
+
+class Communicator:
+    """`mpi_comm`: an mpi4py communicator, None for a process alone. `rank` of `size` processes; `root` is rank 0.
+
+    Every call but `together` is collective: all ranks make it, in the same order, from the main thread.
+    """
+
+    def __init__(self, mpi_comm: Any = None):
+        self.mpi_comm = mpi_comm
+        self.rank: int = 0 if mpi_comm is None else mpi_comm.Get_rank()
+        self.size: int = 1 if mpi_comm is None else mpi_comm.Get_size()
+        self.root = self.rank == 0
+        self._windows: list[Any] = []
+        self._aside: Any = None
+        self._end: Any = None
+        self._abort_status = 0
+        self._unanswered: Any = None
+
+    def allgather(self, thing: Any) -> list[Any]:
+        """What every rank gives (anything that can be pickled), by rank."""
+        return [thing] if self.mpi_comm is None else self.mpi_comm.allgather(thing)
+
+    def bcast(self, thing: Any = None, root: int = 0) -> Any:
+        """What rank `root` gives, to all."""
+        return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
+
+    def barrier(self) -> None:
+        """Wait until all have come here."""
+        if self.mpi_comm is not None:
+            self.mpi_comm.Barrier()
+
+    def _rows(self, values: Any) -> np.ndarray:
+        """`values` (same shape and type on all ranks) of every rank, by rank."""
+        values = np.array(values, order="C")
+        if self.mpi_comm is None:
+            return values[None]
+        rows = np.empty((self.size, *values.shape), values.dtype)
+        self.mpi_comm.Allgather(values, rows)
+        return rows
+
+    def sum(self, values: Any) -> np.ndarray:
+        """Elementwise over the ranks, in the order of the ranks: the same bits everywhere."""
+        return self._rows(values).sum(axis=0)
+
+    def max(self, values: Any) -> np.ndarray:
+        """Elementwise over the ranks; a NaN wins."""
+        return self._rows(values).max(axis=0)
+
+    def min(self, values: Any) -> np.ndarray:
+        """Elementwise over the ranks; a NaN wins."""
+        return self._rows(values).min(axis=0)
+
+    @contextmanager
+    def together(self, patience: float | None = None) -> Iterator[None]:
+        """Around work without communication: what fails on one rank fails on all, with the error of the lowest such
+        rank (`everywhere` set), instead of leaving the others to wait for it. What is no Exception (SystemExit, for
+        one) becomes a HiresxError. A signal is not waited with: it goes on up, on the rank that it has reached.
+
+        `patience`: the work may communicate. A rank that fails waits so many seconds for the others, then for no one:
+        they may be waiting for it.
+        """
+        if self.mpi_comm is None:
+            yield
+            return
+        error: Exception | None = None
+        try:
+            yield
+        except SIGNALLED as found:
+            self.mark_aborting(found)
+            raise
+        except Exception as found:
+            error = found
+        except BaseException as found:
+            error = HiresxError(f"ended by {describe(found)}", "see what calls it in the middle of the work")
+            error.__cause__ = found
+        if not self._any_failed(error is not None, patience):
+            if error is not None:
+                self.mark_aborting(error)
+                raise error
+            return
+        errors = self.aside().allgather(None if error is None else _sendable(error))
+        first = next(rank for rank, found in enumerate(errors) if found is not None)
+        raised: Any = error if first == self.rank else errors[first]
+        alike = all(found is not None for found in errors)
+        if isinstance(raised, HiresxError) and not (alike or raised.placed):
+            raised.message, raised.placed = f"rank {first}: {raised.message}", True
+        raised.everywhere = True
+        raise raised
+
+    def aside(self) -> Any:
+        """The same ranks, for what must not be taken for an answer to something else. Collective the first time."""
+        if self._aside is None:
+            self._aside = self.mpi_comm.Dup()
+        return self._aside
+
+    def _any_failed(self, failed: bool, patience: float | None) -> bool:
+        """Whether `failed` holds on any rank. False as well on one where it does and that has lost its patience."""
+        flags = np.zeros(self.size, np.int8)
+        asked = self.aside().Iallgather(np.array([failed], np.int8), flags)
+        if failed and patience is not None:
+            self._unanswered = asked  # and with it what MPI may still read and write
+            return _done(asked, patience)
+        asked.Wait()
+        return bool(flags.any())
+
+    def mark_aborting(self, error: BaseException, status: int = 1) -> None:
+        """Note an `error` that goes up on this rank and that others may not have: should this process come to its end
+        without them, it ends them with exit status `status`."""
+        if self.mpi_comm is not None and not is_on_all_ranks(error):
+            self._abort_status = status
+
+    def leave(self) -> None:
+        """At the end of this process, of which `world` has told the others: wait for them to come to theirs, or end
+        them if this one has deserted them."""
+        asked = self._end.Ibarrier()
+        if self._abort_status:
+            if not _done(asked, 2 * GRACE):
+                _say(f"rank {self.rank} has ended before the others, and ends them")
+                self.abort(self._abort_status)
+        elif not _done(asked, LONG):
+            _say(f"rank {self.rank} has come to its end and waits for the other ranks")
+            asked.Wait()
+
+    @cached_property
+    def local(self) -> "Communicator":
+        """The ranks on this host."""
+        if self.mpi_comm is None:
+            return self
+        from mpi4py import MPI
+
+        return Communicator(self.mpi_comm.Split_type(MPI.COMM_TYPE_SHARED, self.rank))
+
+    @cached_property
+    def hosts(self) -> tuple[int, ...]:
+        """Per rank the number of its host, counted in the order of the ranks."""
+        firsts = self.allgather(self.local.bcast(self.rank))
+        order = {first: number for number, first in enumerate(sorted(set(firsts)))}
+        return tuple(order[first] for first in firsts)
+
+    def shared(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
+        """The arrays that the first rank of this host gives (the others give None), for all ranks of the host as views
+        of one copy, to be read only. They live as long as the communicator."""
+        local = self.local
+        if local.size == 1:
+            return list(arrays or ())
+        from mpi4py import MPI
+
+        given = () if arrays is None else arrays
+        kinds = local.bcast([(a.dtype.str, a.shape) for a in given] if local.root else None)
+        sizes = [
+            -(-np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)) // 64) * 64 for dtype, shape in kinds
+        ]
+        window = MPI.Win.Allocate_shared(sum(sizes) if local.root else 0, 1, comm=local.mpi_comm)
+        self._windows.append(window)
+        whole: Any = window.Shared_query(0)[0]
+        memory = np.frombuffer(whole, np.uint8)
+        views, start = [], 0
+        for (dtype, shape), size in zip(kinds, sizes, strict=True):
+            count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+            views.append(memory[start : start + count].view(dtype).reshape(shape))
+            start += size
+        if local.root:
+            for view, array in zip(views, given, strict=True):
+                view[...] = array
+        local.barrier()
+        return views
+
+    def abort(self, status: int) -> None:
+        """End all processes at once with exit status `status` (1 for what is none of a failure); alone, this one."""
+        status = status if 0 < status < 256 else 1
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # nobody reads any more
+                stream.flush()
+        if self.mpi_comm is not None:
+            self.mpi_comm.Abort(status)
+        os._exit(status)
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or what can be sent of it."""
+    try:
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
+    except BaseException:  # its own methods may do anything
+        pass
+    return RuntimeError(describe(error))
+
+
+def is_on_all_ranks(error: BaseException) -> bool:
+    """Whether all ranks have it, and come together to where it is caught."""
+    try:
+        return bool(getattr(error, "everywhere", False))
+    except Exception:  # of a class that answers so
+        return False
+
+
+def _done(request: Any, seconds: float) -> bool:
+    """Whether a request of MPI is completed within so many seconds."""
+    end = time.monotonic() + seconds
+    while not request.Test():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def _say(line: str) -> None:
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def single_process() -> Communicator:
+    """This process without any other."""
+    return Communicator()
+
+
+_world: list[Communicator] = []
+
+
+def world() -> Communicator:
+    """All the processes that one launcher (mpirun, srun) started; this one alone when none did. Always the same comm.
+
+    Raises HiresxError when a launcher started several and mpi4py is not there, does not load, or belongs to another
+    MPI than the launcher.
+    """
+    if not _world:
+        comm = _started()
+        if comm.size > 1:
+            sys.excepthook = partial(_end_all, sys.excepthook)
+            sys.exit = partial(_exit, sys.exit)  # type: ignore[assignment]
+            comm.aside()
+            comm._end = comm.mpi_comm.Dup()
+            atexit.register(comm.leave)
+        _world.append(comm)
+    return _world[0]
+
+
+def _started() -> Communicator:
+    expected = started.launched_processes()
+    if expected in (None, 1):
+        return single_process()
+    mpi_comm = started.initialised_mpi().COMM_WORLD
+    return Communicator(mpi_comm) if mpi_comm.Get_size() > 1 else single_process()
+
+
+def end_process(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
+    """What to do with an `error` that ends a rank of the `world`; returns the exit status if the rank is to exit
+    itself.
+
+    `tell(prefix)` prints the error: on one rank if all have it. An error that only this rank has is told with its
+    number, and ends all the others, who would wait for it.
+    """
+    if not _world:
+        return _ended_early(error, status, tell)
+    comm = _world[0]
+    if comm.size == 1 or is_on_all_ranks(error):
+        if comm.root:
+            tell("")
+        return status
+    try:
+        if not comm.root:
+            # Where all have found the same fault for themselves, rank 0 speaks first and ends the others.
+            time.sleep(GRACE)
+        tell("" if comm.root else f"rank {comm.rank}: ")
+    finally:  # whatever becomes of the telling
+        comm.abort(status)
+    return status
+
+
+def _ended_early(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
+    """Before there is a world: process 0 speaks; the launcher ends the others, unless only they have the error."""
+    rank = started.process_number()
+    if rank and is_on_all_ranks(error):
+        return status
+    if rank:
+        time.sleep(GRACE)
+    tell(f"rank {rank}: " if rank else "")
+    return status
+
+
+def _exit(before: Callable[[Any], None], status: Any = None) -> None:
+    """sys.exit in a program on several ranks: Python tells nobody else of it."""
+    if status not in (None, 0):
+        _world[0]._abort_status = status if isinstance(status, int) else 1
+    before(status)
+
+
+def _end_all(
+    before: Callable[[type[BaseException], BaseException, TracebackType | None], Any],
+    kind: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
+) -> None:
+    def tell(prefix: str) -> None:
+        if prefix:
+            print(prefix, end="", file=sys.stderr)
+        before(kind, error, traceback)
+
+    end_process(error, 1, tell)

@@ -1,0 +1,103 @@
+"""Who started this process, as far as its environment tells, and MPI with the check that both belong together."""
+
+import atexit
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from hiresx.base import optional
+from hiresx.base.plural import plural
+from hiresx.errors import HiresxError
+
+# Where a launcher tells a process how many there are: mpirun of Open MPI; Hydra (MPICH, Intel MPI), Cray's PALS, Flux
+# and Slurm's PMI plugins.
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PALS_RANKID", "PMI_ID")
+INSTALL = (
+    "pip install 'hiresx[mpi]' brings mpi4py and an MPI; on a cluster: pip install mpi4py, with its MPI module loaded"
+)
+
+
+def launched_processes(environment: Mapping[str, str] = os.environ) -> int | None:
+    """How many processes a launcher says it started: 0 when it does not say how many, None when none did."""
+    for name in SIZES:
+        if environment.get(name, "").isdigit():
+            return int(environment[name])
+    # SLURM_NTASKS is also set in a shell inside an allocation, where a program runs alone.
+    if "SLURM_PROCID" in environment and environment.get("SLURM_STEP_NUM_TASKS", "").isdigit():
+        return int(environment["SLURM_STEP_NUM_TASKS"])
+    return 0 if any(environment.get(name, "").isdigit() for name in RANKS) else None
+
+
+def process_number(environment: Mapping[str, str] = os.environ) -> int:
+    """The number of this process among those of its launcher; 0 when none started it."""
+    if launched_processes(environment) is None:
+        return 0
+    names = (*RANKS, "SLURM_PROCID")
+    return next((int(environment[name]) for name in names if environment.get(name, "").isdigit()), 0)
+
+
+def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
+    """What started this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" when that is not known."""
+    if "OMPI_COMM_WORLD_SIZE" in environment:
+        return "Open MPI"
+    if "MPI_LOCALNRANKS" in environment or "HYDI_CONTROL_FD" in environment:
+        return "MPICH"
+    return "Slurm" if "SLURM_STEP_NUM_TASKS" in environment else ""
+
+
+def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
+    """mpi4py's MPI, initialised, as many processes as the launcher says.
+
+    Raises HiresxError when mpi4py is not there or finds no library, and when the library is another MPI than the
+    launcher: it would abort, or every process would find itself alone.
+    """
+    expected = launched_processes(environment)
+    some = plural(expected, "process") if expected else "this process"
+    try:
+        import mpi4py
+
+        # UCX, when MPI brings it, takes SIGHUP for its debugging, and a run would not hear of it.
+        os.environ.setdefault("UCX_DEBUG_SIGNO", "0")
+        if "mpi4py.MPI" not in sys.modules:
+            mpi4py.rc.initialize = False  # an MPI that does not belong to the launcher may end the process
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # mpi4py's own on such a mixture
+            from mpi4py import MPI
+    except Exception as error:
+        raise HiresxError(
+            f"a launcher started {some}, but mpi4py cannot be used: it "
+            f"{optional.describe_import_error('mpi4py', error)}",
+            INSTALL,
+        ) from None
+    library = " ".join(MPI.Get_library_version().split("\n")[0].strip("\0 ").partition(",")[0].split())
+    by = launcher_name(environment)
+    if not MPI.Is_initialized():
+        if by in ("Open MPI", "MPICH") and (by == "Open MPI") != library.startswith("Open MPI"):
+            raise _mixed(some, f"the mpirun of {by} started them, mpi4py uses {library}", by)
+        # Windows are for memory that the ranks of a host share; the component for networks complains without one.
+        os.environ.setdefault("OMPI_MCA_osc", "^ucx")
+        # Ranks that wait leave their core to whoever has work.
+        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+        MPI.Init_thread()
+        atexit.register(_finalize, MPI)
+    size = MPI.COMM_WORLD.Get_size()
+    if expected and size != expected:
+        raise _mixed(some, f"mpi4py's {library} counts {size}", by)
+    return MPI
+
+
+def _mixed(some: str, what: str, by: str) -> HiresxError:
+    hint = "start it with hiresx launch, which finds the mpirun of that library"
+    if by == "Slurm":
+        hint = "srun --mpi=pmix (srun --mpi=list names what there is), or mpi4py with the MPI module of the cluster"
+    error = HiresxError(f"a launcher started {some}, but {what}: launcher and library belong to two MPIs", hint)
+    error.everywhere = True
+    return error
+
+
+def _finalize(MPI: Any) -> None:
+    if not MPI.Is_finalized():
+        MPI.Finalize()

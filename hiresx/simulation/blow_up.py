@@ -1,0 +1,210 @@
+"""A flow that has blown up: where, and what is around that place."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx import kernels
+from hiresx.base.arrays import triple
+from hiresx.equations import GAS_PRIMITIVE
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Range
+from hiresx.output.fields import field_file as fields
+from hiresx.solver import Solver
+
+FILE = "blow-up.nc"
+# Nodes to each side of the place that are written: twice the reach of the scheme and some more.
+REACH = 8
+_VARIABLES = GAS_PRIMITIVE
+
+
+class BlowUp(HiresxError):
+    """The flow blew up. `block` (whole) and `node` (i, j, k) say where, `rank` whose it is; None if the state itself is
+    still good. `again`: the KEY=VALUE with which a restart may come further."""
+
+    placed = True
+
+    def __init__(
+        self,
+        message: str,
+        hint: str,
+        block: int | None = None,
+        node: tuple[int, int, int] | None = None,
+        rank: int | None = None,
+        again: str = "",
+    ):
+        super().__init__(message, hint)
+        self.block, self.node, self.rank, self.again = block, node, rank, again
+
+
+def _hint(solver: Solver) -> str:
+    """What the case can still do. A restart may change the step, and not what is computed."""
+    limits = kernels.trait("positivity", solver.case.scheme.positivity, "limits_flux")
+    limiter = 'begin anew with scheme.positivity = "limiter"'
+    return ", or ".join([f"lower {_step(solver)}", *([] if limits else [limiter])])
+
+
+# whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank
+Found = tuple[int, int, tuple[int, int, int], float, tuple[float, float, float], int]
+
+
+def _step(solver: Solver) -> str:
+    return "time.cfl" if solver.case.time.dt is None else "time.dt"
+
+
+def _again(solver: Solver) -> str:
+    """Half the step."""
+    time = solver.case.time
+    return f"{_step(solver)}={0.5 * (time.dt or time.cfl or 0.0):g}"
+
+
+def check(solver: Solver) -> tuple[np.ndarray, float, float]:
+    """The solver's `norms`. Raises BlowUp when they say that the flow is not alive. Collective."""
+    norms, density, pressure = solver.norms()
+    if not ((np.isfinite(norms).all() or not solver.has_rates) and density > 0 and pressure > 0):
+        raise find(solver, "the rate of change is not finite")
+    return norms, density, pressure
+
+
+def find(solver: Solver, otherwise: str) -> BlowUp:
+    """The error for the first node whose density or pressure is not a positive number; if there is none, for what
+    `otherwise` says. Collective: the same error on all ranks, to be raised on all."""
+    found = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
+    error = _error(solver, min(found, key=lambda first: first[:3])) if found else nowhere(solver, otherwise)
+    error.everywhere = True
+    return error
+
+
+def nowhere(solver: Solver, what: str) -> BlowUp:
+    """The error for a flow that blew up at no place that can be named."""
+    return BlowUp(
+        f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere",
+        _hint(solver),
+        again=_again(solver),
+    )
+
+
+def _moment(solver: Solver) -> str:
+    return f"step {solver.steps}, time {solver.time:.6g}"
+
+
+def _first(solver: Solver) -> Found | None:
+    """Of this rank's nodes the first bad one: (whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank)."""
+    found: list[Found] = []
+    for n, state in enumerate(solver.states):
+        with np.errstate(all="ignore"):
+            values = solver.primitives(n)
+        for order, name in enumerate(("rho", "p")):
+            bad = ~(values[name] > 0) | ~np.isfinite(values[name])
+            if bad.any():
+                k, j, i = (int(m) for m in np.argwhere(bad)[0])
+                place = triple(int(m) + first for m, first in zip((k, j, i), reversed(state.first), strict=True))
+                xyz = triple(float(c) for c in state.block.node(i, j, k))
+                found.append((state.part.whole, order, place, float(values[name][k, j, i]), xyz, solver.comm.rank))
+                break
+    return min(found, default=None)
+
+
+def _error(solver: Solver, first: Found, moment: str | None = None) -> BlowUp:
+    whole, order, (k, j, i), value, (x, y, z), rank = first
+    return BlowUp(
+        f"the flow blew up: {('rho', 'p')[order]} = {value:.4g} in block '{solver.grid.blocks[whole].name}' at node "
+        f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), {moment or _moment(solver)}",
+        f"{_hint(solver)}; look at the grid and the conditions near that place",
+        whole,
+        (i, j, k),
+        rank,
+        _again(solver),
+    )
+
+
+class Trace:
+    """Finds where a blow-up began, before it spread: the steps since a state that was good are taken again, looked at
+    after every update and every condition on the nodes of faces.
+
+    The state the last step began with is still on the device. Where the step is chosen by CFL number a bad state is
+    seen at once, so that is enough. Where it is given, or is each point's own, nobody may look for many steps, and not
+    all time integrators keep that state: `remember` then keeps a copy of a state that was seen to be good.
+    """
+
+    def __init__(self, solver: Solver):
+        self._solver = solver
+        time, every = solver.case.time, solver.case.monitor.every
+        self._keeps = not solver.integrator.keeps_start or (every > 1 and (time.local or time.dt is not None))
+        self._good: tuple[dict[str, Any], dict[tuple[str, Range], np.ndarray]] | None = None
+
+    def remember(self) -> None:
+        """The state is good."""
+        if self._keeps:
+            kept = {(piece.name, piece.box): np.array(piece.array) for piece in self._solver.pieces()}
+            self._good = self._solver.values(), kept
+
+    def back(self, error: BlowUp) -> BlowUp:
+        """`error`, or the one that says where it began; the solver is then left at that moment. Collective: for an
+        error that is raised on all ranks."""
+        solver = self._solver
+        if not error.everywhere or error.block is None:
+            return error
+        last = solver.steps
+        if solver.can_rewind:
+            solver.rewind()
+        elif self._good is not None:
+            values, kept = self._good
+            solver.restore(values, lambda name, box: kept[name, box])
+        else:
+            return error
+        # A step that could not be taken back was not counted.
+        return began(solver, last - solver.steps + (not solver.integrator.keeps_start), error)
+
+
+def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
+    """Take `steps` steps from a good state and stop at the first node that goes bad: the error that names it, or
+    `otherwise` if none does. Collective."""
+    found: list[BlowUp] = []
+
+    def watch(stage: int, task: str) -> bool:
+        if task not in ("update", "boundary"):
+            return True
+        solver.settle()
+        _, density, pressure = solver.norms()
+        if density > 0 and pressure > 0:
+            return True
+        firsts = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
+        if firsts:
+            what = "the update" if task == "update" else "the boundary conditions"
+            moment = f"by {what} of stage {stage + 1} of step {solver.steps + 1}, time {solver.time:.6g}"
+            found.append(_error(solver, min(firsts, key=lambda first: first[:3]), moment))
+        return not found
+
+    for _ in range(steps):
+        if not solver.watched_step(watch):
+            break
+    if not found:
+        return otherwise
+    found[0].everywhere = True
+    return found[0]
+
+
+def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict[str, Any]) -> Path | None:
+    """Write rho, u, v, w, p around the place, as far as this rank has it, to `directory`/blow-up.nc, a field file like
+    the others; None if no place is known. The rank that has the place calls this. Raises HiresxError when it cannot be
+    written."""
+    if error.block is None or error.node is None:
+        return None
+    n, place = next(
+        (n, place)
+        for n, state in enumerate(solver.states)
+        if state.part.whole == error.block
+        for place in [[m - first for m, first in zip(error.node, state.first, strict=True)]]
+        if all(0 <= m < size for m, size in zip(place, state.size, strict=True))
+    )
+    state = solver.states[n]
+    box = tuple(slice(max(m - REACH, 0), m + REACH + 1) for m in reversed(place))
+    with np.errstate(all="ignore"):
+        values = {name: np.ascontiguousarray(v[box]) for name, v in solver.primitives(n).items()}
+    i, j, k = (s.start + first for s, first in zip(reversed(box), state.first, strict=True))
+    block = state.block
+    name = f"{state.name}_from_{i}_{j}_{k}"
+    part = fields.FieldBlock(name, *triple(np.ascontiguousarray(c[box]) for c in (block.x, block.y, block.z)), values)
+    return fields.write(directory / FILE, [part], solver.time, solver.steps, case, _VARIABLES)

@@ -1,0 +1,162 @@
+"""What a run writes down about itself: run.json, and what it says of its ranks."""
+
+import time as wall
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from hiresx.base.signals import SIGNALLED
+from hiresx.device.interface import Backend
+from hiresx.errors import HiresxError, describe, error_text
+from hiresx.output.saved import identity, record
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.placement import Placement
+from hiresx.solver import Solver
+
+
+class Logged(WatchedRun, Protocol):
+    """What a logbook says of a simulation, and that it has begun."""
+
+    begun: bool
+
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def placement(self) -> Placement: ...
+    @property
+    def prints(self) -> Any: ...
+    @property
+    def epochs(self) -> list[dict[str, Any]]: ...
+    @property
+    def resolved(self) -> dict[str, Any]: ...
+    @property
+    def restarts(self) -> list[dict[str, Any]]: ...
+    @property
+    def retries(self) -> list[dict[str, Any]]: ...
+    @property
+    def step_count(self) -> int: ...
+    @property
+    def time(self) -> float: ...
+
+
+class Logbook:
+    """run.json of one `Simulation.run`, which ends after `last_step` at the latest (None: by time alone). Without a
+    directory only the record that is returned."""
+
+    def __init__(self, simulation: Logged, last_step: int | None = None):
+        self.simulation, self._last_step = simulation, last_step
+        self._began, self._first_step = wall.perf_counter(), simulation.step_count
+        self._ranks: list[dict[str, Any]] = []
+        self._record: record.Record | None = None
+        self._begun = False
+        simulation.solver.stopwatch.reset()
+
+    def begin(self) -> list[str]:
+        """The record is there from now on. Returns what there is to say of the ranks. Collective."""
+        s = self.simulation
+        self._begun = True
+        held = float(s.comm.sum(float(s.solver.bytes)))
+        self._gather()
+        with s.comm.together():
+            if s.out is not None and s.comm.root:
+                self._record = record.Record(
+                    s.out, case=s.resolved, backend=s.backend.name, points=s.solver.points,
+                    bytes_per_point=held / s.solver.points, **self._entries(),
+                )  # fmt: skip
+        return [] if s.comm.size == 1 else _told(s.placement, self._ranks, s.solver.integrator.stages)
+
+    def _gather(self) -> None:
+        """What each rank computes. Collective."""
+        s = self.simulation
+        seats = s.placement.document()["ranks"]
+        self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
+
+    def cut(self) -> None:
+        """The grid was cut anew: the record says so from now on. Collective."""
+        self._gather()
+        self.progress()
+
+    def _entries(self) -> dict[str, Any]:
+        s = self.simulation
+        steps, seconds = s.step_count - self._first_step, wall.perf_counter() - self._began
+        stages = s.solver.stopwatch.seconds
+        rhs = sum(value for name, value in stages.items() if name not in ("time step", "update"))
+        evaluations = steps * s.solver.integrator.stages * s.solver.points
+        return {
+            "steps": s.step_count,
+            "time": s.time,
+            "last_step": self._last_step,
+            "wall_s": seconds,
+            # of whole steps it is not known what the right-hand side takes
+            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 and "step" not in stages else None,
+            "point_steps_per_s": steps * s.solver.points / sum(stages.values()) if steps > 0 else None,
+            "stages": stages,
+            "grid_hash": identity.grid_hash(s.prints),
+            "restarts": s.restarts,
+            "retries": s.retries,
+            "epochs": s.epochs,
+            "ranks": self._ranks,
+        }
+
+    def progress(self) -> None:
+        """Collective."""
+        if self.simulation.out is None:
+            return
+        with self.simulation.comm.together():
+            if self._record is not None:
+                self._record.update(**self._entries())
+
+    def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
+        """Collective but for a run that `fail`s."""
+        if error is None:
+            s = self.simulation
+            told = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
+            self._ranks = [rank | more for rank, more in zip(self._ranks, s.comm.allgather(told), strict=True)]
+        entries = self._entries()
+        if self._record is not None:
+            self._record.finish(status, error, history=self.simulation.history, **entries)
+            return self._record.entries
+        return {"status": status, "error": error, **entries}
+
+    def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
+        """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
+        status: record.Status = "failed"
+        said = error_text(error) if isinstance(error, HiresxError) else describe(error)
+        if isinstance(error, SIGNALLED):
+            status, said = "interrupted", error_text(error) or "interrupted by the user"
+        said = "; ".join([said, *map(error_text, others)])
+        s = self.simulation
+        with suppress(HiresxError):
+            if not self._begun and (s.comm.size == 1 or getattr(error, "everywhere", False)):
+                self.begin()
+                s.begun = True
+            self.finish(status, said)
+            if not s.comm.root and s.out is not None and not getattr(error, "everywhere", False):
+                # Rank 0, which keeps the record, will not come to know.
+                record.fail(s.out, status, f"rank {s.comm.rank}: {said}")
+
+
+def _own(solver: Solver) -> dict[str, Any]:
+    """What run.json says of this rank besides its seat."""
+    return {
+        "points": sum(state.block.points for state in solver.states),
+        "parts": [
+            {"block": state.name, "nodes": [list(range_) for range_ in state.part.box]} for state in solver.states
+        ],
+        "neighbours": [neighbour._asdict() for neighbour in solver.halo.neighbours],
+    }
+
+
+def _told(placement: Placement, ranks: Sequence[Mapping[str, Any]], stages: int) -> list[str]:
+    """Where every rank computes what, and how its halos travel in a step of so many stages."""
+    links = [rank["neighbours"] for rank in ranks]
+    return placement.lines(
+        {
+            "points": [f"{rank['points']:,}" for rank in ranks],
+            "halos by": [", ".join(sorted({link["transport"] for link in mine})) or "-" for mine in links],
+            "kB/step": [
+                f"{stages * sum(link['state_bytes'] + link['flux_bytes'] for link in mine) / 1000:,.0f}"
+                for mine in links
+            ],
+        }
+    )

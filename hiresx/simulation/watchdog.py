@@ -1,0 +1,113 @@
+"""A rank that is asked to end and cannot: it waits for another one that is dead, stopped or stuck, in its device or in
+MPI, where no handler of Python is called. A thread of its own hears of the signal and ends the job then."""
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from hiresx.base.signals import ENDING, URGENT, Terminated
+from hiresx.mpi.communicator import Communicator, end_process
+from hiresx.output.saved import record
+
+# Seconds that a rank has to come to the end of its step and hear from the others, or so many of its longest steps; and
+# before its first one. After a second Ctrl-C or SIGTERM.
+PATIENCE, STEPS, FIRST, URGED = 8.0, 5.0, 60.0, 2.0
+
+
+class WatchdogTimeout(Terminated):
+    """Ended by the signal `number` after `seconds` in which nothing came."""
+
+    def __init__(self, number: int, seconds: float):
+        super().__init__(number)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; no step came to its end in {self.seconds:.0f} s: it waited for another rank"
+
+
+class Watchdog:
+    """Context around the steps of a run in `directory` (None: nothing is written). `report` prints a WatchdogTimeout
+    and ends all ranks if necessary (default: one line). It receives signals if the caller is the main thread."""
+
+    def __init__(
+        self, comm: Communicator, directory: Path | None, report: Callable[[WatchdogTimeout], object] | None = None
+    ):
+        self._comm, self._directory, self._report = comm, directory, report or _print
+        self._over = threading.Event()
+        self._began = self._longest = 0.0
+        self._ends: tuple[int, int] | None = None
+
+    def __enter__(self) -> "Watchdog":
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        if before != -1:  # somebody else listens already
+            signal.set_wakeup_fd(before)
+            os.close(read)
+            os.close(write)
+            return self
+        self._ends = read, write
+        threading.Thread(target=self._listen, args=(read,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._ends is not None:
+            signal.set_wakeup_fd(-1)
+            os.close(self._ends[1])  # the thread closes the other end
+
+    def record_step(self) -> None:
+        """All ranks have come as far as this one."""
+        now = time.monotonic()
+        if self._began:
+            self._longest = max(self._longest, now - self._began)
+        self._began = now
+
+    def stop(self) -> None:
+        """The run ends by itself."""
+        self._over.set()
+
+    def _listen(self, read: int) -> None:
+        number = 0
+        while number not in ENDING:
+            select.select([read], [], [])
+            got = os.read(read, 1)
+            if not got:  # closed: the run is over
+                os.close(read)
+                return
+            number = got[0]
+        since, urged = time.monotonic(), number in URGENT
+        patience = max(PATIENCE, STEPS * self._longest) if self._longest else FIRST
+        while not self._over.wait(0.1):
+            with suppress(BlockingIOError):
+                if urged and any(again in URGENT for again in os.read(read, 64)):
+                    patience = min(patience, time.monotonic() - since + URGED)
+            if time.monotonic() - since > patience:
+                self._end(WatchdogTimeout(number, time.monotonic() - since))
+        os.close(read)
+
+    def _end(self, error: WatchdogTimeout) -> None:
+        if self._directory is not None:
+            with suppress(Exception):  # the job ends all the same
+                record.fail(self._directory, "interrupted", f"rank {self._comm.rank}: {error}")
+        try:
+            self._report(error)
+        finally:
+            self._comm.abort(error.number + 128)
+
+
+def _print(error: WatchdogTimeout) -> None:
+    def tell(prefix: str) -> None:
+        with suppress(OSError, ValueError):
+            os.write(2, f"error: {prefix}{error}\n".encode())
+
+    end_process(error, error.number + 128, tell)
