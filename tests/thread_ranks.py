@@ -236,24 +236,6 @@ class StandInGpu:
     def copy_in(self, array: np.ndarray, host: np.ndarray) -> None:
         array[...] = host
 
-    def nccl_identity(self, root: bool) -> Any:
-        return "identity" if root else None
-
-    def nccl(self, size: int, identity: Any, rank: int) -> Any:
-        assert (size, identity, rank) == (self._comm.shared.size, "identity", self._comm.rank)
-        return self._comm
-
-    def trade(self, communicator: Any, out: Any, into: Any) -> None:
-        for rank, array in out:
-            communicator.Send_init(array, rank, 99).Start()
-        self._coming = [communicator.Recv_init(array, rank, 99) for rank, array in into]
-        for request in self._coming:
-            request.Start()
-
-    def await_copies(self) -> None:
-        for request in self._coming:
-            request.Wait()
-
 
 def run_threads(hosts: Sequence[int], function: Callable[[Communicator], Any]) -> list[Any]:
     """What `function(comm)` returns or raises on every rank, one for each of `hosts`, which says where it is."""

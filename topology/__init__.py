@@ -17,7 +17,7 @@ what needs no library works without any.
 
 machine: the description; levels: words and speeds; cpus: sets of CPUs; pci: classes of devices. Sources: discover
 (nvml, hwloc_library, sysfs) and load (parse_smi with smi_rows, smi_affinities, smi_report and infer; parse_hwloc_xml
-and parse_nccl_xml with xml_tree; snapshots). groups, cost, place (place_paper, place_pair_sum, place_optimal, rooms):
+and parse_nccl_xml with xml_tree; snapshots). groups, cost, place (place_paper, place_search, gpu_slots):
 the plan. near: what is nearest to a GPU. domains: NVLink over hosts. binding, memory, cuda, measure: what acts on the
 machine. problems, layout, report, picture: what is shown.
 """

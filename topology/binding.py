@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hiresx.errors import HiresxError
-from hiresx.topology import hwloc_library
 from hiresx.topology.cpus import format_list, parse_list
 
 
@@ -35,32 +33,21 @@ def bound_cpus() -> frozenset[int]:
 
 
 def bind(cpus: frozenset[int], gpu: int | None = None, warnings: tuple[str, ...] = ()) -> Binding:
-    """Bind all threads of this process to `cpus` through hwloc, else through the kernel; read the result back."""
-    said = list(warnings)
+    """Bind all threads of this process to `cpus` and read the result back."""
+    messages = list(warnings)
     if not cpus:
-        return Binding(gpu, cpus, bound_cpus(), "nothing", (*said, "no CPU to bind to"))
-    by = "nothing"
+        return Binding(gpu, cpus, bound_cpus(), "nothing", (*messages, "no CPU to bind to"))
+    by = "sched_setaffinity"
     try:
-        with hwloc_library.live_topology() as topology:
-            if not topology.live:
-                raise HiresxError("hwloc describes another machine")
-            library = topology.library
-            with library.bitmap(cpus) as bitmap:
-                if library.c.hwloc_set_cpubind(topology.handle, bitmap, hwloc_library.CPUBIND_PROCESS):
-                    said.append(f"binding to CPUs {format_list(cpus)} was refused: {library.fault()}")
-                else:
-                    by = f"hwloc {library.version}"
-    except HiresxError as error:
-        try:
-            for thread in _threads():
-                os.sched_setaffinity(thread, cpus)
-            by = f"sched_setaffinity ({error.message})"
-        except OSError as refusal:
-            said.append(f"binding to CPUs {format_list(cpus)} was refused: {refusal.strerror}")
+        for thread in _threads():
+            os.sched_setaffinity(thread, cpus)
+    except OSError as refusal:
+        by = "nothing"
+        messages.append(f"binding to CPUs {format_list(cpus)} was refused: {refusal.strerror}")
     is_ = bound_cpus()
     if by != "nothing" and is_ != cpus:
-        said.append(f"asked for CPUs {format_list(cpus)}, bound to {format_list(is_)}")
-    return Binding(gpu, cpus, is_, by, tuple(said))
+        messages.append(f"asked for CPUs {format_list(cpus)}, bound to {format_list(is_)}")
+    return Binding(gpu, cpus, is_, by, tuple(messages))
 
 
 def _threads() -> Iterator[int]:

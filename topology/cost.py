@@ -292,15 +292,13 @@ class Model:
         slowest = min(self.links[link].bandwidth for link in route)
         return 1 / slowest + sum(1 / self.links[link].bandwidth for link in route if self.links[link].shared)
 
-    def cost(self, demand: Traffic, placement: ArrayLike) -> float:
-        """The total weighted cost in seconds of ranks on the GPUs `placement`."""
-        place = np.asarray(placement)
-        pairs = np.ix_(place, place)
-        apart = place[:, None] != place[None, :]
-        sent = demand.bytes > 0
-        total = (demand.bytes * self.per_byte[pairs]).sum() + (self.latency[pairs] * (sent & apart)).sum()
-        total += (demand.off_host * self.nic_per_byte[place]).sum()
-        return float(total + (self.nic_latency[place] * (demand.off_host > 0)).sum())
+    def costs(self, demand: Traffic, places: np.ndarray) -> np.ndarray:
+        """The total weighted cost in seconds, (n,), of ranks on the GPUs `places` (n, ranks)."""
+        pairs = places[:, :, None], places[:, None, :]
+        total = (demand.bytes * self.per_byte[pairs] + (demand.bytes > 0) * self.latency[pairs]).sum(axis=(1, 2))
+        beyond = demand.off_host * self.nic_per_byte[places] + (demand.off_host > 0) * self.nic_latency[places]
+        costs: np.ndarray = total + beyond.sum(axis=1)
+        return costs
 
     def estimate(self, demand: Traffic, placement: ArrayLike) -> Estimate:
         place = np.asarray(placement)
@@ -316,7 +314,7 @@ class Model:
             a, b = divmod(int(pairs.argmax()), count)
             busiest, amount = f"GPU {a} to GPU {b}", times.between[0, a * count + b]
         return Estimate(
-            cost=self.cost(demand, place),
+            cost=float(self.costs(demand, place[None])[0]),
             seconds=float(times.seconds[0]),
             busiest=busiest,
             busiest_bytes=float(amount),

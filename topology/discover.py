@@ -146,12 +146,12 @@ def _pcie(gpus: tuple[GPU, ...], devices: Machine, tree: Machine, problems: list
     for a in range(len(gpus)):
         row, here = [], at[a]
         for b in range(len(gpus)):
-            said, there = devices.pcie[a][b], at[b]
+            level, there = devices.pcie[a][b], at[b]
             # Two slices of one card are one GPU in the tree.
             seen = "" if here is None or there is None or here == there else tree.pcie[here][there]
-            if said and seen and said != seen and a < b:
-                problems.append(f"GPU {a} to GPU {b} is {said} by NVML, {seen} by {tree.source}")
-            row.append(SELF if a == b else said or seen)
+            if level and seen and level != seen and a < b:
+                problems.append(f"GPU {a} to GPU {b} is {level} by NVML, {seen} by {tree.source}")
+            row.append(SELF if a == b else level or seen)
         rows.append(tuple(row))
     return tuple(rows)
 

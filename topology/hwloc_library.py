@@ -1,4 +1,4 @@
-"""libhwloc through cffi, without compiling anything: opaque topologies and bitmaps, and the calls that bind.
+"""libhwloc through cffi, without compiling anything: what it discovers of this machine.
 
 What the library discovers is taken as its XML export and read by `parse_hwloc_xml`, so the layout of its objects, which
 changed with 3.0, is never relied on; calls that its header defines inline are done there in Python.
@@ -7,7 +7,7 @@ changed with 3.0, is never relied on; calls that its header defines inline are d
 import ctypes
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -16,14 +16,12 @@ from typing import Any, TypeAlias
 
 from hiresx.base import optional
 from hiresx.errors import HiresxError
-from hiresx.topology.cpus import format_list, parse_list
 from hiresx.topology.machine import Machine
 from hiresx.topology.parse_hwloc_xml import parse_hwloc_xml
 
 # Only what is used. Types are opaque; enums are ints in C.
 DECLARATIONS = """
 typedef struct hwloc_topology *hwloc_topology_t;
-typedef struct hwloc_bitmap_s *hwloc_bitmap_t;
 unsigned hwloc_get_api_version(void);
 int hwloc_topology_init(hwloc_topology_t *);
 int hwloc_topology_load(hwloc_topology_t);
@@ -33,21 +31,9 @@ int hwloc_topology_set_components(hwloc_topology_t, unsigned long, const char *)
 int hwloc_topology_is_thissystem(hwloc_topology_t);
 int hwloc_topology_export_xmlbuffer(hwloc_topology_t, char **, int *, unsigned long);
 void hwloc_free_xmlbuffer(hwloc_topology_t, char *);
-hwloc_bitmap_t hwloc_bitmap_alloc(void);
-void hwloc_bitmap_free(hwloc_bitmap_t);
-int hwloc_bitmap_list_sscanf(hwloc_bitmap_t, const char *);
-int hwloc_bitmap_list_snprintf(char *, size_t, hwloc_bitmap_t);
-int hwloc_set_cpubind(hwloc_topology_t, hwloc_bitmap_t, int);
-int hwloc_get_cpubind(hwloc_topology_t, hwloc_bitmap_t, int);
-int hwloc_get_last_cpu_location(hwloc_topology_t, hwloc_bitmap_t, int);
-void *hwloc_alloc_membind(hwloc_topology_t, size_t, hwloc_bitmap_t, int, int);
-int hwloc_free(hwloc_topology_t, void *, size_t);
 """
 # hwloc.h, the same numbers from 2.0 to 3.0.
 KEEP_ALL, BLACKLIST = 0, 1
-CPUBIND_PROCESS = 1
-MEMBIND_BIND = 2
-MEMBIND_STRICT, MEMBIND_BYNODESET = 1 << 2, 1 << 5
 # Discovery that would start a GPU's run-time, and with it a context, before the GPU is chosen.
 CONTEXT_MAKERS = ("cuda", "opencl", "levelzero", "gl", "rsmi")
 # Each replaces the live machine by something else, silently.
@@ -57,7 +43,6 @@ NAMES = ("libhwloc.so.15", "libhwloc.so")
 
 # What cffi makes of the declarations has no types of its own.
 FFI: TypeAlias = Any
-Bitmap: TypeAlias = Any
 
 
 class HwlocLibrary:
@@ -68,23 +53,6 @@ class HwlocLibrary:
         self.path = _file_of(int(ffi.cast("uintptr_t", ffi.addressof(handle, "hwloc_topology_init")))) or path
         number = handle.hwloc_get_api_version()
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
-
-    @contextmanager
-    def bitmap(self, members: Iterable[int] = ()) -> Iterator[Bitmap]:
-        """A bitmap of CPUs or NUMA nodes, freed at the end."""
-        bitmap = self.c.hwloc_bitmap_alloc()
-        try:
-            if self.c.hwloc_bitmap_list_sscanf(bitmap, format_list(members).encode()) < 0:
-                raise HiresxError(f"hwloc does not take the set {format_list(members)}")
-            yield bitmap
-        finally:
-            self.c.hwloc_bitmap_free(bitmap)
-
-    def members(self, bitmap: Bitmap) -> frozenset[int]:
-        size = self.c.hwloc_bitmap_list_snprintf(self.ffi.NULL, 0, bitmap)
-        text = self.ffi.new("char[]", size + 1)
-        self.c.hwloc_bitmap_list_snprintf(text, size + 1, bitmap)
-        return parse_list(self.ffi.string(text).decode().rstrip("-")) or frozenset()
 
     def fault(self) -> str:
         number = self.ffi.errno
@@ -131,7 +99,6 @@ class Topology:
             fault = library.fault()
             self.close()
             raise HiresxError(f"hwloc {library.version} cannot discover the machine: {fault}")
-        # On a recording the library accepts every binding and does nothing.
         self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
 
     def xml(self) -> str:

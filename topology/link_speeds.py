@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from hiresx.errors import HiresxError
 from hiresx.topology import memory
 from hiresx.topology.libcuda import Cuda
@@ -37,7 +39,7 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
         for a, gpu in enumerate(machine.gpus):
             buffer = cuda.allocate(ordinals[a], LARGE)
             try:
-                to_device[a], to_host[a], pinned = _host(cuda, ordinals[a], buffer, gpu.numa)
+                to_device[a], to_host[a], pinned = host_speeds(cuda, ordinals[a], buffer, gpu.numa)
                 say(
                     f"GPU {a}: host to device {to_device[a]:.1f} GB/s, device to host {to_host[a]:.1f} GB/s"
                     + ("" if pinned else " (memory was not pinned)")
@@ -55,16 +57,24 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
     return replace(machine, measured=Measured(speeds, seconds, tuple(to_device), tuple(to_host)))
 
 
-def _host(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:
-    array, _ = memory.allocate(LARGE, "u1", node)
-    pinned = memory.Pinned(array, cuda)
+def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:
+    """(GB/s to the device, GB/s to the host, whether the host memory was pinned), of memory on NUMA node `node`."""
+    if node is not None:
+        memory.prefer(node)
+    array = np.ones(LARGE, "u1")  # touched, so that it has pages
     address = array.ctypes.data
+    try:
+        cuda.register(address, LARGE)
+        pinned = True
+    except HiresxError:
+        pinned = False
     try:
         down = cuda.copy_time("to_device", buffer, address, LARGE, LARGE_REPEATS, ordinal)
         up = cuda.copy_time("to_host", address, buffer, LARGE, LARGE_REPEATS, ordinal)
     finally:
-        pinned.release()
-    return LARGE / down / GIGA, LARGE / up / GIGA, pinned.pinned
+        if pinned:
+            cuda.unregister(address)
+    return LARGE / down / GIGA, LARGE / up / GIGA, pinned
 
 
 def _pair(cuda: Cuda, source: int, to: int, buffer: int) -> tuple[float, float]:

@@ -102,8 +102,8 @@ def _rows(text: str, name: str) -> tuple[dict[int, Row], list[Row], RowHeader | 
         body = smi_rows.clean(raw)
         plain = body.split()
         match = smi_rows.GPU.fullmatch(plain[0]) if plain else None
-        said = set(plain[1:3])
-        if match and said & levels.P2P_WORDS and said <= levels.P2P_WORDS | {levels.SELF}:
+        first = set(plain[1:3])
+        if match and first & levels.P2P_WORDS and first <= levels.P2P_WORDS | {levels.SELF}:
             peers.setdefault(int(match[1]), []).append(plain[1:])
             continue
         row = smi_rows.row(number, body)
@@ -382,23 +382,23 @@ def _levels(
     """(GPU levels, the same by PCIe, GPU to adapter, adapter to adapter), with what the tree tells filled in."""
     size = 1 + max((a for a, _ in words), default=count - 1)
     size = max(size, count)
-    said = [["X" if a == b else words.get((a, b), "") for b in range(size)] for a in range(size)]
+    given = [["X" if a == b else words.get((a, b), "") for b in range(size)] for a in range(size)]
 
     def guess(a: int, b: int) -> str:
         return smi_affinities.level(numa[a], numa[b], cpus[a], cpus[b]) if max(a, b) < count else ""
 
-    full, wrong = infer.complete(infer.ranks(said), guess)
+    full, wrong = infer.complete(infer.ranks(given), guess)
     for a, b, near, far in wrong[:MOST_TOLD]:
         if max(a, b) < count:
             problems.append(f"GPU {a} and GPU {b} are {near} of each other by some columns, {far} by others")
-    matrix = tuple(tuple(said[a][b] or full[a][b] or "SYS" for b in range(count)) for a in range(count))
+    matrix = tuple(tuple(given[a][b] or full[a][b] or "SYS" for b in range(count)) for a in range(count))
     pcie = tuple(tuple(full[a][:count]) for a in range(count))
     for a in range(count):
         for b in range(count, size):
-            if levels.nvlinks(said[a][b]):
+            if levels.nvlinks(given[a][b]):
                 raise HiresxError(f"{name}: NVLink beyond the GPUs' columns: rows cut off?", MEND)
     beyond = range(count, size)
-    pairs = tuple(tuple(said[a][b] or full[a][b] for b in beyond) for a in beyond)
+    pairs = tuple(tuple(given[a][b] or full[a][b] for b in beyond) for a in beyond)
     if any(levels.nvlinks(word) for row in pairs for word in row):
         raise HiresxError(f"{name}: NVLink between network adapters: rows cut off?", MEND)
     return matrix, pcie, tuple(tuple(full[a][count:]) for a in range(count)), pairs

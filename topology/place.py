@@ -15,9 +15,8 @@ from hiresx.errors import HiresxError
 from hiresx.topology.cost import Estimate, Model, Traffic
 from hiresx.topology.groups import tree
 from hiresx.topology.machine import Machine
-from hiresx.topology.place_optimal import SAME, place_optimal
-from hiresx.topology.place_pair_sum import place_pair_sum
 from hiresx.topology.place_paper import place_paper
+from hiresx.topology.place_search import SAME, place_optimal, place_pair_sum
 
 # optimal: the shortest exchange; pair-sum: the least total cost of all pairs; paper: the fewest bytes between groups.
 STRATEGIES = ("optimal", "pair-sum", "paper", "round-robin")
@@ -187,12 +186,12 @@ def plan(
         elif name == "paper":
             found[name] = tuple(place_paper(demand, tree(machine, chosen)))
         elif name == "pair-sum" and {"pair-sum", "optimal"} & set(strategies):
-            placement, least_sum = place_pair_sum(model, demand, list(chosen), starts)
-            found[name] = tuple(placement)
+            best = place_pair_sum(model, demand, list(chosen), starts)
+            found[name], least_sum = tuple(best.placement), best.proven
         elif name == "optimal" and "optimal" in strategies:
             best = place_optimal(model, demand, list(chosen), starts)
             found[name] = tuple(best.placement)
-            bound, shortest, evaluations = best.bound, best.shortest, best.evaluations
+            bound, shortest, evaluations = best.bound, best.proven, best.evaluations
         took[name] = time.perf_counter() - since
     if gpu_map is not None:
         found[EXPLICIT], took[EXPLICIT] = tuple(gpu_map), 0.0

@@ -219,14 +219,14 @@ def _mpi() -> Iterator[Finding]:
 
 
 def _hwloc() -> Finding:
-    """The library that `hiresx topo` and the binding use: one search for all."""
+    """The library that `hiresx topo` and the placement use: one search for all."""
     code = (
         "from hiresx.errors import HiresxError\nfrom hiresx.topology.hwloc_library import library\n"
         "try:\n found = library()\nexcept HiresxError as error:\n raise SystemExit(error.message)\n"
         "print(found.version, found.path)"
     )
     found, said = _python(code)
-    needed_for = "binding ranks and memory next to their GPU"
+    needed_for = "caches, packages and PCI bridges of this machine; /sys tells most of them without it"
     lacking = "cffi" in said
     return Finding(
         "hwloc",

@@ -14,12 +14,12 @@ def check_run(values: Mapping[str, Any], ranks: int) -> None:
     options, its case, its grid and the partition of the grid on `ranks` ranks. Of a restarted run only the options are
     checked, as the checkpoint says the rest."""
     from hiresx.cli.run import refuse_existing_run
-    from hiresx.exchange.choice import check_transport
+    from hiresx.exchange.choice import known_transport
     from hiresx.simulation.rebalance import parse_rule
 
     weights = options.numbers(values["weights"], "--weights", "1,1,4")
     check_threads(values["threads"])
-    check_transport(values["transport"])
+    known_transport(values["transport"])
     parse_rule(values["rebalance"])
     if values["restart"] is not None:
         return

@@ -43,7 +43,7 @@ Transport = Annotated[
         "--transport",
         "NAME",
         "How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, "
-        "nccl, staged, signals.",
+        "staged, signals.",
     ),
 ]
 Weights = Annotated[

@@ -128,13 +128,13 @@ def _one_copy(
     see, or in its file."""
     if comm.local.size == 1 and first is not None:
         return first
-    told = views = None
+    description = views = None
     if first is not None:
         grid, given = first
         shape = [(b.name, b.size, b.regions, b if b.stored else None) for b in grid.blocks]
-        told = shape, (grid.connections, grid.period, grid.touching)
+        description = shape, (grid.connections, grid.period, grid.touching)
         views = [c for block in given for c in _arrays(block)]
-    shape, rest = comm.local.bcast(told)
+    shape, rest = comm.local.bcast(description)
     views = comm.shared(views)
     extended: list[Coordinates | GhostLayers] = []
     blocks = []

@@ -174,9 +174,6 @@ class Channel:
                 time.sleep(NAP)
             elif now - idle > WATCHFUL:
                 os.sched_yield()
-        for transport in self._transports:
-            for peer in transport.silent:
-                self._take(peer, transport)
         self._fields = None
 
     def _take_completed(self) -> bool:

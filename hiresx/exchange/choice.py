@@ -1,21 +1,26 @@
 """Which transport serves which two ranks: a function of what both say of themselves, so that both choose the same."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hiresx.errors import HiresxError
 
+log = logging.getLogger(__name__)
+
 # What can be asked for. "signals" is for all ranks of a job or for none: then a step needs no host. "auto" takes it
 # where all ranks are on GPUs of one host, each on its own; else for every two ranks the first that works of: window,
 # mpi between two CPUs; cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a
 # CPU and a GPU. A name stands for the pairs that can have to do with it, and leaves the others to the best of these:
-# cuda-aware, ipc and nccl pairs of GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU
+# cuda-aware and ipc pairs of GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU
 # being staged over it.
-NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "nccl", "staged", "signals")
+NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "staged", "signals")
+# Names that are gone, and what takes their place.
+RETIRED = {"nccl": "auto"}
 # Those for which a rank's memory has room for signals.
 SIGNALLING = frozenset({"signals", "auto"})
 # How many GPUs a pair must have to have to do with a name.
-GPUS = {"cuda-aware": 2, "ipc": 2, "nccl": 2, "staged": 1}
+GPUS = {"cuda-aware": 2, "ipc": 2, "staged": 1}
 
 # What a GPU has staged in its host's memory goes on by the transport of a CPU.
 STAGED = "staged over "
@@ -45,10 +50,14 @@ class RankFacts:
     closed: Mapping[int, str] = field(default_factory=dict)
 
 
-def check_transport(name: str) -> None:
-    """Raises HiresxError for a name of no transport."""
+def known_transport(name: str) -> str:
+    """The name, or what takes its place. Raises HiresxError for a name of no transport."""
+    if name in RETIRED:
+        log.warning('the transport "%s" is gone: "%s" is taken', name, RETIRED[name])
+        return RETIRED[name]
     if name not in NAMES:
         raise HiresxError(f'there is no transport "{name}"', f"transports are {', '.join(NAMES)}")
+    return name
 
 
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
@@ -122,10 +131,7 @@ def _of_pair(facts: Sequence[RankFacts], pair: tuple[int, int], asked: str, spar
     if asked == "staged":
         return next(name for name, fault in faults.items() if fault is None and name.startswith(STAGED))
     name = STAGED + asked if gpus and asked in ("window", "mpi") else asked
-    if name == "signals":
-        fault = _signals_fault(facts, spare_room)
-    else:
-        fault = _nccl_fault(facts) if name == "nccl" else faults[name]
+    fault = _signals_fault(facts, spare_room) if name == "signals" else faults[name]
     if fault is not None:
         if _signals_fault(facts, spare_room) is None and gpus:
             best = "signals"
@@ -151,18 +157,4 @@ def _signals_fault(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -
             return next(iter(own.closed.values()))
     if facts[0].gpu is None and not spare_room[facts[0].host]:
         return "the host has too little shared memory (/dev/shm)"
-    return None
-
-
-def _nccl_fault(facts: Sequence[RankFacts]) -> str | None:
-    """NCCL joins all ranks, each on a GPU of its own; it takes two MIG slices of one card for the same GPU."""
-    users: dict[tuple[int, str], int] = {}
-    for rank, own in enumerate(facts):
-        if own.gpu is None:
-            return f"rank {rank} computes on a CPU"
-        other = users.setdefault((own.host, own.gpu.partition("/")[0]), rank)
-        if other != rank and facts[other].gpu != own.gpu:
-            return f"ranks {other} and {rank} are on two MIG slices of one GPU"
-        if other != rank:
-            return f"ranks {other} and {rank} share a GPU"
     return None

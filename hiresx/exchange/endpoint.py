@@ -17,7 +17,6 @@ from hiresx.exchange.halo_layout import HaloLayout, Peer
 from hiresx.exchange.ipc import Ipc
 from hiresx.exchange.message_buffers import MessageBuffers
 from hiresx.exchange.mpi import Mpi
-from hiresx.exchange.nccl import Nccl
 from hiresx.exchange.negotiation import Negotiation
 from hiresx.exchange.signalled_memory import SignalledMemory, SignalledMessages, extra_bytes
 from hiresx.exchange.staged import Staged
@@ -73,7 +72,6 @@ class Endpoint:
             with comm.together(GRACE):
                 found = self._shared_memory()
             self._window = found
-            self._nccl = self._nccl_communicator()
             with comm.together(GRACE):
                 duplicate = comm.mpi_comm.Dup()
             self._mpi_comm = duplicate
@@ -97,18 +95,6 @@ class Endpoint:
             return None
         mine = any(comm.rank in pair for pair in over_window)
         return SharedMemory(comm, self._buffer_layout.size(self._layout.sent) if mine else 0)
-
-    def _nccl_communicator(self) -> Any:
-        comm = self._comm
-        if "nccl" not in self._negotiation.pairs.values():
-            return None
-        assert self._gpu is not None
-        with comm.together():
-            identity = self._gpu.nccl_identity(comm.root)
-        identity = comm.bcast(identity)
-        with comm.together(GRACE):
-            found = self._gpu.nccl(comm.size, identity, comm.rank)
-        return found
 
     def _quantity_messages(self, packed: Any) -> list[QuantityMessages]:
         gpu, layout, buffer_layout = self._gpu, self._layout, self._buffer_layout
@@ -154,10 +140,8 @@ class Endpoint:
                     assert gpu is not None
                     if name == "cuda-aware":
                         transport = CudaAware(self._mpi_comm, tag, peers, on_device, gpu)
-                    elif name == "ipc":
-                        transport = Ipc(self._mpi_comm, tag, peers, opened[tag], gpu)
                     else:
-                        transport = Nccl(self._nccl, peers, on_device, gpu)
+                        transport = Ipc(self._mpi_comm, tag, peers, opened[tag], gpu)
                 if name.startswith(STAGED):
                     assert gpu is not None
                     transport = Staged(transport, sent[tag], on_device, gpu)

@@ -1,11 +1,10 @@
 """What transports need of CUDA beyond the launch of kernels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from hiresx.base import optional
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 
@@ -39,8 +38,6 @@ class Gpu:
         self._runtime = cupy.cuda.runtime
         self._kernels = cupy.cuda.get_current_stream()
         self._copies = cupy.cuda.Stream(non_blocking=True)
-        self._copied = self._event()
-        self._packed = self.moment()
         self._registered: list[np.ndarray] = []
         self.name = cuda.device(cupy.cuda.Device().id).address
 
@@ -143,40 +140,3 @@ class Gpu:
             self._runtime.memcpyAsync(
                 array.data.ptr, host.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice, self._kernels.ptr
             )
-
-    # ---- NCCL
-
-    def nccl_identity(self, root: bool) -> Any:
-        """What the ranks of a communicator of NCCL must share, on one of them. Raises HiresxError without NCCL."""
-        nccl = optional.import_or_none("cupy.cuda.nccl")
-        if nccl is None or not nccl.available:
-            raise HiresxError(
-                'transport "nccl" needs the library NCCL, which CuPy does not find',
-                "pip install nvidia-nccl-cu12, or -cu13, whichever CuPy is for; or take another transport",
-            )
-        return nccl.get_unique_id() if root else None
-
-    def nccl(self, size: int, identity: Any, rank: int) -> Any:
-        """The communicator of `size` ranks. Collective."""
-        from cupy.cuda import nccl
-
-        return nccl.NcclCommunicator(size, identity, rank)
-
-    def trade(self, communicator: Any, out: Sequence[tuple[int, Any]], into: Iterable[tuple[int, Any]]) -> None:
-        """Begins to send the arrays `out` and to receive `into`, by rank, after the kernels launched so far."""
-        from cupy.cuda import nccl
-
-        self._packed.record()
-        self._copies.wait_event(self._packed.event)
-        # In one group, all go on together: none waits for one that is called later.
-        nccl.groupStart()
-        for rank, array in (pair for pair in out if pair[1].size):
-            communicator.send(array.data.ptr, array.nbytes, nccl.NCCL_INT8, rank, self._copies.ptr)
-        for rank, array in (pair for pair in into if pair[1].size):
-            communicator.recv(array.data.ptr, array.nbytes, nccl.NCCL_INT8, rank, self._copies.ptr)
-        nccl.groupEnd()
-        self._copied.record(self._copies)
-
-    def await_copies(self) -> None:
-        """Kernels launched afterwards see what was received."""
-        self._kernels.wait_event(self._copied)

@@ -10,7 +10,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations.storage import precision_of
 from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.channel import Channel, ExchangedArrays
-from hiresx.exchange.choice import check_transport
+from hiresx.exchange.choice import known_transport
 from hiresx.exchange.endpoint import Endpoint, QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.signalled_channel import SignalledChannel
@@ -58,7 +58,7 @@ class HaloExchange:
         kept: Layout | None = None,
     ):
         with comm.together():
-            check_transport(transport)
+            transport = known_transport(transport)
             gpu = _gpu(backend) if comm.size > 1 else None
             places = {state.index: n for n, state in enumerate(states)}
             layout = HaloLayout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])

@@ -22,7 +22,7 @@ MARK = 0x48616C6F
 
 
 class Negotiation:
-    """`facts`: what all ranks told. `pairs`: the transports of all by (lower, higher) rank; `names`: those of this rank
+    """`facts`: those of all ranks. `pairs`: the transports of all by (lower, higher) rank; `names`: those of this rank
     by peer. `opened`: GPU memory of peers that this rank can read.
 
     `packed`: the GPU memory that this rank packs its messages into, None on a CPU. Collective; raises HiresxError as
@@ -53,8 +53,8 @@ class Negotiation:
         # A question to all ranks, those without a GPU too: whether to open anything has the same answer on all.
         if OPENING.intersection(self.pairs.values()) and any(facts.gpu is not None for facts in self.facts):
             try:
-                told = comm.allgather(self._open(packed))
-                self.facts = [replace(facts, closed=closed) for facts, closed in zip(self.facts, told, strict=True)]
+                faults = comm.allgather(self._open(packed))
+                self.facts = [replace(facts, closed=closed) for facts, closed in zip(self.facts, faults, strict=True)]
                 self.pairs = self._choose()
             except BaseException as error:
                 self.close(error)

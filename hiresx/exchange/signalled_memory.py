@@ -71,7 +71,7 @@ class SignalledMessages:
 
 
 @dataclass
-class Offer:
+class SharedValues:
     """Numbers that every rank tells all others at one time. `own`: two turns of this rank's, double precision;
     `addresses`: of every rank's, by rank."""
 
@@ -79,7 +79,7 @@ class Offer:
     own: Any
     addresses: Any
 
-    def told(self) -> list[Call]:
+    def synchronization(self) -> list[Call]:
         """Launches between those that write `own` and those that read all."""
         return [self.signals.raised(), self.signals.awaited()]
 
@@ -113,7 +113,7 @@ class SignalledMemory:
         signals = self._signals(quantity, [peer.rank for peer in peers])
         return SignalledMessages(signals, *self._buffers(self._rank, quantity), incoming)
 
-    def offer(self, values: int) -> Offer | None:
+    def offer(self, values: int) -> SharedValues | None:
         """Room for so many numbers of every rank, None where there is none left. All ranks ask for the same."""
         size = -(-2 * 8 * values // ALIGNMENT) * ALIGNMENT
         if self._offers == OFFERS or self._offered + size > OFFERED:
@@ -123,7 +123,7 @@ class SignalledMemory:
         )
         arrays = [self._offer(rank)[self._offered // 8 : (self._offered + size) // 8] for rank in range(self._size)]
         self._offers, self._offered = self._offers + 1, self._offered + size
-        return Offer(signals, arrays[self._rank], self._addresses(arrays))
+        return SharedValues(signals, arrays[self._rank], self._addresses(arrays))
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
         """Launches behind those that find the spectral radii of this rank's blocks (`found`, `few`: as
@@ -138,7 +138,7 @@ class SignalledMemory:
                 "offer_radii", (1, 1, 1), blocks=len(few), few=self._backend.to_device(few), radii=found,
                 offered=offer.own, count=count,
             ),
-            *offer.told(),
+            *offer.synchronization(),
             call("gather_radii", (self._size, 1, 1), offers=offer.addresses, radii=together, count=count),
         ]  # fmt: skip
         return calls, together, np.ones(self._size, np.int32)
@@ -157,7 +157,7 @@ class SignalledMemory:
                 group_of_row=self._backend.to_device(np.asarray([*groups, 0], np.int32)), sums=sums, values=values,
                 offered=offer.own, count=count,
             ),
-            *offer.told(),
+            *offer.synchronization(),
             call(
                 "gather_sums", (values, 1, 1), ranks=self._size, offers=offer.addresses, values=values, result=result,
                 count=count,

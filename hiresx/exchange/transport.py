@@ -18,12 +18,7 @@ from hiresx.exchange.halo_layout import Peer
 
 
 class Transport(ABC):
-    """The messages of one quantity to and from the `peers` that are reached in one way. `turn` is 0 or 1.
-
-    `silent`: peers whose messages the host does not hear of: `message` waits for them, or lets the device wait.
-    """
-
-    silent: Sequence[Peer] = ()
+    """The messages of one quantity to and from the `peers` that are reached in one way. `turn` is 0 or 1."""
 
     def __init__(self, peers: Sequence[Peer]):
         self.peers = tuple(peers)

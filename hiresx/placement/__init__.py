@@ -3,8 +3,9 @@
 It is called when the parts and the bytes between them are known, and before any CUDA context exists: a context, and the
 host memory that it pins, stay where they were made.
 
-wishes: what --backend says. facts: what a rank knows of itself. gpus, cores: the choice for one host. bound: what the
-process may use, and binding it. record: what comes out, as a table and as JSON.
+Modules: backend_selection, what --backend says; facts, what a rank knows of itself; gpus and cores, the choice for one
+host; cpu_binding, the CPUs that a process may use, and binding it to some; stored_placement, the result as a table and
+as JSON.
 """
 
 import time
@@ -42,16 +43,16 @@ SAMPLE = 1.1
 def place(
     comm: Communicator,
     cut: Decomposition | None = None,
-    wish: str = AUTO,
+    backends: str = AUTO,
     bytes_: ArrayLike | None = None,
     strategy: str | None = None,
     bind: bool = True,
 ) -> Placement:
     """Choose, bind, and make the backend of this rank. Collective.
 
-    `cut`: the Decomposition of the parts of all ranks. `wish`: auto, cpu, cuda, emulated, or a list by rank (see
-    `wishes`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): per exchange, row = sender; those of the
-    `cut` if absent. `strategy`: of `hiresx.topology.place`, by default that with the shortest exchange. `bind`:
+    `cut`: the Decomposition of the parts of all ranks. `backends`: auto, cpu, cuda, emulated, or a list by rank (see
+    `backend_selection`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): per exchange, row = sender; those
+    of the `cut` if absent. `strategy`: of `hiresx.topology.place`, by default that with the shortest exchange. `bind`:
     whether to bind the ranks and their memory; if not, they stay where whoever started them put them. A process alone
     is not bound but where its GPU is on one of several NUMA nodes, and its threads stay what they are.
 
@@ -60,17 +61,17 @@ def place(
     """
     hosts = comm.hosts
     with comm.together():
-        names = by_rank(wish, hosts)
+        names = by_rank(backends, hosts)
         facts = gather(names[comm.rank] in (AUTO, "cuda"))
     known = comm.allgather(facts)
     names = _resolved(names, known)
     if bytes_ is None:
         per_node = Layout(STORAGE["fp64"]).exchanged_bytes(viscous=True)  # of which only ratios count
         bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else halo_bytes(cut, per_node)
-    machine, shared = _agreed(comm, known, names, _square(bytes_, comm.size), strategy)
+    machine, shared = _host_placement(comm, known, names, _square(bytes_, comm.size), strategy)
     with comm.together():
-        seat, made = _taken(comm, facts, names[comm.rank], machine, *shared[comm.rank], bind)
-    return Placement(tuple(comm.allgather(seat)), made, tuple(_said(comm, machine)))
+        seat, made = _bind_and_make(comm, facts, names[comm.rank], machine, *shared[comm.rank], bind)
+    return Placement(tuple(comm.allgather(seat)), made, tuple(_host_problems(comm, machine)))
 
 
 def _square(bytes_: ArrayLike, size: int) -> np.ndarray:
@@ -99,7 +100,7 @@ def _resolved(names: list[str], known: list[PlacementFacts]) -> list[str]:
     ]
 
 
-def _agreed(
+def _host_placement(
     comm: Communicator, known: list[PlacementFacts], names: list[str], bytes_: np.ndarray, strategy: str | None
 ) -> tuple[Machine, dict[int, tuple[Chosen | None, Share]]]:
     """(this host's machine, {rank of this host: (Chosen or None, Share)}), worked out by its first rank."""
@@ -109,7 +110,7 @@ def _agreed(
     seen = None
     with comm.together():
         if comm.rank in first.values():
-            seen = _seen()  # not on one rank for all: a scheduler may show each rank other GPUs
+            seen = _discovered()  # not on one rank for all: a scheduler may show each rank other GPUs
         elif comm.local.root:
             seen = sysfs.discover()
     machines = dict(zip(here, comm.local.allgather(seen), strict=True))
@@ -122,11 +123,11 @@ def _agreed(
             machine = machines[next(iter(wanting), here[0])]
             shares = cores.cut(machine, {rank: known[rank] for rank in here}, {r: c.gpu for r, c in chosen.items()})
             answer = machine, {rank: (chosen.get(rank), shares[rank]) for rank in here}
-    agreed: tuple[Machine, dict[int, tuple[Chosen | None, Share]]] = comm.local.bcast(answer)
-    return agreed
+    answers: tuple[Machine, dict[int, tuple[Chosen | None, Share]]] = comm.local.bcast(answer)
+    return answers
 
 
-def _seen() -> Machine:
+def _discovered() -> Machine:
     """This host. NVML tells of the second that has passed: a run that has just ended is no reason to keep away."""
     machine = discover()
     if any((gpu.utilisation or 0) > BUSY_UTILISATION for gpu in machine.gpus):
@@ -135,7 +136,7 @@ def _seen() -> Machine:
     return machine
 
 
-def _taken(
+def _bind_and_make(
     comm: Communicator,
     facts: PlacementFacts,
     name: str,
@@ -191,7 +192,7 @@ def _taken(
     return seat, found
 
 
-def _said(comm: Communicator, machine: Machine) -> list[str]:
+def _host_problems(comm: Communicator, machine: Machine) -> list[str]:
     """What the hosts lack, and what stands in the way there, each once."""
     lines = comm.allgather(tuple(machine.problems) if comm.local.root and machine.gpus else ())
     return list(dict.fromkeys(line for some in lines for line in some))

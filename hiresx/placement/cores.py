@@ -60,11 +60,11 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
 def _kept(machine: Machine, facts: Mapping[int, PlacementFacts]) -> str:
     """What there is to say of a launcher that bound the ranks."""
     used = sum(1 for core in machine.cores if any(core & fact.cpus for fact in facts.values()))
-    said = "the launcher has bound the ranks: kept"
+    message = "the launcher has bound the ranks: kept"
     by = next(iter(facts.values())).launcher
     if used < len(machine.cores) and by in ("Open MPI", "MPICH"):
-        said += f", though {used} of {len(machine.cores)} cores are used; mpirun --bind-to none leaves it to hiresx"
-    return said
+        message += f", though {used} of {len(machine.cores)} cores are used; mpirun --bind-to none leaves it to hiresx"
+    return message
 
 
 def _near(machine: Machine, gpu: GPU, allowed: Cpus) -> Cpus:

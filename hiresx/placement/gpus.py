@@ -57,13 +57,13 @@ def choose(
             found |= _planned(machine, some, near, bytes_, off_host, why, strategy)
     for rank, chosen in found.items():
         others = [r for r, c in found.items() if r != rank and c.gpu.address == chosen.gpu.address]
-        said = [f"shared with rank{'s' * (len(others) > 1)} {', '.join(map(str, others))}"] if others else []
+        notes = [f"shared with rank{'s' * (len(others) > 1)} {', '.join(map(str, others))}"] if others else []
         if others and chosen.gpu.mig_uuid:
-            said.append(
+            notes.append(
                 "MIG: CUDA shows a process one slice; start each rank with CUDA_VISIBLE_DEVICES=MIG-... of its own"
             )
-        said += _hidden(rank, found, facts, machines[facts[rank].gpus])
-        found[rank] = chosen._replace(why=(*chosen.why, *said))
+        notes += _hidden(rank, found, facts, machines[facts[rank].gpus])
+        found[rank] = chosen._replace(why=(*chosen.why, *notes))
     return found
 
 
@@ -175,9 +175,9 @@ def _planned(
     made = plan(machine, traffic(bytes_[np.ix_(ranks, ranks)], off_host[ranks]), gpus=gpus)
     name = strategy or made.best
     if len(gpus) > 1 and len(ranks) > 1:
-        said = f"{name} placement of {plural(len(ranks), 'rank')} on {plural(len(gpus), 'GPU')}"
+        notes = f"{name} placement of {plural(len(ranks), 'rank')} on {plural(len(gpus), 'GPU')}"
         if made.gain(name) > 0.005:
-            said += f", exchange {made.gain(name):.0%} shorter than round-robin"
-        why = (said, *why)
+            notes += f", exchange {made.gain(name):.0%} shorter than round-robin"
+        why = (notes, *why)
     placed = made.strategies[name].placement
     return {rank: Chosen(machine.gpus[gpu], why) for rank, gpu in zip(ranks, placed, strict=True)}

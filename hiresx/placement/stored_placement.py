@@ -56,11 +56,11 @@ class Placement:
         columns = [n for n in range(len(head)) if n < 3 or any(row[n] not in ("", "-") for row in rows)]
         widths = {n: max(len(line[n]) for line in (head, *rows)) for n in columns}
         found = ["  ".join(f"{line[n]:<{widths[n]}}" for n in columns).rstrip() for line in (head, *rows)]
-        said: dict[str, list[int]] = {}
+        by_reason: dict[str, list[int]] = {}
         for seat in self.seats:
             for reason in seat.why:
-                said.setdefault(reason, []).append(seat.rank)
-        for reason, ranks in said.items():
+                by_reason.setdefault(reason, []).append(seat.rank)
+        for reason, ranks in by_reason.items():
             who = "" if len(ranks) == len(self.seats) else f"rank{'s' * (len(ranks) > 1)} {format_list(ranks)}: "
             found.append(f"  {who}{reason}")
         return found + [f"  {remark}" for remark in self.remarks]

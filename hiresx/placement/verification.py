@@ -48,7 +48,7 @@ def comm() -> Communicator:
 
 
 def verify(
-    ranks: Communicator, bytes_: ArrayLike | None = None, strategy: str | None = None, wish: str = AUTO
+    ranks: Communicator, bytes_: ArrayLike | None = None, strategy: str | None = None, backends: str = AUTO
 ) -> list[Standing]:
     """Where every rank is, on all ranks, after `hiresx.placement.place` has put them there. `bytes_`: between them, a
     chain of neighbours if absent; the others as of `place`. Raises HiresxError as that does, and for bytes between
@@ -59,7 +59,7 @@ def verify(
             f"bytes between {plural(len(matrix), 'rank')}, but {ranks.size} are running",
             f"start {plural(len(matrix), 'rank')}",
         )
-    made = place(ranks, wish=wish, bytes_=matrix, strategy=strategy)
+    made = place(ranks, backends=backends, bytes_=matrix, strategy=strategy)
     seat = made.seats[ranks.rank]
     with ranks.together():
         standing = _standing(seat, made.remarks if ranks.root else ())

@@ -101,31 +101,6 @@ class LateGpu:
     def copy_in(self, array, host):
         self._kernels.add(lambda: np.copyto(array, host))
 
-    # NCCL, by MPI
-    def nccl_identity(self, root):
-        return "identity" if root else None
-
-    def nccl(self, size, identity, rank):
-        assert identity == "identity"
-        return self.mpi_comm
-
-    def trade(self, communicator, out, into):
-        packed = Event(self._kernels)
-        packed.record()
-        packed.waited_by(self._copies)
-        out, into = list(out), list(into)
-
-        def go():
-            requests = [communicator.Isend(np.ascontiguousarray(array), rank) for rank, array in out]
-            for request in requests + [communicator.Irecv(array, rank) for rank, array in into]:
-                request.Wait()
-
-        self._copies.add(go)
-        self._copied.record(self._copies)
-
-    def await_copies(self):
-        self._copied.waited_by(self._kernels)
-
 
 class LatePlace:
     """The emulated backend, its kernels launched on a stream. `haste`: how often one is run at once all the same."""
@@ -173,7 +148,6 @@ class LatePlace:
 MODES = (  # transport, ranks with GPUs, whether every rank is to pass for a host of its own
     ("ipc", (0, 1, 2), False),
     ("cuda-aware", (0, 1, 2), False),
-    ("nccl", (0, 1, 2), False),
     ("staged", (0, 1, 2), False),
     ("mpi", (1,), True),
     ("window", (1, 2), False),
@@ -220,7 +194,7 @@ def on_gpus(comm, transport, names):
 
 
 @pytest.mark.skipif(cuda.fault() is not None, reason="no GPU")
-@pytest.mark.parametrize("transport", ["auto", "signals", "cuda-aware", "ipc", "nccl", "staged", "mpi"])
+@pytest.mark.parametrize("transport", ["auto", "signals", "cuda-aware", "ipc", "staged", "mpi"])
 @pytest.mark.parametrize("names", [["cuda"] * 2, ["cuda"] * 4, ["cuda", "cpu", "cuda"]], ids=",".join)
 def test_on_gpus(transport, names):
     found = run_ranks(len(names), on_gpus, transport, names, timeout=120)

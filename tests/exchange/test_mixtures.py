@@ -127,7 +127,6 @@ def refused(asked: str, takes: bool, kinds, hosts, joined) -> bool:
         "staged": not any(gpus.values()),
         "ipc": not both or not all(near[pair] for pair in both),
         "cuda-aware": not both or not takes,
-        "nccl": not both or CPU in kinds or shared > 1,
         "signals": len(set(hosts)) > 1 or unlike or shared > 1,
     }[asked]
 
@@ -164,7 +163,7 @@ def ways(asked: str, takes: bool, gpus: int, near: bool) -> tuple[str, ...]:
     best = f"{over}window" if near else f"{over}mpi"
     if asked == "mpi":
         return (f"{over}mpi",)
-    if asked == "signals" or (asked == "nccl" and gpus == 2):
+    if asked == "signals":
         return (asked,)
     if gpus < 2 or asked in ("window", "staged"):
         return (best,)
@@ -289,11 +288,11 @@ def without_requests(mpi_comm):
     return mpi_comm
 
 
-@pytest.mark.parametrize("what", ["nccl", "window", "communicator"])
+@pytest.mark.parametrize("what", ["window", "communicator"])
 def test_what_all_ranks_make_together_fails_on_one(monkeypatch, what):
-    """The others wait for it within MPI or NCCL: it does not wait for them for good, and its GPU is left in order."""
+    """The others wait for it within MPI: it does not wait for them for good, and its GPU is left in order."""
     monkeypatch.setattr(endpoint, "GRACE", 0.05)
-    kinds, everybody = (OWN, OWN, OWN if what == "nccl" else CPU), list(combinations(range(3), 2))
+    kinds, everybody = (OWN, OWN, CPU), list(combinations(range(3), 2))
     gpus = {}
 
     class Memory(ThreadMemory):
@@ -304,20 +303,13 @@ def test_what_all_ranks_make_together_fails_on_one(monkeypatch, what):
 
     monkeypatch.setattr(endpoint, "SharedMemory", Memory)
 
-    def nccl(size, identity, rank):
-        if rank == 1:
-            fails()
-        gpus[rank]._comm.Barrier()
-
     def work(comm):
         gpus[comm.rank] = gpu = gpu_of(comm, kinds[comm.rank])
-        if what == "nccl":
-            gpu.nccl = nccl
         if what == "communicator":
             comm.aside()
             if comm.rank == 1:
                 comm.mpi_comm.Dup = fails
-        endpoint_of(comm, gpu, everybody, "nccl" if what == "nccl" else "ipc")
+        endpoint_of(comm, gpu, everybody, "ipc")
 
     told = run_threads((0, 0, 0), work)
     assert [type(error) for error in told] == [Deserted, MemoryError, Deserted]

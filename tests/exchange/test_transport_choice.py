@@ -10,6 +10,7 @@ import pytest
 from exchange_arrangements import INVISCID, ORIENTATIONS, Place, arrangement, nodes, opposite, set_up, values
 from ranks import run_ranks
 
+from hiresx import Simulation, load
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, negotiation, window
 from hiresx.exchange.buffer_layout import BufferLayout
@@ -62,10 +63,8 @@ FAR, FAR_GPU = {"host": 1}, {"host": 1, "gpu": "a"}
         ("auto", GPU, FAR_GPU, "staged over mpi"),
         ("auto", GPU, GPU | {"closed": {0: "it is another MIG instance"}}, "staged over window"),
         ("staged", ABLE, ABLE, "staged over window"),
-        ("nccl", GPU, OTHER_GPU, "nccl"),
         ("signals", GPU, OTHER_GPU, "signals"),
         ("signals", CPU, CPU, "signals"),
-        ("nccl", GPU, FAR_GPU, "nccl"),
     ],
 )
 def test_choice(asked, first, second, chosen):
@@ -76,8 +75,6 @@ def test_slices_of_one_card_are_two_gpus():
     """Each computes by itself, so signals are tried; what opening each other's memory then says is the other tests'."""
     slices = GPU | {"gpu": "0000:3b:00.0/MIG-a"}, GPU | {"gpu": "0000:3b:00.0/MIG-b"}
     assert pair("auto", *slices) == "signals"
-    with pytest.raises(HiresxError, match="ranks 0 and 1 are on two MIG slices of one GPU"):
-        pair("nccl", *slices)
     with pytest.raises(HiresxError, match="ranks 0 and 1 share a GPU"):
         pair("signals", slices[0], slices[0])
 
@@ -95,8 +92,6 @@ def test_choice_without_shared_memory():
         ("window", CPU, FAR, 'transport "window" cannot be used: ranks 0 and 1 are on two hosts\n.*auto.*"mpi"'),
         ("ipc", CPU, CPU, "no two neighbours compute on GPUs"),
         ("staged", CPU, CPU, "no rank computes on a GPU"),
-        ("nccl", GPU, CPU, "no two neighbours compute on GPUs"),
-        ("nccl", GPU, GPU, "ranks 0 and 1 share a GPU"),
         ("cuda-aware", GPU, ABLE, 'MPI takes none\n.*"ipc"'),
         ("signals", GPU, GPU, 'ranks 0 and 1 share a GPU\n.*"ipc"'),
         ("signals", GPU, CPU, "one computes on a GPU and one on a CPU"),
@@ -116,11 +111,11 @@ def test_no_choice(asked, first, second, message):
         pair(asked, first, second)
 
 
-def test_a_cpu_rank_among_gpus_has_no_nccl():
-    one = facts(gpu="a", asked="nccl", sends={1: (0, 1)}, receives={1: (0, 1)})
-    two = facts(gpu="b", asked="nccl", sends={0: (0, 1)}, receives={0: (0, 1)})
-    with pytest.raises(HiresxError, match="rank 2 computes on a CPU"):
-        choose([one, two, facts(asked="nccl")], {0: True})
+def test_a_name_that_is_gone_is_told_and_replaced(caplog):
+    case = load("taylor-green", overrides=["grid.n=[8, 8, 8]", "time.steps=1"])
+    with caplog.at_level("WARNING"):
+        Simulation(case, backend="cpu", transport="nccl").run()
+    assert 'the transport "nccl" is gone: "auto" is taken' in caplog.text
 
 
 def test_signals_are_for_all_ranks_or_none():

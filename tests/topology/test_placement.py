@@ -166,7 +166,7 @@ def test_with_and_without_gpus():
 
 def test_alone_nothing_changes():
     before = os.sched_getaffinity(0)
-    made = place(single_process(), wish="cpu")
+    made = place(single_process(), backends="cpu")
     assert os.sched_getaffinity(0) == before
     (seat,) = made.seats
     assert (seat.backend, seat.gpu, seat.bound, made.remarks) == ("cpu", None, "", ())
@@ -180,7 +180,7 @@ def test_alone_nothing_changes():
 def test_alone_without_a_gpu(monkeypatch):
     monkeypatch.setattr(cuda, "fault", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu"))
     with pytest.raises(HiresxError, match=r"^the cuda backend finds no NVIDIA driver\n") as caught:
-        place(single_process(), wish="cuda")
+        place(single_process(), backends="cuda")
     assert caught.value.hint == "use cpu"
     assert place(single_process()).backend.name == "cpu"
 
@@ -223,16 +223,16 @@ def test_the_bit_of_the_node_is_set(monkeypatch, node):
 # ---- several ranks, on this machine
 
 
-def _placed(comm, wish="cpu", bytes_=None):
+def _placed(comm, backends="cpu", bytes_=None):
     from hiresx.topology.binding import bound_cpus
 
-    made = place(comm, wish=wish, bytes_=bytes_)
+    made = place(comm, backends=backends, bytes_=bytes_)
     return bound_cpus(), made.backend.name, getattr(made.backend, "threads", None), made.seats
 
 
-def _refused(comm, wish):
+def _refused(comm, backends):
     try:
-        place(comm, wish=wish)
+        place(comm, backends=backends)
     except HiresxError as error:
         return error.message, error.everywhere
     return None
@@ -243,7 +243,7 @@ def _placed_in_turn(comm):
     own = _placed(comm)
     os.environ["OMP_NUM_THREADS"] = "3"
     wanted = _placed(comm, "cpu:1,emulated:1", [[0.0]])  # the second rank has no part, and sends nothing
-    return own, wanted, [_refused(comm, wish) for wish in ("cpu,cpu,cpu", "cpu,cuda", "cuda")]
+    return own, wanted, [_refused(comm, backends) for backends in ("cpu,cpu,cpu", "cpu,cuda", "cuda")]
 
 
 @two_cores
@@ -276,7 +276,7 @@ def _left_alone(comm):
     from hiresx.topology.binding import bound_cpus
 
     del os.environ["OMP_NUM_THREADS"]
-    made = place(comm, wish="cpu", bind=False)
+    made = place(comm, backends="cpu", bind=False)
     return bound_cpus(), made.seats[comm.rank], made.backend.threads
 
 
@@ -336,9 +336,9 @@ def _on_fake_gpus(comm, bytes_):
         return type("Backend", (), {"name": name, "threads": 1})
 
     placement.backend = backend
-    seats = placement.place(comm, wish="cuda,auto", bytes_=bytes_).seats
+    seats = placement.place(comm, backends="cuda,auto", bytes_=bytes_).seats
     ((name, number, cpus),) = made
-    again = placement.place(comm, wish="cpu")
+    again = placement.place(comm, backends="cpu")
     return order[number], name, cpus, seats, again.seats[comm.rank].cpus
 
 

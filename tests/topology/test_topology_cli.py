@@ -233,11 +233,11 @@ def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     from hiresx.mpi.communicator import single_process
     from hiresx.placement import cpu_binding, verification
 
-    assert [entry.right for entry in verification.verify(single_process(), wish="cpu")] == [True]
+    assert [entry.right for entry in verification.verify(single_process(), backends="cpu")] == [True]
     given = cpu_binding.allowed()
     monkeypatch.setattr(verification.cpu_binding, "now", lambda: frozenset([4095]))
     monkeypatch.setattr(verification, "place", lambda *_, **__: _seated(given))
-    (standing,) = verification.verify(single_process(), wish="cpu")
+    (standing,) = verification.verify(single_process(), backends="cpu")
     assert not standing.right and "bound to CPUs 4095, not" in standing.remarks[0]
 
 

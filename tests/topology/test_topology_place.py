@@ -13,7 +13,7 @@ import pytest
 from topology_recordings import BOX, MESH, RECORDINGS, RING, UNEVEN, hwloc_xml, level_matrix, smi
 
 from hiresx.errors import HiresxError
-from hiresx.topology import place_optimal, place_pair_sum
+from hiresx.topology import place_search
 from hiresx.topology.cost import Exchange, Model, traffic
 from hiresx.topology.groups import tree
 from hiresx.topology.load import load, parse
@@ -136,15 +136,14 @@ def test_optimal_is_the_shortest_exchange(name):
         assert best.shortest and best.estimate.seconds == pytest.approx(shortest, rel=1e-9)
         assert made.bound == pytest.approx(shortest, rel=1e-9) and made.strategies[made.best].estimate == best.estimate
         index = {gpu: n for n, gpu in enumerate(gpus)}
-        low = place_optimal._bound(model, demand, gpus, 1)
+        low = place_search.exchange_bound(model, demand, gpus, 1)
         assert low <= shortest * (1 + 1e-9) and index.keys() >= set(best.placement)
         if instance == 0:  # swaps alone, as for more ranks than can be searched, come to within 1 %
             starts = [list(entry.placement) for entry in made.strategies.values() if entry is not best]
-            rooms = place_optimal.Rooms(model, demand, gpus)
-            costing = place_optimal._Costing(model, demand, gpus)
+            seconds, cost = place_search.ExchangeTime(model, demand), place_search.PairSum(model, demand)
+            search = place_search.Search(seconds, cost, gpus, place_search.GpuSlots(model, demand, gpus))
             known = np.array([[index[gpu] for gpu in start] for start in starts])
-            swapped = place_optimal._improved(costing, rooms, known, place_optimal.MOST_WORK)
-            assert costing.of(swapped).min() <= shortest * 1.01
+            assert search.values(search.improved(known, place_search.MOST_WORK)).min() <= shortest * 1.01
 
 
 def test_a_sum_over_pairs_is_not_the_exchange():
@@ -353,7 +352,7 @@ def test_swaps_change_the_cost_as_they_say():
     draw = np.random.default_rng(3)
     amount, price = draw.random((6, 6)), draw.random((6, 6))
     np.fill_diagonal(amount, 0)
-    change = place_pair_sum._swap_change(amount, price)
+    change = place_search.swap_change(amount, price)
     for r, s in itertools.product(range(6), repeat=2):
         order = np.arange(6)
         order[[r, s]] = s, r
@@ -373,7 +372,7 @@ def test_the_least_sum_is_that_of_scipy():
         optimize.quadratic_assignment(demand.bytes, distance, "2opt", {"rng": np.random.default_rng(n)}).col_ind
         for n in range(6)
     ]
-    best = min(model.cost(demand, place_) for place_ in found)
+    best = model.costs(demand, np.array(found)).min()
     assert plan(machine, demand).strategies["pair-sum"].estimate.cost <= best * (1 + 1e-9)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hiresx.topology.cost import Model, Traffic
 
 
-class Rooms:
+class GpuSlots:
     """`least`, `most`: ranks per GPU; `extra` GPUs have one more than `least`. `order`: ranks as they are placed, those
     with most bytes to the ones before first."""
 
@@ -36,7 +36,7 @@ class Rooms:
         return free
 
     def slots(self, place: np.ndarray) -> np.ndarray:
-        """GPUs of the ranks and, behind them, of the rooms that are left: ranks that send nothing."""
+        """GPUs of the ranks and, behind them, of the slots that are left: ranks that send nothing."""
         return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.taken(place))])
 
     def taken(self, place: np.ndarray) -> np.ndarray:
@@ -46,9 +46,9 @@ class Rooms:
         """(size, size), true below the diagonal: entries of `slots` that may change places so that shares stay even."""
         empty = np.arange(len(slots)) >= ranks
         below = np.tri(len(slots), k=-1, dtype=bool)
-        has_room = np.bincount(slots[empty], minlength=self.count) > 0
-        # Swapping a rank with a room on another GPU leaves a room where the rank was; no GPU has two of them.
-        barred = empty[:, None] & has_room[slots][None, :] & ~empty[None, :]
+        has_free = np.bincount(slots[empty], minlength=self.count) > 0
+        # Swapping a rank with a free slot on another GPU leaves one where the rank was; no GPU has two of them.
+        barred = empty[:, None] & has_free[slots][None, :] & ~empty[None, :]
         both = empty[:, None] & empty[None, :]
         swaps: np.ndarray = below & (slots[:, None] != slots[None, :]) & ~barred & ~barred.T & ~both
         return swaps

@@ -1,0 +1,290 @@
+"""The best placement by one of two measures: the `seconds` of an exchange, or its total `cost` over all pairs.
+
+Both are explained in `hiresx.topology.cost`.
+
+Ranks are placed one after another, breadth first with all partial placements in arrays. No measure falls when a rank is
+added, so a partial placement that costs more than the best known is dropped. Up to EXHAUSTIVE ranks nothing is given up
+unless there are too many GPUs that all differ. Beyond that, swaps from the placements already known look for the best
+within a fixed number of evaluations.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.topology.cost import GIGA, Exchange, Model, Traffic
+from hiresx.topology.gpu_slots import GpuSlots
+
+EXHAUSTIVE = 8
+# Operations for swaps; the search of few ranks has three times as many. Both take some tenths of a second.
+MOST_WORK = 120_000_000
+# Operations at a time, for memory.
+AT_A_TIME = 2_000_000
+# What a call of NumPy costs besides, in the same measure.
+CALL = 20_000
+KICKED = 3
+# Placements within this of the best are as good; of them the other measure counts, then the rank order.
+SAME = 1e-9
+# Weight of all links' times (their norm of exponent 2^3, which the longest lead) beside the longest alone, which most
+# swaps leave as it is.
+SOFT, POWER = 0.05, 3
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """`placement`: GPU of each rank. `bound`: what no placement goes below; `proven`: the placement is proven to be the
+    best. `evaluations`: placements and parts of such that were evaluated."""
+
+    placement: list[int]
+    proven: bool
+    bound: float
+    evaluations: int
+
+
+class Objective(ABC):
+    """A measure of placements (n, ranks) of the ranks of `demand` on GPUs of `model`. `work`: operations for one;
+    `most_swaps`: of how many `swapped` may be asked at a time."""
+
+    def __init__(self, model: Model, demand: Traffic):
+        self.model, self.demand = model, demand
+        self.work, self.most_swaps = demand.ranks**2, demand.ranks**3
+
+    @abstractmethod
+    def values(self, places: np.ndarray) -> np.ndarray:
+        """The measure (n,)."""
+
+    @abstractmethod
+    def swapped(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+        """(What swaps of two entries of `place` lead to (n,), operations for that). `place`: the GPUs of all ranks, and
+        behind them those with free slots."""
+
+    def of_part(self, ranks: Sequence[int]) -> "Objective":
+        """The same of these ranks alone."""
+        demand = self.demand
+        return type(self)(self.model, Traffic(demand.bytes[np.ix_(ranks, ranks)], demand.off_host[ranks]))
+
+
+class PairSum(Objective):
+    """The total cost of all pairs: a quadratic assignment."""
+
+    def values(self, places: np.ndarray) -> np.ndarray:
+        return self.model.costs(self.demand, places)
+
+    def swapped(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+        ranks, size = self.demand.ranks, len(place)
+        sent, model, pairs = self.demand.bytes > 0, self.model, np.ix_(place, place)
+        # Cost of each rank, as far as other hosts go, where each of the others is.
+        change = np.zeros((size, size))
+        change[:ranks] = np.outer(self.demand.off_host, model.nic_per_byte[place])
+        change[:ranks] += np.outer(self.demand.off_host > 0, model.nic_latency[place])
+        own = np.diag(change)
+        change = change + change.T - own[:, None] - own[None, :]
+        for amounts, price in ((self.demand.bytes, model.per_byte), (sent, model.latency)):
+            padded = np.zeros((size, size))
+            padded[:ranks, :ranks] = amounts
+            change += swap_change(padded, price[pairs])
+        return self.values(place[None, :ranks])[0] + change[first, second], 4 * CALL + 4 * size**2
+
+
+class ExchangeTime(Objective):
+    """The seconds of an exchange."""
+
+    def __init__(self, model: Model, demand: Traffic):
+        super().__init__(model, demand)
+        self._exchange = Exchange(model, demand)
+        self.work = self._exchange.work
+        self.most_swaps = max(16, AT_A_TIME // self.work)
+
+    def values(self, places: np.ndarray) -> np.ndarray:
+        return self._exchange.times(places).seconds
+
+    def guide(self, places: np.ndarray) -> np.ndarray:
+        """The seconds with some weight of all links."""
+        times = self._exchange.times(places)
+        most = times.links.max(axis=1, initial=0.0)
+        scaled = times.links / np.where(most > 0, most, 1.0)[:, None]
+        for _ in range(POWER):
+            np.square(scaled, out=scaled)
+        guide: np.ndarray = times.seconds + SOFT * most * scaled.sum(axis=1) ** (0.5**POWER)
+        return guide
+
+    def swapped(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+        tried = np.repeat(place[None], len(first), axis=0)
+        row = np.arange(len(first))
+        tried[row, first], tried[row, second] = place[second], place[first]
+        return self.guide(tried[:, : self.demand.ranks]), len(first) * self.work
+
+
+def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
+    """By how much sum(amount * price) changes when the places of r and s are swapped, for all r, s at once."""
+    total = np.zeros_like(amount)
+    for a, p in ((amount, price), (amount.T, price.T)):
+        product = a @ p.T
+        own = np.diag(product)
+        total += product + product.T - own[:, None] - own[None, :]
+        # The sums above run over all others and over r and s themselves; those two are taken out again.
+        ends = np.diag(p)
+        total -= (0 - a.T) * (p.T - ends[:, None]) + a * (ends[None, :] - p)
+    change: np.ndarray = total + amount * (price.T - price) + amount.T * (price - price.T)
+    return change
+
+
+def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
+    """The shortest exchange found; of those as short the one of least cost. `starts`: placements not to be worse
+    than."""
+    slots = GpuSlots(model, demand, gpus)
+    search = Search(ExchangeTime(model, demand), PairSum(model, demand), gpus, slots)
+    return search.run(starts, exchange_bound(model, demand, gpus, slots.most))
+
+
+def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
+    """The least cost found; of those as cheap the shortest exchange. `starts`: placements not to be worse than."""
+    slots = GpuSlots(model, demand, gpus)
+    return Search(PairSum(model, demand), ExchangeTime(model, demand), gpus, slots).run(starts, 0.0)
+
+
+class Search:
+    """The best of placements by an objective, by another one where they are as good. Inside, GPUs are indexes into
+    those that may be used, `gpus`."""
+
+    def __init__(self, objective: Objective, other: Objective, gpus: Sequence[int], slots: GpuSlots):
+        self._objective, self._other, self._gpus, self._slots = objective, other, np.array(gpus), slots
+        self.evaluations = self.work = 0
+
+    def run(self, starts: Sequence[Sequence[int]], bound: float) -> Optimum:
+        """`starts`: placements not to be worse than; `bound`: what no placement goes below."""
+        index = {int(gpu): n for n, gpu in enumerate(self._gpus)}
+        known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
+        proven = bool(self.values(known).min() <= bound * (1 + SAME))
+        if not proven:
+            few = self._objective.demand.ranks <= EXHAUSTIVE
+            known = np.concatenate([known, self.improved(known, MOST_WORK // 50 if few else MOST_WORK)])
+            every = self._every(self.values(known).min()) if few else None
+            if every is not None:
+                known, proven = np.concatenate([known, every]), True
+            elif few:
+                known = np.concatenate([known, self.improved(known[:1], MOST_WORK)])
+        values = self.values(known)
+        near = known[values <= values.min() * (1 + SAME)]
+        others = self._other.values(self._gpus[near])
+        chosen = min(zip(others.tolist(), near.tolist(), strict=True), key=lambda e: (float(f"{e[0]:.9g}"), e[1]))[1]
+        bound = float(values.min()) if proven else bound
+        return Optimum([int(self._gpus[n]) for n in chosen], proven, bound, self.evaluations)
+
+    def values(self, places: np.ndarray, objective: Objective | None = None) -> np.ndarray:
+        """The objective (n,) of placements (n, ranks), or that of a part of the ranks."""
+        objective = objective or self._objective
+        self.evaluations += len(places)
+        self.work += CALL + len(places) * objective.work
+        step = max(1, AT_A_TIME // objective.work)
+        parts = [objective.values(self._gpus[places[n : n + step]]) for n in range(0, len(places), step)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _every(self, limit: float) -> np.ndarray | None:
+        """All placements (n, ranks) that no other is better than, but for those that are the same by `alike`; None when
+        that takes too long. `limit`: a value that is known to be reached."""
+        order, limit = self._slots.order, limit * (1 + SAME)
+        places = np.zeros((1, 0), dtype=np.int64)
+        used = np.zeros((1, self._slots.count), dtype=np.int64)
+        allowed = self.work + 3 * MOST_WORK
+        for n in range(len(order)):
+            state, gpu = np.nonzero(self._slots.free(used))
+            part = self._objective.of_part(order[: n + 1])
+            if self.work + len(state) * part.work > allowed:
+                return None
+            places = np.concatenate([places[state], gpu[:, None]], axis=1)
+            used = used[state]
+            used[np.arange(len(state)), gpu] += 1
+            keep = self.values(places, part) <= limit
+            places, used = places[keep], used[keep]
+        found = np.empty_like(places)
+        found[:, order] = places
+        values = self.values(found)
+        best: np.ndarray = found[values <= values.min(initial=np.inf) * (1 + SAME)]
+        return best
+
+    def improved(self, known: np.ndarray, most: int) -> np.ndarray:
+        """Local optima by swaps from the known placements, then from the best with a few ranks exchanged by chance and
+        from chance alone, until `most` work is done."""
+        draw = np.random.default_rng(0)
+        ranks, allowed, slots = known.shape[1], self.work + most, self._slots
+        found = [self._descended(place, draw, allowed) for place in known]
+        best = min(found, key=lambda entry: entry[0])
+        turn = 0
+        while self.work < allowed and ranks > 1:
+            turn += 1
+            if turn % 2 == 0:
+                taken = np.repeat(np.arange(slots.count), slots.most)
+                start = slots.evened(taken[draw.permutation(len(taken))[:ranks]])
+            else:
+                taken = slots.slots(best[1])
+                some = draw.permutation(len(taken))[: KICKED + turn % 3]
+                taken[some] = taken[np.roll(some, 1)]
+                start = slots.evened(taken[:ranks])
+            entry = self._descended(start, draw, allowed)
+            found.append(entry)
+            if entry[0] < best[0] * (1 - SAME):
+                best = entry
+        return np.unique([place for _, place in found], axis=0)
+
+    def _descended(self, place: np.ndarray, draw: np.random.Generator, allowed: int) -> tuple[float, np.ndarray]:
+        """(its guide, the placement that swaps of two ranks, or moves of one to a free slot, lead to)."""
+        ranks, slots = len(place), self._slots.slots(np.asarray(place))
+        now, most = np.inf, self._objective.most_swaps
+        while self.work < allowed:
+            first, second = np.nonzero(self._slots.swaps(slots, ranks))
+            if len(first) > most:
+                some = draw.permutation(len(first))[:most]
+                first, second = first[some], second[some]
+            # The placement itself is the first: a swap of an entry with itself.
+            first, second = np.append(0, first), np.append(0, second)
+            guide, work = self._objective.swapped(self._gpus[slots], first, second)
+            self.evaluations += len(first)
+            self.work += CALL + work
+            best = int(guide.argmin())
+            now = float(guide[best])
+            if guide[best] >= guide[0] * (1 - SAME):
+                break
+            slots[[first[best], second[best]]] = slots[[second[best], first[best]]]
+        return now, slots[:ranks].copy()
+
+
+def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
+    """Seconds that no placement goes below. Every rank alone, on the GPU that suits it best, with its `share` - 1
+    heaviest neighbours on the same one: what the link that all its messages pass takes, and its largest message."""
+    pick = np.ix_(gpus, gpus)
+    count, n = len(gpus), len(model.machine.gpus)
+    if count == 1 and not demand.off_host.any():
+        return 0.0
+    apart = ~np.eye(count, dtype=bool)
+    flat = [a * n + b for a in gpus for b in gpus]
+    times = (model._direct + model._staged_up + model._staged_down)[:, flat].reshape(-1, count, count)
+    quick = 1 / (model.bandwidth[pick] * GIGA)
+    latency = model.latency[pick][apart].min(initial=np.inf) if count > 1 else 0.0
+    longest, waits = 0.0, 0.0
+    for rank in range(demand.ranks):
+        least = np.zeros(count)
+        for amounts, least_time, least_pair in (
+            (demand.bytes[rank], _least(times, apart, 2), np.where(apart, quick, np.inf).min(axis=1)),
+            (demand.bytes[:, rank], _least(times, apart, 1), np.where(apart, quick, np.inf).min(axis=0)),
+        ):
+            heavy = np.sort(amounts[amounts > 0])[::-1][share - 1 :]
+            if len(heavy):
+                least = np.maximum(least, np.maximum(heavy.sum() * least_time.max(axis=0), heavy[0] * least_pair))
+        beyond = demand.off_host[rank]
+        if beyond:
+            network = (model._network[:, gpus] / model._speed[:, None]).max(axis=0)
+            least = np.maximum(least, beyond * network)
+        longest = max(longest, float(least.min()))
+        messages = max(0, int((demand.bytes[rank] > 0).sum()) - (share - 1))
+        off = model.nic_latency[gpus].min() if beyond else 0.0
+        waits = max(waits, float((messages * latency if messages else 0.0) + off))
+    return longest + waits
+
+
+def _least(times: np.ndarray, apart: np.ndarray, axis: int) -> np.ndarray:
+    """(links, GPUs): seconds per byte that a link is held at least by what leaves (axis 2) or reaches (1) a GPU."""
+    least: np.ndarray = np.where(apart[None], times, np.inf).min(axis=axis)
+    return least
