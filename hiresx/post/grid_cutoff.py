@@ -37,9 +37,9 @@ def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
 
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
-    """Frequencies (signal,) up to which a tone of the samples is none of a higher one, which the grid holds up to
-    `highest` (see `highest_waves`): any where half the rate of samples is above that, a quarter of the rate where samples were
-    filtered, else 0."""
+    """Frequencies (signal,) up to which a tone of the samples is no alias of a higher one. The grid holds tones up to
+    `highest` (see `highest_waves`): any frequency where half the rate of samples is above that, a quarter of the rate
+    where samples were filtered, else 0."""
     if highest is None:
         return None
     enough = 0.5 / taken.dt >= (1 - 1e-6) * highest

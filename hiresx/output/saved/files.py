@@ -73,7 +73,8 @@ def temporary_path(path: Path, process: int) -> Path:
 def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     """Gives an empty file beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
 
-    After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through (see `io_error`).
+    After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through (see
+    `io_error`).
     """
     path = Path(path)
     temporary = temporary_path(path, os.getpid())
