@@ -38,8 +38,8 @@ def encode_connections(connections: Sequence["Connection"]) -> str:
 
 
 class Neighbours:
-    """The neighbours of the blocks of a field file: its `groups`, and the `text` of `encode_connections`. For one block: see
-    `of`."""
+    """The neighbours of the blocks of a field file, of which these are the `groups`. `text`: of `encode_connections`.
+    `of` gives those of one block."""
 
     def __init__(self, groups: Sequence[Any], text: str):
         self._groups = groups
