@@ -337,7 +337,7 @@ class Simulation(RecutRun):
                 attachment.after_step(self.solver)
             self._pass_notes(bar)
             if self._checkpoints is not None:
-                self._checkpoints.after_step(self.solver, self._ends.struck)
+                self._checkpoints.after_step(self.solver, self._ends.checkpoint_due)
         if self._due():
             log.progress()
         self._ends.took(wall.monotonic() - began)

@@ -60,9 +60,9 @@ def write(
     with comm.together():
         mine = list(arrays)
         entries = [_entry(name, array) for name, array in mine]
-    given = comm.allgather((str(path), entries))
+    by_rank = comm.allgather((str(path), entries))
     with comm.together():
-        laid, end = _lay_out(given)
+        laid, end = _lay_out(by_rank)
     with ExitStack() as undone:
         with comm.together(), _naming_errors(path):
             temporary = undone.enter_context(files.replacing(path)) if comm.root else None
@@ -89,13 +89,13 @@ def _entry(name: str, array: Any) -> dict[str, Any]:
     return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
-def _lay_out(given: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
+def _lay_out(by_rank: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
     """The entries of all ranks with the places of their arrays, and where the last one ends."""
-    if len({path for path, _ in given}) > 1:
-        raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in given})}")
+    if len({path for path, _ in by_rank}) > 1:
+        raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in by_rank})}")
     place, names = len(MAGIC), Counter[str]()
     laid: list[list[dict[str, Any]]] = []
-    for _, entries in given:
+    for _, entries in by_rank:
         laid.append([])
         for entry in entries:
             laid[-1].append(entry | {"place": place})

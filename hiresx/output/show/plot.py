@@ -315,16 +315,16 @@ def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path
 
 
 def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) -> str:
-    """What is said of the time of other fields, or where the time stands still of their step: nothing for the same."""
+    """What is words of the time of other fields, or where the time stands still of their step: nothing for the same."""
     if not common_time.same_time(ours.time, theirs.time):
         return f", $t = {theirs.time:.4g}\\,L/c_\\mathrm{{ref}}$"
     return f", step {theirs.step}" if theirs.time == 0 and theirs.step != ours.step else ""
 
 
 def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
-    said = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
-    said = [Path(choice).name for choice in said]
-    name = "_".join([path.stem, *said]) + suffix
+    words = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
+    words = [Path(choice).name for choice in words]
+    name = "_".join([path.stem, *words]) + suffix
     if out is None:
         return path.with_name(name)
     out = Path(out)

@@ -29,12 +29,12 @@ class Columns:
         """What makes the launches `ahead` and `kernel` on every part as one, and returns float64 (quantities, nk, ni)
         of each. `arguments`, of each part: those that only this kernel has."""
         own = []
-        for state, partial, given in zip(self._states, self._partial, arguments, strict=True):
+        for state, partial, own_arguments in zip(self._states, self._partial, arguments, strict=True):
             ni, nj, nk = state.size
             own.append(
                 self._program.call(
                     kernel, (ni, 1, nk), **state.place, height=nj, columns=nk * ni, width=ni, sv=state.variable_stride,
-                    q=state.q, **given, partial=partial,
+                    q=state.q, **own_arguments, partial=partial,
                 )
             )  # fmt: skip
         launch = self._program.prepare([*ahead, own])

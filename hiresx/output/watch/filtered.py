@@ -60,7 +60,7 @@ class FilteredNodes(Attachment):
         self.readers: list[Reader] = []
         self._stay = max(1, min(STAY, BYTES // (8 * self._variables * len(nodes.ids))))
         self._parts = [_Part(solver, nodes, n, self._interval, self._stay) for n in np.unique(nodes.states)]
-        self.columns = self._columns()[nodes.given]
+        self.columns = self._columns()[nodes.inverse]
         prepare, looks = solver.program.prepare, [part.look for part in self._parts]
         self._look, self._rest = prepare(looks), prepare([part.rest for part in self._parts])
         self._end = prepare([*looks, *(part.sample for part in self._parts)])
@@ -99,7 +99,7 @@ class FilteredNodes(Attachment):
     def sample(self) -> None:
         """At the end of an interval, once or more often: the next one begins. Collective."""
         solver = self._solver
-        self._times.struck(solver.steps, solver.time)
+        self._times.mark(solver.steps, solver.time)
         if self._step == solver.steps:
             return
         self._make_room()
@@ -128,7 +128,7 @@ class FilteredNodes(Attachment):
 
     def passed(self, samples: Sequence[tuple[int, float]]) -> None:
         for step, time in samples:
-            self._times.struck(step, time)
+            self._times.mark(step, time)
             self._ended(step)
             for reader in self.readers:
                 reader.awaits(self.samples, step, time)

@@ -89,8 +89,8 @@ class Locator:
         starts = [self._starts(b, point) for b in range(len(self._blocks))]
         # the likely ones of every block before the others of any
         for some in (slice(0, LIKELY), slice(LIKELY, TRIALS)):
-            for b, listed in enumerate(starts):
-                for start in listed[some]:
+            for b, of_block in enumerate(starts):
+                for start in of_block[some]:
                     index = self._newton(b, point, start)
                     if index is not None:
                         nodes, weights = self._stencil(b, index)

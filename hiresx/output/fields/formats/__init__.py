@@ -33,7 +33,7 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
     the run's `directory`, `blocks` (an `Outline` each), `time` and `step`, the variables `names` of type `dtype`, a
     `tag` that the ranks' temporary files have in common, whether this is the `root`, and the `name` of the output."""
 
-    def put(self, n: int, portions: Sequence[LocalRegion]) -> None:
+    def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
         """What this process has of block number `n`; on rank 0 also if that is nothing."""
 
     def publish(self) -> None:

@@ -139,7 +139,7 @@ class ProbeMonitor(Monitor):
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
-        self._clock.struck(step, time)
+        self._clock.mark(step, time)
         self._awaited.append((number, step, time))
 
     def take(self, first: int, samples: np.ndarray) -> None:
