@@ -1,4 +1,4 @@
-"""What lies beyond the faces of a block in a field file: the nodes of its neighbours, for derivatives at the faces."""
+"""Nodes of the neighbours of a block in a field file, for derivatives at its faces."""
 
 import json
 from collections.abc import Sequence

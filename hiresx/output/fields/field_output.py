@@ -234,7 +234,7 @@ class FieldOutput(Attachment):
 
 
 def _content_of(output: _Output) -> Content:
-    """What an output writes: there is one once a run has begun."""
+    """The content of an output. There is one once a run has begun."""
     assert output.content is not None
     return output.content
 

@@ -1,4 +1,4 @@
-"""What one process computes of what is written: the points that its parts of the blocks hold.
+"""The points of an output that one process computes: those in its parts of the blocks.
 
 Derivatives at a node take three nodes to each side along grid lines, or seven at the face of a block. At a cut those
 are ghosts of the part, so that values are the same wherever the blocks are cut. A point between nodes of several
@@ -236,13 +236,13 @@ class LocalSamples:
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def sent(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """What goes to each rank of the values that `regions` gave."""
+        """The values for each other rank, of those that `regions` returned."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
-        """Those that lacked what has now been `received` from each rank."""
+        """The local regions that needed values of other ranks, which are now `received`."""
         if not self._late.count:
             return []
         return self._late.regions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)
@@ -310,7 +310,7 @@ def _widen(first: int, last: int, size: int) -> tuple[int, int]:
 
 
 def _inside(part: Part, at: Sequence[np.ndarray]) -> np.ndarray:
-    """Which of the nodes `at` (indexes k, j, i) are in `part`."""
+    """A mask of the nodes `at` (indexes k, j, i) that are in `part`."""
     found = np.ones(np.shape(at[0]), dtype=bool)
     for index, (low, high) in zip(at, reversed(part.box), strict=True):
         found = found & (index >= low) & (index < high)

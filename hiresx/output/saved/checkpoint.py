@@ -182,7 +182,7 @@ class Checkpoints(Attachment):
 
     @property
     def seconds(self) -> float:
-        """What writing one may take."""
+        """Seconds that writing a checkpoint may take."""
         return max(self._took, default=0.0)
 
     def start(self, solver: Solver, source: Path | None, new: bool) -> None:

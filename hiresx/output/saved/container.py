@@ -141,7 +141,7 @@ def _pwrite(handle: int, content: Any, place: int) -> str:
 def _index(
     values: Mapping[str, Any], laid: Iterable[Sequence[dict[str, Any]]], hashes: Iterable[Sequence[str]]
 ) -> bytes:
-    """What follows the arrays."""
+    """The bytes behind the arrays: index, digest, length, magic."""
     entries = [
         entry | {"sha256": sha256}
         for each, theirs in zip(laid, hashes, strict=True)
@@ -296,7 +296,7 @@ class Container:
 
 
 class _Entry:
-    """Where an array lies; TypeError or ValueError for an entry that no `write` made."""
+    """Entry of the index for an array. Raises TypeError or ValueError for an entry that no `write` made."""
 
     def __init__(self, name: str, dtype: str, shape: list[int], place: int, sha256: str):
         if not (isinstance(name, str) and isinstance(place, int) and re.fullmatch(_DTYPE, dtype)):

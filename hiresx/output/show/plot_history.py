@@ -127,7 +127,7 @@ class _SelectedColumns:
 
     @property
     def thinned(self) -> list[str]:
-        """What is said of the columns of which some places are not drawn."""
+        """Messages about columns of which some places are not drawn."""
         long = {key: names for key, names in list(self._groups.items())[:PANELS] if len(names) > CURVES}
         return [] if self.named else [
             f"{CURVES} of {len(names)} places of {self.name}.{key} are drawn; choose: {self.name}.{names[0]},..."
@@ -136,7 +136,7 @@ class _SelectedColumns:
 
     @property
     def left_out(self) -> list[str]:
-        """The same, and what is said of columns that are not drawn."""
+        """These messages, and one about columns that are not drawn."""
         groups = list(self._groups)
         if self.named or len(groups) <= PANELS:
             return self.thinned
@@ -144,7 +144,7 @@ class _SelectedColumns:
         return [*self.thinned, f"{PANELS} of {len(groups)} columns are drawn; choose: {self.name}.COLUMN,... of {rest}"]
 
     def legend_title(self, drawn: Sequence[str]) -> str | None:
-        """What stands over the legend of a panel from which curves are left out."""
+        """Title of the legend of a panel from which curves are left out."""
         whole = next((names for names in self._groups.values() if drawn[0] in names), drawn)
         return f"{len(drawn)} of {len(whole)} places" if len(drawn) < len(whole) else None
 

@@ -45,7 +45,7 @@ class AverageSeries(Series):
 
 
 def _about(name: str, kind: str) -> tuple[str, str]:
-    """What an average is, and its scale."""
+    """Description and scale of an average."""
     factors = [derived.about(factor) for factor in name.split("_")]
     if len(factors) == 1:
         return f"mean {factors[0].long_name} ({kind})", factors[0].scale

@@ -68,12 +68,12 @@ def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
-    """What nodes at the radii `y` count more often than on a plane grid: the circumference in axisymmetric flow."""
+    """The factor of nodes at the radii `y` against a plane grid: the circumference in axisymmetric flow."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 
 def dimension(solver: Solver) -> int:
-    """Of what is integrated over: 1, 2 or 3."""
+    """Number of dimensions of the integrals: 1, 2 or 3."""
     return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 

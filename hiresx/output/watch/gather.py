@@ -70,7 +70,7 @@ class Nodes:
 
     @property
     def before(self) -> int:
-        """How many nodes are those of the ranks before this one."""
+        """Number of nodes of the ranks before this one."""
         return sum(self._counts[: self._comm.rank])
 
 

@@ -240,7 +240,7 @@ class History:
         return True
 
     def _digest_of(self, handle: int, end: int) -> int:
-        """Of the samples up to the byte `end`."""
+        """The digest of the samples up to the byte `end`."""
         found, at = 0, len(self._header)
         while at < end:
             piece = os.pread(handle, min(_PIECE, end - at), at)
@@ -297,12 +297,12 @@ class History:
         return header + b"".join(np.asarray(values, ">f8").tobytes() for _, values in fixed)
 
     def _attributes(self) -> dict[str, str]:
-        """What the file says of itself."""
+        """Attributes of the file."""
         attributes = {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
         return attributes | ({"filter": self.filter} if self.kind == "probe" else {})
 
     def _fixed(self) -> list[tuple[Column, np.ndarray]]:
-        """What there is once, of every place."""
+        """The variables that have one value for every place."""
         if self.places is None:
             return []
         return [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]

@@ -1,4 +1,4 @@
-"""Where a point lies in a multi-block curvilinear grid, and the stencil that interpolates there.
+"""Location of points in a multi-block curvilinear grid, and the stencils that interpolate there.
 
 Coordinates and flow are interpolated with the same tensor product of Lagrange polynomials through six nodes per
 direction, in index space. A stencil goes through connections, so that points between two blocks, and in the last gap of

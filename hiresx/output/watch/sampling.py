@@ -132,7 +132,7 @@ class Monitor(Attachment):
         self.history.samples = self._keeping(lambda: self.history.add(step, time, values))
 
     def _keeping(self, work: Callable[[], Any]) -> Any:
-        """What `work` on the history gives: on rank 0 alone where it is in a file."""
+        """The result of `work` on the history. Rank 0 alone does it where the history is in a file."""
         return work() if self.history.path is None else files.on_root(self._comm, work)
 
     def capture(self) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class NetcdfSeries(FormatSeries):
         return coordinates
 
     def _digested(self) -> str:
-        """What the coordinates are known by, where they are written once; else ""."""
+        """Digest of the coordinates, where they are written once; else ""."""
         if self._about.case["output"].get("coordinates") != "once":
             return ""
         return coordinate_file.digest(self._about.pieces, self._about.grid)
@@ -116,7 +116,7 @@ class FieldFrame:
         self._opened.__exit__(*error)
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """What this process has of block number `n`."""
+        """Write the local regions of block number `n`."""
         for file in self._files:
             for region in regions:
                 for name, values in {"x": region.x, "y": region.y, "z": region.z, **region.values}.items():

@@ -131,7 +131,7 @@ class VtkFrame:
         """One file after the other was opened and closed."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """What this process has of block number `n`; on rank 0 also if that is nothing."""
+        """Write the local regions of block number `n`; called on rank 0 also without any."""
         if not (regions or self._root):
             return
         with self._files[n] as file:

@@ -40,7 +40,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
 
 
 def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[FilteredNodes]:
-    """What filters the samples of probes, one for all those that sample at the same times."""
+    """The filters of the samples of probes, one for all probes that sample at the same times."""
     together: dict[tuple[Any, Any], list[ProbeMonitor]] = {}
     for probe in probes:
         if is_filtered(solver.case, probe.spec):
