@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.estimate.resolution import POINTS_PER_WAVE
 from hiresx.output.show import picture_file
 from hiresx.post import grid_cutoff, welch
 from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, as_run, dataset, file_stem
-from hiresx.resolution import POINTS_PER_WAVE
 
 # Distances and angles of places of a ring agree to this share of its radius.
 _ROUND = 1e-3

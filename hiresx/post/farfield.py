@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.watch.surface_file import StoredSurface, describe
-from hiresx.plural import plural
 from hiresx.post import farfield_tables as tables
 from hiresx.post import fwh, fwh_plane, welch
 from hiresx.post.farfield_picture import draw

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
+from hiresx.estimate.resolution import HELD, POINTS_PER_WAVE, largest_spacing
 from hiresx.post.signals import Signals
 from hiresx.post.welch import Peak
-from hiresx.resolution import HELD, POINTS_PER_WAVE, largest_spacing
 from hiresx.results import Run, needs
 
 # Share of the rate of filtered samples up to which a tone is none that was folded there: such come with 38 dB less.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.show import colours, picture_file
@@ -228,7 +228,7 @@ def _about(name: str) -> str:
 
 
 def _pyvista() -> ModuleType:
-    return optional.needed("pyvista", "surfaces need PyVista", _MEND)
+    return optional.import_required("pyvista", "surfaces need PyVista", _MEND)
 
 
 def _view(camera: str | None) -> tuple[float, float, float]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiresx import optional
+from hiresx.base import optional
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.plural import plural
 from hiresx.post import jet_pictures
 from hiresx.post.jet_points import MeasuredPoints
 from hiresx.results import needs
@@ -26,7 +26,7 @@ def write(path: Path, jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) ->
 
 def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
     """The page: all jets beside theory, then each by itself."""
-    markup = optional.needed("markupsafe", "the page of a jet needs Jinja2", needs.INSTALL)
+    markup = optional.import_required("markupsafe", "the page of a jet needs Jinja2", needs.INSTALL)
 
     def figure(kind: str, jet: "Jet | None", caption: str) -> Any:
         """The picture `kind` of `jet_pictures`, or the reason why there is none."""
@@ -36,7 +36,7 @@ def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
                 stream = io.BytesIO()
                 drawn.savefig(stream, format="png", dpi=150, bbox_inches="tight", pad_inches=0.05)
         except HiresxError as error:
-            return markup.Markup('<p class="missing">{}</p>').format(f"{error.message}; {error.mend}")
+            return markup.Markup('<p class="missing">{}</p>').format(f"{error.message}; {error.hint}")
         data = base64.b64encode(stream.getvalue()).decode()
         return markup.Markup(
             '<figure><img alt="" src="data:image/png;base64,{}"><figcaption>{}</figcaption></figure>'
@@ -50,7 +50,7 @@ def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
 
 def template(name: str) -> Any:
     """A template of the folder data. Raises HiresxError without Jinja2."""
-    jinja2 = optional.needed("jinja2", "the page of a jet needs Jinja2", needs.INSTALL)
+    jinja2 = optional.import_required("jinja2", "the page of a jet needs Jinja2", needs.INSTALL)
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "data")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["cell"] = lambda v: "" if v is None else f"{v:.4g}" if isinstance(v, float) else v

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.plural import plural
 from hiresx.results import needs
 
 # All times (time, n) of n places and the weights (n,) of these.

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.faults import did_you_mean
+from hiresx.base.plural import plural
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import NO_FILTER
-from hiresx.plural import plural
 from hiresx.post.lags import distances
 from hiresx.post.result import as_run
 from hiresx.results import needs

@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
+from hiresx.estimate.resolution import POINTS_PER_WAVE
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
-from hiresx.plural import plural
 from hiresx.post import grid_cutoff, welch
 from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, as_run, dataset, file_stem
-from hiresx.resolution import POINTS_PER_WAVE
 
 # Curves of one picture, and peaks that it names.
 _CURVES, _NAMED = 8, 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.faults import did_you_mean
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
 from hiresx.output.fields.field_header import read_header

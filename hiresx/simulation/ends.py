@@ -4,11 +4,11 @@ import time as wall
 
 import numpy as np
 
+from hiresx.base.signals import Requests
 from hiresx.case import Case
 from hiresx.case.schema import Time
-from hiresx.communicator import Communicator
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved.checkpoint import Checkpoints
-from hiresx.signals import Requests
 from hiresx.solver import Solver
 
 # Times closer than this share of a step are the same time.

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import blow_up
-from hiresx.blow_up import BlowUp
+from hiresx.base.signals import Requests
+from hiresx.base.threads import start_in_background
 from hiresx.case import Case, load
 from hiresx.case.given import check_profiles
-from hiresx.communicator import Communicator, world
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import beforehand
 from hiresx.errors import HiresxError
 from hiresx.estimate import refuse_on_gpus, refuse_oversized
 from hiresx.grid import Grid, build
-from hiresx.logbook import Logbook
+from hiresx.mpi.communicator import Communicator, world
 from hiresx.output.fields import field_output
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
@@ -28,14 +28,14 @@ from hiresx.output.show.progress import Progress
 from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.output.watch.overlaps import overlaps
-from hiresx.parallel import later
 from hiresx.placement import place
 from hiresx.rhs import fast_waves, frozen, layers
-from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
+from hiresx.simulation.blow_up import BlowUp
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
 from hiresx.simulation.grid_check import refuse_folded
+from hiresx.simulation.logbook import Logbook
 from hiresx.simulation.overdue import Overdue, Watch
 from hiresx.simulation.rebalance import Rebalancing, Rule, checked
 from hiresx.simulation.recut_run import RecutRun
@@ -124,7 +124,7 @@ class Simulation(RecutRun):
             if self.comm.local.root:
                 compiled = beforehand.begin(configuration(self.case), backend)
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
-            prints = later(identity.fingerprint, grid) if self.comm.root and grid is not None else None
+            prints = start_in_background(identity.fingerprint, grid) if self.comm.root and grid is not None else None
         if found is not None:
             given = self.comm.bcast(prints and prints())
             with self.comm.together():
@@ -264,7 +264,7 @@ class Simulation(RecutRun):
                 overdue.heard()
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
-                # What only this rank knows of ends all of them (hiresx.communicator.ended): nothing to wait for is
+                # What only this rank knows of ends all of them (hiresx.mpi.communicator.ended): nothing to wait for is
                 # begun.
                 self.comm.desert(error)
                 alone = self.comm.size > 1 and not getattr(error, "everywhere", False)
@@ -476,6 +476,6 @@ class Simulation(RecutRun):
         path = self.comm.bcast(path, error.rank or 0)
         found = self.comm.bcast(checkpoint.list_checkpoints(self.out)[:1] if self.comm.root else None)
         if path is not None:
-            error.mend += f"; what is around it is in {path}"
+            error.hint += f"; what is around it is in {path}"
         if found:
-            error.mend += f"; the last good checkpoint is {found[0]}"
+            error.hint += f"; the last good checkpoint is {found[0]}"

@@ -20,9 +20,9 @@ from checkpoint_pieces import cut, inside
 from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import HiresxError, load
-from hiresx.communicator import Communicator, world
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
+from hiresx.mpi.communicator import Communicator, world
 from hiresx.output.saved import checkpoint, container, directories, distributed_arrays, files
 
 KILLS = int(os.environ.get("HIRESX_KILLS", "4"))

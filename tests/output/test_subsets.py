@@ -132,7 +132,7 @@ def test_a_line_through_the_blocks_of_a_jet(tmp_path):
 def test_parts_that_are_not_there(tmp_path, spec, message):
     with pytest.raises(HiresxError, match=message) as caught:
         Run(periodic(f"output.subset=[{{name='part', {spec}}}]"), tmp_path)
-    assert 'output.subset "part"' in caught.value.message and caught.value.mend
+    assert 'output.subset "part"' in caught.value.message and caught.value.hint
 
 
 def test_gradients_do_not_follow_from_a_part(tmp_path):

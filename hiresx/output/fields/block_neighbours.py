@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.equations.stencil import DIFFERENCE_REACH
 
 if TYPE_CHECKING:

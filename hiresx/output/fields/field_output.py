@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.background import JointWriter, Work
-from hiresx.communicator import Communicator, alone
 from hiresx.equations import equations
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.mpi.background import JointWriter, Work
+from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
 from hiresx.output.fields.field_file import check_names
@@ -118,7 +118,7 @@ class FieldOutput(Attachment):
                     spec,
                 )
             )
-        self._comm = alone()  # until `begin`
+        self._comm = single_process()  # until `begin`
         self._writer = JointWriter(self._comm)
         self._files = 0
         self._workers = 1

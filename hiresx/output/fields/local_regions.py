@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiresx.arrays import triple, weighted_mean
+from hiresx.base.arrays import triple, weighted_mean
 from hiresx.decomposition import Part
 from hiresx.equations.gas import Gas
 from hiresx.equations.stencil import DIFFERENCE_NODES as NODES

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 
@@ -86,7 +86,7 @@ def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
             return _plane(spec.plane, chosen, grids, dimensions)
         return [_line(spec.line, chosen, grids, dimensions)]
     except HiresxError as error:
-        raise HiresxError(f"{place}: {error.message}", error.mend) from None
+        raise HiresxError(f"{place}: {error.message}", error.hint) from None
 
 
 def describe(spec: Any) -> str:

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator, alone
+from hiresx.base.shell import quote
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved import container, directories, distributed_arrays, files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.container import Container, Damaged
 from hiresx.output.saved.distributed_arrays import Reader
-from hiresx.shell import word
 from hiresx.solver import Solver
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
             return FoundCheckpoint(open_checkpoint(candidate, comm), directory, passed)
         except Damaged as error:
             passed.append((candidate, error.message))
-    with (comm or alone()).together():
+    with (comm or single_process()).together():
         raise HiresxError(
             f"no checkpoint in {directory} is whole: {'; '.join(reason for _, reason in passed)}",
-            f"begin the run again: hiresx run {word(directory / 'case')} --out ANOTHER_DIR",
+            f"begin the run again: hiresx run {quote(directory / 'case')} --out ANOTHER_DIR",
         )
 
 
@@ -103,7 +103,7 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
         raise HiresxError(
             f"there is no checkpoint in {path}",
             "the run keeps none (checkpoint.keep = 0) or ended before its first; start it again: "
-            f"hiresx run {word(path / 'case')} --out ANOTHER_DIR"
+            f"hiresx run {quote(path / 'case')} --out ANOTHER_DIR"
             if (path / "case").is_dir()
             else "a run that ended before its first checkpoint leaves none: start it again; or give the folder that "
             "hiresx run made",
@@ -114,7 +114,7 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
 def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
     """The checkpoint `path`, every bit of it checked, a share of it by each rank. Raises Damaged, and HiresxError for
     another format and where the ranks see different files."""
-    comm = comm or alone()
+    comm = comm or single_process()
     with comm.together():
         found = Container(path)
         version = found.values.get("format")
@@ -172,7 +172,7 @@ class Checkpoints(Attachment):
         comm: Communicator | None = None,
     ):
         self._directory, self._spec, self._contents, self._alive, self._clock = directory, spec, contents, alive, clock
-        self._comm = comm or alone()
+        self._comm = comm or single_process()
         self._step: int | None = None
         self._period = 0
         self._looked: float | None = None

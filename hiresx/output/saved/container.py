@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved import directories, files
 
 MAGIC = b"HIRESX\r\n"
@@ -56,7 +56,7 @@ def write(
     have synced theirs. The file has its size from the beginning: a network file system that knows of no end within a
     page writes no zeros over what another host puts there.
     """
-    comm, path = comm or alone(), Path(path)
+    comm, path = comm or single_process(), Path(path)
     with comm.together():
         mine = list(arrays)
         entries = [_entry(name, array) for name, array in mine]

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hiresx.communicator import Communicator
 from hiresx.errors import HiresxError
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved.places import Place
 
 Thing = TypeVar("Thing")

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from hiresx import optional
+from hiresx.base import optional
 
 # What decides the width and kind of vector arithmetic, narrowest first.
 _SIMD = ("sse4_2", "avx", "fma", "avx2", "avx512f", "avx512dq", "avx512vl", "asimd", "sve", "sve2")
@@ -90,7 +90,7 @@ def _driver() -> dict[str, str | None]:
 
 def _query_nvml(question: Callable[[Any], Any]) -> Any:
     """The answer of `question`(pynvml); None without NVML, without a driver, or where it cannot say."""
-    pynvml = optional.imported("pynvml")
+    pynvml = optional.import_or_none("pynvml")
     if pynvml is None:
         return None
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 
@@ -32,7 +32,7 @@ def check(target: Path, fps: float) -> None:
 
 def _ffmpeg() -> str:
     """Path of ffmpeg. Raises HiresxError where there is none."""
-    library = optional.imported("imageio_ffmpeg")
+    library = optional.import_or_none("imageio_ffmpeg")
     try:
         found = library.get_ffmpeg_exe() if library is not None else shutil.which("ffmpeg")
     except RuntimeError:  # the library came without one

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.equations import equations
 from hiresx.grid.blocks import Range
 from hiresx.output.saved import distributed_arrays, identity

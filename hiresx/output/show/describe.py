@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
@@ -16,7 +17,6 @@ from hiresx.output.saved.container import MAGIC
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.show import run_status
 from hiresx.output.watch import history
-from hiresx.shell import word
 
 _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
@@ -72,7 +72,7 @@ def _run(path: Path) -> dict[str, Any]:
     apart = ("case", "history", "stages", "ranks", "restarts", "process")
     found |= {key: value for key, value in entries.items() if key not in apart}
     if found.get("status") == "lost":
-        found["to go on"] = f"hiresx run --restart {word(path)}"
+        found["to go on"] = f"hiresx run --restart {quote(path)}"
     if len(entries.get("ranks") or ()) > 1:
         found["ranks"] = [_rank(rank, entries.get("wall_s")) for rank in entries["ranks"]]
     found["restarts"] = len(entries.get("restarts") or ())

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import picture_file
 from hiresx.output.show.look import Look
-from hiresx.plural import plural
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from hiresx import optional
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
@@ -39,7 +39,7 @@ WIDTH, HEIGHT = 7.0, 9.2  # inches: the text of a page
 def require_matplotlib() -> None:
     """Raises HiresxError when it is not installed or does not work."""
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.Image"):
-        optional.needed(name, "plotting needs matplotlib", "pip install 'hiresx[plot]'")
+        optional.import_required(name, "plotting needs matplotlib", "pip install 'hiresx[plot]'")
 
 
 def style(more: Mapping[str, Any] | None = None) -> Any:

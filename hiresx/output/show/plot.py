@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.announce import announce
+from hiresx.base.notify import notify
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
@@ -310,7 +310,7 @@ def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path
     chosen = common_time.latest_common(frames)
     if chosen[0] != last[0]:
         time, end = fields.read_time(chosen[0]), fields.read_time(last[0])
-        announce(f"drawn are the latest fields that all have, t = {time:.6g}: {runs[0]} goes on to t = {end:.6g}")
+        notify(f"drawn are the latest fields that all have, t = {time:.6g}: {runs[0]} goes on to t = {end:.6g}")
     return chosen
 
 

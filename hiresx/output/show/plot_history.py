@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.announce import announce
-from hiresx.case.faults import did_you_mean
+from hiresx.base.notify import notify
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import record
@@ -53,7 +53,7 @@ def plot_history(
     points = lines.read_table(reference_file, clock) if reference_file else {}
     panels = ours.panels
     for line in ours.left_out:
-        announce(line)
+        notify(line)
     with look.style():
         figure = look.figure(0.9 + 1.75 * len(panels))
         axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]

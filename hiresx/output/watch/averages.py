@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.background import Work
-from hiresx.communicator import Communicator
 from hiresx.device.averaging import means, names
 from hiresx.equations import equations
+from hiresx.mpi.background import Work
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields import derived, selection
 from hiresx.output.fields.field_file import Series
 from hiresx.output.fields.formats.netcdf import FieldFrame

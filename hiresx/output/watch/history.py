@@ -20,10 +20,10 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.plural import plural
 
 FOLDER = "history"
 # Tags and types of the format.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES
 from hiresx.grid.patched import WIDTH, lagrange

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.history import FOLDER, Column, History

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from hiresx.communicator import Communicator
+from hiresx.mpi.communicator import Communicator
 from hiresx.solver import Solver
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from hiresx.communicator import Communicator
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.selection import Piece
 from hiresx.output.saved.places import LocalRegion
 

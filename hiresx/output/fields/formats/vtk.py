@@ -19,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields.field_file import check_names, list_by_step
 from hiresx.output.fields.formats import Outline

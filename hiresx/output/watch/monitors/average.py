@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.background import JointWriter
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.device.averaging import MEANS, MOMENTS, names
 from hiresx.equations import equations
+from hiresx.mpi.background import JointWriter
 from hiresx.output.fields import block_neighbours
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
