@@ -223,8 +223,8 @@ ADDED = {
             "        self.path, self.lines = frame(directory, step, name), []\n\n"
             "    def __enter__(self):\n        return self\n\n"
             "    def __exit__(self, *_):\n        pass\n\n"
-            "    def put(self, n, portions):\n"
-            "        self.lines += [f'{n} {portion.values[\"rho\"].size}' for portion in portions]\n\n"
+            "    def put(self, n, regions):\n"
+            "        self.lines += [f'{n} {region.values[\"rho\"].size}' for region in regions]\n\n"
             "    def publish(self):\n        self.path.write_text('\\n'.join(self.lines))\n\n"
             "    def discard(self):\n        self.path.unlink(missing_ok=True)\n",
         )
