@@ -277,7 +277,7 @@ def test_a_title_of_a_preset_is_no_other_case(case, tmp_path):
     replace(case / "case.toml", '"Fine"', '"Said otherwise"')
     claim(tmp_path / "sweep", case, plan(case, {"time.steps": [1]}, ["fine"]))
     replace(case / "case.toml", "61", "81")
-    with pytest.raises(HiresxError, match=r"presets.fine.grid.n"):
+    with pytest.raises(HiresxError, match=r"is of another case: grid.n is"):
         claim(tmp_path / "sweep", case, plan(case, {"time.steps": [1]}, ["fine"]))
 
 
