@@ -25,7 +25,11 @@ def check_profiles(case: "Case", profiles: Iterable[str]) -> None:
             raise HiresxError(
                 f'profiles: "{name}" is a monitor', f"give it as monitors=[{name}], and leave it out of the case"
             )
-        hint = did_you_mean(name, sorted(asked), "they ask for") if asked else "no function is asked for: leave it away"
+        hint = (
+            did_you_mean(name, sorted(asked), "functions of the case")
+            if asked
+            else "no function is asked for: leave it away"
+        )
         raise HiresxError(f'profiles: no boundary condition and no sponge asks for "{name}"', hint)
 
 

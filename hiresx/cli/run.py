@@ -90,7 +90,7 @@ def run(
 
     Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
     """
-    import rich.console  # noqa: F401 - were it broken, that is told before a folder is made
+    import rich.console  # noqa: F401 - a broken library is reported before a folder is made
 
     from hiresx.mpi.communicator import world
 
@@ -255,7 +255,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     found = checkpoint.find(comm.bcast(where), comm)
     with comm.together():
         if found.directory is None and out is None:
-            raise HiresxError(f"{restart} lies in no run directory", "say with --out DIR where the run is to go on")
+            raise HiresxError(f"{restart} is not in a run directory", "name the run directory with --out DIR")
         directory = found.directory if out is None else out
         assert directory is not None
         if comm.root and (found.directory is None or directory.absolute() != found.directory.absolute()):

@@ -71,8 +71,8 @@ def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
         return "failed", error.message, {}
     if kept:
         return str(kept.get("status")), str(kept.get("error") or ""), kept
-    told = last_error(log(out, member))
-    return ("failed", told, {}) if told else ("waiting", "", {})
+    message = last_error(log(out, member))
+    return ("failed", message, {}) if message else ("waiting", "", {})
 
 
 def last_error(path: Path) -> str:

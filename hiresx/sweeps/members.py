@@ -77,8 +77,8 @@ def plan(
         member = load_member(case, name, row)
         same = first.setdefault(repr(sorted(member.case.items())), name)
         if any(other.name in (same, name) for other in members):
-            told = f"{same} and {name} are the same case" if same != name else f"{_describe(row)} is there twice"
-            raise HiresxError(f"the sweep: {told}", "give each value once")
+            duplicate = f"{same} and {name} are the same case" if same != name else f"{_describe(row)} is there twice"
+            raise HiresxError(f"the sweep: {duplicate}", "give each value once")
         members.append(member)
     return SweepPlan(members[-1].title, axes, tuple(members), tuple(keys))
 
