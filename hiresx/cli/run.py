@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hiresx.base.shell import quote
 from hiresx.base.signals import SIGNALLED, Terminated, raise_on_termination
-from hiresx.base.threads import check_threads
 from hiresx.cli import check_numbers, options, terminal
 from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
@@ -92,6 +91,7 @@ def run(
     """
     import rich.console  # noqa: F401 - a broken library is reported before a folder is made
 
+    from hiresx.base.threads import check_threads
     from hiresx.mpi.communicator import world
 
     with terminal.only_json(json), raise_on_termination():

@@ -183,9 +183,8 @@ ADDED = {
         ),
         "hiresx/case/grids.py": (
             END,
-            '\n\nclass Halved(Table):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
-            '    n: Counts = Field(description="nodes")\n\n'
-            "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n",
+            '\n\nclass Halved(Generator):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
+            '    n: Counts = Field(description="nodes")\n',
         ),
     },
     "form of grid file": {
