@@ -1,4 +1,4 @@
-"""What Python gives to a case: whether it is asked for, and whether it can be a flow."""
+"""Checks of what Python gives to a case: names of functions, and states of the flow."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any

@@ -83,7 +83,7 @@ def run(
 ) -> int:
     """Run a case and write its fields and run.json, or go on with a run.
 
-    Exit status: 0 done; 2 a fault that can be mended; 3 stopped before the end (blow-up, full disk, time.wall_limit);
+    Exit status: 0 done; 2 an error to correct; 3 stopped before the end (blow-up, full disk, time.wall_limit);
     130 Ctrl-C; 128 + N another signal N (143 SIGTERM, 129 SIGHUP, 138 and 140 SIGUSR1 and SIGUSR2). After the last
     three a checkpoint was written, and hiresx run --restart goes on.
 

@@ -73,12 +73,12 @@ def sweep(
 ) -> int:
     """Run a case with every combination of values, one after the other, and make one table of what came out.
 
-    The same command goes on with a sweep that was ended: runs that are finished are not run again, others go on from
-    their checkpoints. Values may be added; a case that was changed meanwhile is refused. With --slurm or --pbs the runs
-    become a job array, and --table makes the table afterwards.
+    Repeat the command to resume a sweep: finished runs are not run again, the others go on from their checkpoints.
+    Values may be added; a case that was changed meanwhile is refused. With --slurm or --pbs the runs become a job
+    array, and --table makes the table afterwards.
 
-    Exit status: 0 all runs are finished; 2 a fault that can be mended; 3 some run failed, or something of it could not
-    be found (the table says what); 130 Ctrl-C; 128 + N another signal N.
+    Exit status: 0 all runs are finished; 2 an error to correct; 3 a run failed, or something of it could not be found
+    (the table says what); 130 Ctrl-C; 128 + N another signal N.
     """
     with terminal.only_json(json):
         from hiresx.sweeps import folder, numbers
