@@ -11,7 +11,7 @@ from typing import Any
 from hiresx.base.signals import Requests
 from hiresx.base.threads import start_in_background
 from hiresx.case import Case, load
-from hiresx.case.given import check_profiles
+from hiresx.case.validation import check_profiles
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import beforehand
@@ -36,7 +36,6 @@ from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
 from hiresx.simulation.grid_check import refuse_folded
 from hiresx.simulation.logbook import Logbook
-from hiresx.simulation.overdue import Logbook
 from hiresx.simulation.rebalance import Rebalancing, Rule, parse_rule
 from hiresx.simulation.recut_run import RecutRun
 from hiresx.simulation.watchdog import Watchdog, WatchdogTimeout
