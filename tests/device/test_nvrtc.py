@@ -112,7 +112,7 @@ def test_failed_compile_names_the_place():
 def test_unknown_architecture_lists_the_known():
     with pytest.raises(HiresxError, match="sm_70") as caught:
         nvrtc.compile(KERNEL, "sm_70")
-    assert "knows sm_75, sm_80" in caught.value.mend
+    assert "knows sm_75, sm_80" in caught.value.hint
 
 
 def test_target():
@@ -141,7 +141,7 @@ def test_missing_library(monkeypatch, error):
     monkeypatch.setattr(library, "getVersion", fail)
     with pytest.raises(HiresxError, match="CUDA kernels need") as caught:
         nvrtc.compile(KERNEL, "sm_90")
-    assert "pip install 'hiresx[cuda13]'" in caught.value.mend
+    assert "pip install 'hiresx[cuda13]'" in caught.value.hint
 
 
 def test_command_line(capsys, monkeypatch):
@@ -240,7 +240,7 @@ def test_backend_compiles_and_loads(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", stub)
     with pytest.raises(HiresxError, match=r"driver does not load kernels of NVRTC .*NO_BINARY_FOR_GPU") as caught:
         cuda.Backend().compile(Configuration())
-    assert "newer driver" in caught.value.mend
+    assert "newer driver" in caught.value.hint
 
 
 # ---- the cuda backend's launches. CuPy's arrays can stand on host memory, so only the GPU itself is replaced: its
