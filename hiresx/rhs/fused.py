@@ -26,7 +26,7 @@ class Fused(InviscidPlan):
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {
-            "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, s.metrics), "r": s.r,
+            "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, self.no_flux), "r": s.r,
             "first": int(first), "viscous": int(d in carried),
             "walls": sum(1 << (side(face) > 0) for face in self.walls if direction(face) == d),
             **self.flux_fields,

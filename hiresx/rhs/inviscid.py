@@ -40,6 +40,8 @@ class InviscidPlan(ABC):
     ):
         self.program, self.state, self.interpolation, self.walls = program, state, interpolation, walls
         self.viscous_fluxes = viscous_fluxes or {}
+        # What kernels are given and do not look at where they carry no viscous flux: it has as many variables at least.
+        self.no_flux = state.q.view(state.metrics.dtype)
         read = state.array("flux_fields")
         self.flux_fields = {} if read is None else {"fields": read}
         self.early: list[Call] = []
@@ -75,10 +77,9 @@ class Pencils(InviscidPlan):
     def launches(self, d: int, first: bool) -> list[Call]:
         s, carried = self.state, self.viscous_fluxes
         (s1, n1), (s2, n2) = sorted((s.strides[e], s.size[e]) for e in range(3) if e != d)
-        no_flux = s.q.view(s.metrics.dtype)  # that the kernel is given and does not look at
         return [
             self.program.call(
-                "inviscid_sweep", None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d, no_flux), r=s.r,
+                "inviscid_sweep", None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d, self.no_flux), r=s.r,
                 sv=s.variable_stride, o=s.origin, sd=s.strides[d], nd=s.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
                 first=int(first), walls=int(d in map(direction, self.walls)), viscous=int(d in carried),
                 **self.flux_fields,

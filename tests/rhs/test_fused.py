@@ -38,6 +38,13 @@ def test_inviscid_terms_to_the_last_bit(nodes, interpolation):
     agree(load("free-stream", overrides=[f"grid.n={nodes}", f'scheme.interpolation="{interpolation}"']), 0.0)
 
 
+@pytest.mark.slow
+def test_more_scalars_than_there_are_metrics():
+    """Ten gradients: what the kernels are given in place of viscous fluxes had nine variables."""
+    scalars = ",".join(f'{{name="s{n}",initial=0.{n + 1}}}' for n in range(6))
+    agree(load("sod", overrides=["grid.n=[41,1,1]", f"scalar=[{scalars}]"]), 1e-13)
+
+
 @pytest.mark.parametrize("precision", ["fp64", pytest.param("fp32", marks=pytest.mark.slow)])
 def test_viscous_terms(precision):
     agree(rhs.flow(18, True, precision), 1e-13 if precision == "fp64" else 2e-5, strength=1.5)
