@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid.stored_coordinates import Nodes, Stored

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.arrays import triple
-from hiresx.case.faults import did_you_mean
+from hiresx.base.arrays import triple
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock, direction
 from hiresx.grid.cgns_patches import Left, Zone, abuts, conditions, on_face, patches
@@ -97,7 +97,7 @@ def _grid(path: Path, root: Node, left: Left) -> tuple[Grid, list[str]]:
         free = assign_nodes(blocks, parts)
     except HiresxError as error:
         key = '[grid] drop = ["ZONE/PATCH"] leaves one out'
-        raise HiresxError(f"{path}: {error.message}", f"{error.mend}; {key}") from None
+        raise HiresxError(f"{path}: {error.message}", f"{error.hint}; {key}") from None
     for part, name, ranges in zip(parts, homes, free, strict=False):
         known = blocks[part.block].regions
         named = (*known.get(name, ()), *((part.face, range_) for range_ in ranges))
@@ -136,7 +136,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
         block = RawBlock(_plain_name(node.name), *triple(nodes))
         return Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
-        raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{node.path}: {error.message}", error.hint) from None
 
 
 def _in_metres(values: Nodes, factor: float, offset: float) -> Nodes:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
 from hiresx.grid.stored_coordinates import CoordinateSource, Nodes, Stored, is_large
-from hiresx.plural import plural
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 MEND = "write the file again: structured zones, 1-to-1 connections"

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.case import toml
 from hiresx.case.boundaries import Face, Interval
-from hiresx.case.faults import Origin, did_you_mean, explain
+from hiresx.case.error_messages import Origin, did_you_mean, explain
 from hiresx.case.grid_file import Rotation
 from hiresx.case.model import Listed, Table, Vector
 from hiresx.equations.stencil import DIFFERENCE_REACH
@@ -36,7 +37,6 @@ from hiresx.grid.orientation import (
 )
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.writing import written
-from hiresx.plural import plural
 
 HEAD = """\
 # Connectivity of a Plot3D grid. Ranges are half-open, from 0: [first, last + 1]; a face without one is meant whole.
@@ -138,7 +138,7 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
     try:
         free = assign_nodes(blocks, parts, owned=regions)
     except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
     connections = [replace(c, range=range_) for c, ranges in zip(connections, free, strict=True) for range_ in ranges]
     if spec.match:
         connections += _matched(blocks, regions, connections)

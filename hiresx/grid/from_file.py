@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hiresx.case.faults import shown
+from hiresx.case.error_messages import shown
 from hiresx.case.grid_file import GridFile, Rotation
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import read_whole
@@ -43,7 +43,7 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
     except HiresxError as error:
         guessed = connectivity is None and form(path) == "Plot3D" and not isinstance(error, OverlapError)
         mend = "what is connected was found from nodes that coincide: say it in a connectivity file" if guessed else ""
-        raise HiresxError(f"{path}: {error.message}", mend or error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", mend or error.hint) from None
     return replace(grid, period=tuple({**known, **period} for known in grid.period))
 
 
@@ -61,7 +61,7 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
         grid, words = _prepare(grid, spec, joined)
         return grid, read + words
     except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
 
 
 def read_raw(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, one_inside, rectangles, slices
@@ -15,7 +16,6 @@ from hiresx.grid.from_file import describe_form, form, load_grid, read_raw
 from hiresx.grid.quality import NotPositive, hands, not_positive
 from hiresx.grid.singular import COLLAPSED, collapsed
 from hiresx.grid.stored_coordinates import slabs
-from hiresx.plural import plural
 
 # A face whose area vectors add up to less than this share of its area closes around something: it faces every way.
 CLOSED = 1e-6

@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, side
 from hiresx.grid.connections import Connection

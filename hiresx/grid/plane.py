@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from hiresx.arrays import triple
-from hiresx.case.faults import did_you_mean
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
+from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, RawBlock
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.motions import Motion, Vector, motion
 from hiresx.grid.quality import hands
 from hiresx.grid.reindexing import Reindexing, reindexed
-from hiresx.plural import plural
 
 # Nodes in a direction that is there only because the program that wrote the file knows three dimensions.
 THIN = (1, 2)

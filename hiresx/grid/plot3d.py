@@ -10,7 +10,7 @@ from typing import IO, Literal
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock
 from hiresx.grid.connections import Grid

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid import stored_coordinates
 from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, check_size, points, told
 from hiresx.grid.plot3d_others import binary_kind, no_grid
 from hiresx.grid.stored_coordinates import Bytes, Nodes, Stored
-from hiresx.plural import plural
 
 # More blocks than a grid has.
 MOST_BLOCKS = 1_000_000

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.base.arrays import triple
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.errors import HiresxError

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hiresx.arrays import Size, triple
+from hiresx.base.arrays import Size, triple
 from hiresx.grid.blocks import AXES, FACES, Block, Range, RawBlock, direction, side
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import Motion, Vector

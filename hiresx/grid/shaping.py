@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from hiresx.arrays import Reals, triple
+from hiresx.base.arrays import Reals, triple
+from hiresx.base.plural import plural
 from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import (
@@ -30,7 +31,6 @@ from hiresx.grid.orientation import layout_of
 from hiresx.grid.reindexing import Reindexing, reindexed
 from hiresx.grid.singular import collapsed
 from hiresx.grid.size import refuse
-from hiresx.plural import plural
 
 COORDINATES = ("x", "y", "z")
 

@@ -10,7 +10,6 @@ from ranks import run_ranks
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.case import Case
-from hiresx.communicator import alone
 from hiresx.decomposition import Part, decompose, domain, extended_coordinates, patched_donors
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, read_grid, write_connectivity, write_plot3d
@@ -18,6 +17,7 @@ from hiresx.grid.blocks import RawBlock, whole_box
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import BlockMap, continued, degree_of, lagrange
 from hiresx.grid.starting_case import case_text
+from hiresx.mpi.communicator import single_process
 from hiresx.output.watch import history
 from hiresx.solver import Solver
 
@@ -145,8 +145,12 @@ def computed(comm, cuts, backends):
 
 @pytest.mark.parametrize("ranks", [1, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (2, 3))])
 def test_the_answer_does_not_depend_on_cut_and_ranks(ranks):
-    whole = {b: values for b, _, values in computed(alone(), False, ["cpu"])}
-    rows = [computed(alone(), True, ["cpu"])] if ranks == 1 else run_ranks(ranks, computed, True, ["cpu", "emulated"])
+    whole = {b: values for b, _, values in computed(single_process(), False, ["cpu"])}
+    rows = (
+        [computed(single_process(), True, ["cpu"])]
+        if ranks == 1
+        else run_ranks(ranks, computed, True, ["cpu", "emulated"])
+    )
     parts = [part for row in rows for part in row]
     assert len(parts) == 8 and all(np.isfinite(field).all() for values in whole.values() for field in values.values())
     for b, box, values in parts:

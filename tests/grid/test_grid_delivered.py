@@ -337,7 +337,7 @@ def test_mirrors_that_are_none(tmp_path):
         build(GridFile(file=str(tmp_path / "g.x"), mirror=("y",), translate=(0.0, -0.9, 0.0)))
     with pytest.raises(HiresxError, match="the grid lies in a plane of constant z") as caught:
         build(GridFile(file=str(tmp_path / "g.x"), mirror=("z",)))
-    assert caught.value.mend == 'it can be mirrored along x or y: leave "z" out'
+    assert caught.value.hint == 'it can be mirrored along x or y: leave "z" out'
 
 
 def test_planes_drawn_out_and_turned(tmp_path):

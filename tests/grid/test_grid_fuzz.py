@@ -124,7 +124,7 @@ def tried(path, connectivity, size: int, limit: int) -> bool:
         assert "\n" not in said
         return not said
     except HiresxError as error:
-        assert error.message and error.mend and "\n" not in error.message and "Traceback" not in error.message
+        assert error.message and error.hint and "\n" not in error.message and "Traceback" not in error.message
         peak = tracemalloc.get_traced_memory()[1]
         assert peak < limit or not tracemalloc.is_tracing()
         return False

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, field_file
 from hiresx.output.show import colours, picture_file, raster
 from hiresx.output.show.look import Look
-from hiresx.plural import plural
 
 # Blocks that a legend names; of more each still has a colour.
 _NAMED = 16
