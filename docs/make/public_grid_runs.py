@@ -31,7 +31,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import direction
 from hiresx.grid.connections import Connection
-from hiresx.grid.from_file import described, form
+from hiresx.grid.from_file import describe_form, form
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.starting_case import case_text
 from hiresx.output.saved import files
@@ -111,7 +111,7 @@ def _one(path: Path, joins: Path | None, flow: list[str] | None, known: str | No
     told = grid_report(path, joins)
     blocks = told["blocks"]
     record: dict[str, Any] = {
-        "form": described(path),
+        "form": describe_form(path),
         "blocks": len(blocks),
         "nodes": sum(b["ni"] * b["nj"] * b["nk"] for b in blocks),
         "thin": "".join(sorted({b["thin"] for b in blocks})),

@@ -207,7 +207,7 @@ def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
     return tuple(type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions) for b in blocks)
 
 
-class Delivered(Block):
+class RawBlock(Block):
     """A block as a file holds it, before it is known how the grid is to be taken: of any size."""
 
     def _check_size(self) -> None:

@@ -16,15 +16,15 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Delivered, direction
+from hiresx.grid.blocks import Block, RawBlock, direction
 from hiresx.grid.cgns_patches import Left, Zone, abuts, conditions, on_face, patches
-from hiresx.grid.cgns_tree import MEND, Node, opened
+from hiresx.grid.cgns_tree import MEND, Node, open_tree
 from hiresx.grid.cgns_units import Units, conversion
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.connectivity_check import misfit
 from hiresx.grid.face_ownership import FacePart, assign_nodes
 from hiresx.grid.motions import IntMatrix, Motion, motion, rotation_about
-from hiresx.grid.orientation import joined, matrix_of
+from hiresx.grid.orientation import join, matrix_of
 from hiresx.grid.stored_coordinates import Nodes, part_of
 
 # A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
@@ -43,13 +43,13 @@ def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | Non
     if given, takes boundary patches that no nodes can be found for, ZONE/PATCH, and why; else they are errors.
     Raises HiresxError naming the node of the file that is not as it must be, and when h5py is missing.
     """
-    with opened(path) as root:
+    with open_tree(path) as root:
         return _grid(path, root, Left(path, tuple(drop), broken))
 
 
 def kinds_of(path: Path) -> dict[str, str]:
     """The kinds of boundary condition that a file gives to the patches of each region, in the words of CGNS."""
-    with opened(path) as root:
+    with open_tree(path) as root:
         found: dict[str, dict[str, None]] = {}
         for base in root.children("CGNSBase_t"):
             for zone in base.children("Zone_t"):
@@ -60,7 +60,7 @@ def kinds_of(path: Path) -> dict[str, str]:
 
 def described_cgns(path: Path) -> str:
     """The form of a file and the precision of its coordinates, in words."""
-    with opened(path) as root:
+    with open_tree(path) as root:
         kinds = {
             array.kind
             for base in root.children("CGNSBase_t")
@@ -133,7 +133,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
         nodes.append(_in_metres(_inner(coordinates, array, size), factor, offset))
     nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
-        block = Delivered(_plain_name(node.name), *triple(nodes))
+        block = RawBlock(_plain_name(node.name), *triple(nodes))
         return Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
         raise HiresxError(f"{node.path}: {error.message}", error.hint) from None
@@ -215,7 +215,7 @@ def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block])
         )
     where = f"{node.path}: {node.place}"
     trials = [
-        joined(where, (b, face, range_), (p, donor_face, donor_range), matrix, "shared", moved)
+        join(where, (b, face, range_), (p, donor_face, donor_range), matrix, "shared", moved)
         for moved in _motions(node, zone.units)
     ]
     # nothing is said here of a connection that fits no way: the check of connections tells what the first one lacks

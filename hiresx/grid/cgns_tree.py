@@ -146,7 +146,7 @@ def is_cgns(start: bytes) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Node]:
+def open_tree(path: Path) -> Iterator[Node]:
     """The root of a file. Raises HiresxError for what is wrong with it, and when what reads its form is missing."""
     with path.open("rb") as file:
         start = file.read(32)

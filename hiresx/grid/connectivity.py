@@ -28,7 +28,7 @@ from hiresx.grid.orientation import (
     LAYOUTS,
     donor_range,
     extents,
-    joined,
+    join,
     layout_of,
     matrix_of,
     opposite,
@@ -258,8 +258,8 @@ def _connection(where: str, table: ConnectionTable, blocks: list[Block], index: 
             raise HiresxError(
                 f"{where}.transform: {error}", "each direction of the donor once: for instance [1, 2, 3] or [-2, 1, 3]"
             ) from None
-        return joined(where, own, donor, matrix, table.layout, moved)
-    trials = [joined(where, own, donor, matrix, table.layout, moved) for matrix in possible(blocks, own, donor)]
+        return join(where, own, donor, matrix, table.layout, moved)
+    trials = [join(where, own, donor, matrix, table.layout, moved) for matrix in possible(blocks, own, donor)]
     if not trials:
         mine, theirs = (" x ".join(map(str, extents(range_))) for _, _, range_ in (own, donor))
         raise HiresxError(

@@ -15,7 +15,7 @@ from hiresx.grid.orientation import (
     LAYOUTS,
     donor_range,
     extents,
-    joined,
+    join,
     layout_of,
     opposite,
     possible,
@@ -252,7 +252,7 @@ def _orientations(blocks: Sequence[Block], c: Connection) -> list[IntMatrix]:
 def _turned(c: Connection, matrix: IntMatrix, motion: Motion, blocks: Sequence[Block], layout: str) -> Connection:
     """A connection of the same ranges with another orientation, motion and layout."""
     there = (c.donor, c.donor_face, donor_range(c, blocks))
-    return joined("", (c.block, c.face, c.range), there, matrix, layout, motion)
+    return join("", (c.block, c.face, c.range), there, matrix, layout, motion)
 
 
 def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
-from hiresx.grid.cgns_tree import opened
+from hiresx.grid.cgns_tree import open_tree
 from hiresx.grid.from_file import form
 from hiresx.grid.plot3d_binary import laid_out
 
@@ -18,7 +18,7 @@ def file_nodes(spec: GridFile, directory: Path | None) -> int | None:
     path = Path(directory or "") / spec.file
     try:
         if form(path) == "CGNS":
-            with opened(path) as root:
+            with open_tree(path) as root:
                 (base,) = root.children("CGNSBase_t")
                 cells = int(base.numbers((2,))[0])
                 return sum(prod(map(int, z.numbers((3, cells))[0])) for z in base.children("Zone_t"))

@@ -15,11 +15,11 @@ from hiresx.grid.connectivity import motion_of, read_connectivity
 from hiresx.grid.connectivity_check import OverlapError, check_connections
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion, Vector
-from hiresx.grid.plane import checked, flattened, moved, reversed_in_i, right_handed
-from hiresx.grid.plot3d import delivered_blocks
+from hiresx.grid.plane import checked, flatten, make_right_handed, moved, reverse_i
+from hiresx.grid.plot3d import raw_blocks
 from hiresx.grid.plot3d_binary import laid_out
-from hiresx.grid.shaping import shaped
-from hiresx.grid.touching import touching, trusted
+from hiresx.grid.shaping import shape_grid
+from hiresx.grid.touching import drop_chance_contacts, touching
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
     """
     path = Path(directory or "") / spec.file
     connectivity = None if spec.connectivity is None else Path(directory or "") / spec.connectivity
-    grid, words = taken(spec, path, connectivity)
+    grid, words = load_grid(spec, path, connectivity)
     for line in words:
         log.info("%s: %s", path, line)
     period: dict[str, Vector | Motion] = {
@@ -51,20 +51,20 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
     """The grid of a file, made fit to be computed on (`hiresx.grid.plane`); its form is found out from the file.
 
     Raises HiresxError naming the place of what is wrong."""
-    return taken(GridFile(file=str(path)), path, connectivity)[0]
+    return load_grid(GridFile(file=str(path)), path, connectivity)[0]
 
 
-def taken(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
+def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
     """(the grid of a file as `spec` wants it taken and shaped, what was done to it in words)."""
-    grid, joined, read = delivered(path, connectivity, spec.drop)
+    grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
-        grid, words = _taken(grid, spec, joined)
+        grid, words = _prepare(grid, spec, joined)
         return grid, read + words
     except HiresxError as error:
         raise HiresxError(f"{path}: {error.message}", error.hint) from None
 
 
-def delivered(
+def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
     """(the grid as the file holds it, whether something says how its blocks are connected, what was done to its lengths
@@ -81,19 +81,19 @@ def delivered(
         return grid, True, words
     if drop:
         raise HiresxError(f"{path}: grid.drop: a Plot3D file has no patches", "leave grid.drop out")
-    blocks = delivered_blocks(path)
+    blocks = raw_blocks(path)
     if connectivity is None:
         return Grid(tuple(blocks)), False, []
     return read_connectivity(connectivity, blocks), True, []
 
 
-def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
+def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
     words = []
     if spec.plane == "auto":
-        grid, said = flattened(grid)
+        grid, said = flatten(grid)
         words += said
     if spec.reverse != "keep":
-        grid, said = right_handed(grid) if spec.reverse == "auto" else reversed_in_i(grid, spec.reverse)
+        grid, said = make_right_handed(grid) if spec.reverse == "auto" else reverse_i(grid, spec.reverse)
         words += said
     grid, said = _in_memory(grid, spec)
     words += said
@@ -102,9 +102,9 @@ def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
     if spec.scale != 1 or not by.still:
         grid = moved(grid, by, spec.scale)
     if not joined:
-        grid, said = trusted(replace(grid, connections=tuple(matched_connections(grid.blocks))))
+        grid, said = drop_chance_contacts(replace(grid, connections=tuple(matched_connections(grid.blocks))))
         words += said
-    grid, said = shaped(grid, spec)
+    grid, said = shape_grid(grid, spec)
     grid = checked(grid)
     return replace(grid, touching=tuple(touching(grid))), words + said
 
@@ -125,7 +125,7 @@ def _given(spec: GridFile, key: str) -> bool:
     return any(value) if key == "translate" else bool(value)
 
 
-def described(path: Path) -> str:
+def describe_form(path: Path) -> str:
     """The container of a file, its byte order and precision, in words. Raises HiresxError as reading it does."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import described_cgns

@@ -12,7 +12,7 @@ from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, one_inside, rectangles, slices
 from hiresx.grid.connections import Grid, Touching
-from hiresx.grid.from_file import delivered, described, form, taken
+from hiresx.grid.from_file import describe_form, form, load_grid, read_raw
 from hiresx.grid.quality import NotPositive, hands, not_positive
 from hiresx.grid.singular import COLLAPSED, collapsed
 from hiresx.grid.stored_coordinates import slabs
@@ -37,17 +37,17 @@ def grid_report(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
 
 def _report(path: Path, connectivity: Path | None) -> dict[str, Any]:
     broken: dict[str, str] = {}
-    grid, _, _ = delivered(path, connectivity, broken=broken)
+    grid, _, _ = read_raw(path, connectivity, broken=broken)
     found: dict[str, Any] = {
         "kind": f"grid ({form(path)})",
-        "form": described(path),
+        "form": describe_form(path),
         "points": grid.points,
         "blocks": [_block(block) for block in grid.blocks],
     }
     if broken:
         found["broken"] = [{"patch": name, "why": why} for name, why in broken.items()]
     try:
-        grid, words = taken(GridFile(file=str(path), drop=tuple(broken)), path, connectivity)
+        grid, words = load_grid(GridFile(file=str(path), drop=tuple(broken)), path, connectivity)
     except HiresxError as error:
         return found | {"refused": error.message}
     found |= {"points": grid.points, "connections": len(grid.connections)}

@@ -63,7 +63,7 @@ def possible(
             yield tuple(map(tuple, matrix.tolist()))
 
 
-def joined(
+def join(
     where: str,
     own: tuple[int, str, Range],
     donor: tuple[int, str, Range],

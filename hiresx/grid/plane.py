@@ -14,7 +14,7 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, Block, Delivered
+from hiresx.grid.blocks import AXES, Block, RawBlock
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.motions import Motion, Vector, motion
 from hiresx.grid.quality import hands
@@ -34,7 +34,7 @@ LINE_TURNS = {
 }
 
 
-def flattened(grid: Grid) -> tuple[Grid, list[str]]:
+def flatten(grid: Grid) -> tuple[Grid, list[str]]:
     """(the grid in the plane x-y, or along x where its blocks are thin in two directions, what was done in words), or
     the grid itself when no block of it is thin.
 
@@ -118,12 +118,12 @@ def _levelled(grid: Grid) -> Grid:
     return replace(grid, blocks=tuple(blocks))
 
 
-def right_handed(grid: Grid) -> tuple[Grid, list[str]]:
+def make_right_handed(grid: Grid) -> tuple[Grid, list[str]]:
     """(the grid with every left-handed block reversed in i, what was done in words). A block of both senses stays."""
-    return reversed_in_i(grid, [block.name for block in grid.blocks if hands(block) == "left"], "left-handed and ")
+    return reverse_i(grid, [block.name for block in grid.blocks if hands(block) == "left"], "left-handed and ")
 
 
-def reversed_in_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, list[str]]:
+def reverse_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, list[str]]:
     """(the grid with the blocks of these names reversed in i, what was done and `why` in words). Raises HiresxError for
     a name that no block has."""
     known = [block.name for block in grid.blocks]
@@ -168,7 +168,7 @@ def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 
 def checked(grid: Grid) -> Grid:
     """The grid with blocks that can be computed on. Raises HiresxError as `Block` does."""
-    blocks = [Block(b.name, b.x, b.y, b.z, b.regions) if isinstance(b, Delivered) else b for b in grid.blocks]
+    blocks = [Block(b.name, b.x, b.y, b.z, b.regions) if isinstance(b, RawBlock) else b for b in grid.blocks]
     return replace(grid, blocks=tuple(blocks))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Delivered
+from hiresx.grid.blocks import Block, RawBlock
 from hiresx.grid.connections import Grid
 from hiresx.grid.plot3d_binary import read_binary
 from hiresx.grid.plot3d_layout import EXPORT
@@ -31,10 +31,10 @@ def read_plot3d(path: str | os.PathLike[str]) -> list[Block]:
     allocated before the sizes have been checked against the file's length.
     Raises HiresxError naming the line (ASCII) or byte (binary) for whatever is not such a file, and for blanked nodes.
     """
-    return [Block(block.name, block.x, block.y, block.z) for block in delivered_blocks(path)]
+    return [Block(block.name, block.x, block.y, block.z) for block in raw_blocks(path)]
 
 
-def delivered_blocks(path: str | os.PathLike[str]) -> list[Delivered]:
+def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
     """As `read_plot3d`, of any size: see `hiresx.grid.plane`."""
     path = Path(path)
     try:
@@ -53,7 +53,7 @@ def delivered_blocks(path: str | os.PathLike[str]) -> list[Delivered]:
     except OSError as error:
         raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
     return [
-        Delivered(f"block-{n}", *triple([*nodes, *[np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))]))
+        RawBlock(f"block-{n}", *triple([*nodes, *[np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))]))
         for n, nodes in enumerate(arrays, 1)
     ]
 

@@ -19,7 +19,7 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid import stored_coordinates
-from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, check_blanking, check_size, points, shaped, told
+from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, check_size, points, told
 from hiresx.grid.plot3d_others import binary_kind, no_grid
 from hiresx.grid.stored_coordinates import Bytes, Nodes, Stored
 
@@ -185,7 +185,7 @@ def _block(
     end = nodes * len(size) * int(real[1])
     if blanked:
         check_blanking(path, n, size, np.frombuffer(data[end:], order + "i4"))
-    return shaped(np.frombuffer(data[:end], order + real), size)
+    return block_arrays(np.frombuffer(data[:end], order + real), size)
 
 
 def _records(

@@ -12,7 +12,7 @@ EXPORT = "export the grid again as Plot3D: ASCII, unformatted or binary, nodes o
 CUT_SHORT = f"copy the file again if it was cut short, or {EXPORT}"
 
 
-def shaped(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
+def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
     """The coordinates of one block as float64 (nk, nj, ni)."""
     ni, nj, nk = [*size, 1][:3]
     with np.errstate(invalid="ignore"):  # a block refuses a nan, naming its node; the cast need not warn

@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, check_blanking, points, shaped, told
+from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, points, told
 from hiresx.grid.plot3d_others import kind_of, no_grid
 
 # Characters; a repeat count and a quadruple-precision number take fewer.
@@ -50,7 +50,7 @@ def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
     for n, size in enumerate(sizes, 1):
         nodes = math.prod(size)
         length = len(size) * nodes
-        arrays.append(shaped(numbers[used : used + length], size))
+        arrays.append(block_arrays(numbers[used : used + length], size))
         used += length
         if blanked:
             check_blanking(path, n, size, numbers[used : used + nodes])

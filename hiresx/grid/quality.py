@@ -10,7 +10,7 @@ from hiresx.base.arrays import triple
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side, slices
+from hiresx.grid.blocks import AXES, FACES, Block, Range, RawBlock, direction, side, slices
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.singular import PAGE, collapsed
 from hiresx.grid.stored_coordinates import slabs
@@ -165,7 +165,7 @@ def _displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int, int]
     if not agree[k, j, i]:
         return None
     part[:, k, j, i] = middle[:, k, j, i]
-    low, high = volume_extremes(Delivered(block.name, *part))
+    low, high = volume_extremes(RawBlock(block.name, *part))
     if not low > FLAT * high:
         return None
     return triple(n + first for n, (first, _) in zip((i, j, k), box, strict=True))

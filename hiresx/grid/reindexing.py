@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hiresx.base.arrays import Size, triple
-from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side
+from hiresx.grid.blocks import AXES, FACES, Block, Range, RawBlock, direction, side
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.stored_coordinates import Nodes, Stored
@@ -95,7 +95,7 @@ def _block(block: Block, r: Reindexing) -> Block:
         name: tuple((new, r.range(range_, block.size)) for face, range_ in parts if (new := r.face(face)) is not None)
         for name, parts in block.regions.items()
     }
-    return Delivered(block.name, *triple(r.array(c) for c in block.coordinates), regions)
+    return RawBlock(block.name, *triple(r.array(c) for c in block.coordinates), regions)
 
 
 def _connection(c: Connection, own: Reindexing, donor: Reindexing, size: Size, donor_size: Size) -> Connection:

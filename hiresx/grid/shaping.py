@@ -268,7 +268,7 @@ def _drawn(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion
     return Grid(tuple(blocks), tuple(connections), tuple(periods))
 
 
-def shaped(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
+def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
     """(the grid with what a [grid] table asks of `coarsen`, `mirror`, `extrude` and `revolve`, in this order; what was
     done in words)."""
     words: list[str] = []

@@ -16,7 +16,7 @@ from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, one_
 from hiresx.grid.connections import Connection, Grid, Touching
 from hiresx.grid.connectivity_check import misfit, seam_steps
 from hiresx.grid.motions import Motion
-from hiresx.grid.orientation import joined, possible
+from hiresx.grid.orientation import join, possible
 from hiresx.grid.singular import collapsed
 
 # Faces closer than this share of the spacing off them, the smaller one, are meant to meet.
@@ -35,7 +35,7 @@ SAMPLES = 256
 COARSE = 20_000
 
 
-def trusted(grid: Grid) -> tuple[Grid, list[str]]:
+def drop_chance_contacts(grid: Grid) -> tuple[Grid, list[str]]:
     """(a grid whose connections were found from nodes that coincide, without those that may do so by chance; which
     narrow ones are left, in words): a connection narrower than a stencil is not made when the same two faces also lie
     on each other where no nodes coincide."""
@@ -183,7 +183,8 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
             along = np.abs(own.lie[place] @ lie.T) > ALONG
             mask[tuple(chosen[_on(points, facets, np.where(along, allowed, -1))].T)] = True
     return [
-        replace(contact, over=_lies_over(own, other, mask)) for contact in _told(own, other.block, other.face, mask)
+        replace(contact, over=_lies_over(own, other, mask))
+        for contact in _wide_contacts(own, other.block, other.face, mask)
     ]
 
 
@@ -202,7 +203,7 @@ def _one_step(blocks: Sequence[Block], own: _Surface, other: _Surface) -> list[T
         return []
     here, there = ((s.block, s.face, s.range) for s in (own, other))
     for matrix in possible(blocks, here, there):
-        c = joined("", here, there, matrix, "offset", Motion())
+        c = join("", here, there, matrix, "offset", Motion())
         if round(float(np.linalg.det(matrix))) > 0 and misfit(blocks, c, "offset")[0] == 0:
             steps = seam_steps(blocks, c)
             if all((STEP[0] * beside <= steps[1]).all() and (steps[1] <= STEP[1] * beside).all() for beside in steps):
@@ -324,7 +325,7 @@ def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
     return bool((np.abs(shift[list(block.active)]) < 1).all())
 
 
-def _told(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> list[Touching]:
+def _wide_contacts(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> list[Touching]:
     """The report of a contact that is wide enough to be meant."""
     for axis, n in enumerate(mask.shape):
         if n > 1 and np.count_nonzero(mask.any(axis=1 - axis)) < min(WIDE, n):

@@ -13,7 +13,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Part, decompose, domain, extended_coordinates, patched_donors
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, read_grid, write_connectivity, write_plot3d
-from hiresx.grid.blocks import Delivered, whole_box
+from hiresx.grid.blocks import RawBlock, whole_box
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import BlockMap, continued, degree_of, lagrange
 from hiresx.grid.starting_case import case_text
@@ -276,7 +276,7 @@ def test_the_input_of_cfl3d_says_what_is_patched(tmp_path):
     """Segments of type 0 that no blocking data join, where the file has patched surfaces."""
     blocks = beside((12, 12), (12, 18), (-1.0, 0.0, 1.0))
     nodes = [[np.repeat(c, 2, axis=0) for c in (b.x, b.y)] for b in blocks]
-    thick = [Delivered("b", x, y, np.arange(2.0)[:, None, None] + 0 * x) for x, y in nodes]
+    thick = [RawBlock("b", x, y, np.arange(2.0)[:, None, None] + 0 * x) for x, y in nodes]
     for side, count, wanted in (("0000", -1, ["patched"]), ("0000", 0, []), ("2004", -1, ["viscous-wall"])):
         grid = read_grid(*saved(tmp_path, thick, CFL3D.format(side=side, count=count), "cfl3d.inp"))
         assert [name for name, parts in grid.blocks[1].regions.items() if parts[0][0] == "imin"] == wanted

@@ -16,7 +16,7 @@ from test_grid_delivered import PLANES, as_delivered
 from hiresx.case.grid_file import GridFile
 from hiresx.decomposition import extended_coordinates
 from hiresx.grid import build, check_jacobian
-from hiresx.grid.from_file import described
+from hiresx.grid.from_file import describe_form
 
 PLANE = Arrangement(shaken((27, 24, 1)).blocks[0], 3, 5, True)
 SOLID = Arrangement(shaken((16, 15, 15)).blocks[0], 2, 2, True)
@@ -57,7 +57,7 @@ def test_plot3d(tmp_path, form, thin):
             blocks = as_delivered(arrangement.blocks, thin, plane)
         write(path, left_handed(blocks, 1) if left else blocks, form, real, order)
         told = {"records": "Fortran records", "stream": "C stream"}.get(form)
-        assert described(path) == (f"{told}, {BYTES[order]}, {NUMBERS[real]} precision" if told else "text")
+        assert describe_form(path) == (f"{told}, {BYTES[order]}, {NUMBERS[real]} precision" if told else "text")
         usable(path, arrangement)
 
 
@@ -72,5 +72,5 @@ def test_cgns(tmp_path, form, arrangement):
             path, told = tmp_path / "g.adf", f"{form}, {BYTES[order]}, {NUMBERS[real]} precision"
         elif order == ">":
             continue
-        assert described(path) == told
+        assert describe_form(path) == told
         usable(path, arrangement)

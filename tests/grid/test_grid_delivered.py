@@ -28,7 +28,7 @@ from hiresx.grid import (
     write_connectivity,
     write_plot3d,
 )
-from hiresx.grid.plane import right_handed
+from hiresx.grid.plane import make_right_handed
 from hiresx.grid.reindexing import Reindexing, reindexed
 from hiresx.output.show.describe import describe
 from hiresx.output.show.plot_quality import worst
@@ -246,7 +246,7 @@ def test_reindexing_keeps_what_is_joined():
             Reindexing(tuple(random.permutation(3).tolist()), tuple(bool(r) for r in random.integers(0, 2, 3)))
             for _ in grid.blocks
         ]
-        turned, _ = right_handed(reindexed(grid, by))
+        turned, _ = make_right_handed(reindexed(grid, by))
         assert sum(check.nodes for check in check_connections(turned.blocks, turned.connections)) > 0
 
 

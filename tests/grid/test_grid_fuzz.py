@@ -20,7 +20,7 @@ from test_grid_delivered import as_delivered
 
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid, stored_coordinates, write_plot3d
-from hiresx.grid.from_file import delivered
+from hiresx.grid.from_file import read_raw
 from hiresx.grid.grid_report import grid_report
 
 EXAMPLES = int(os.environ.get("HIRESX_FUZZ_EXAMPLES", "20"))
@@ -115,7 +115,7 @@ def tried(path, connectivity, size: int, limit: int) -> bool:
     signal.alarm(LONG)
     tracemalloc.start()
     try:
-        delivered(path, connectivity)
+        read_raw(path, connectivity)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < limit
@@ -145,7 +145,7 @@ def test_damaged_containers(tmp_path, monkeypatch, name, large):
     monkeypatch.setattr(stored_coordinates, "LARGE", 0 if large else stored_coordinates.LARGE)
     content = CONTAINERS[name](tmp_path).read_bytes()
     random = np.random.default_rng(len(name) + 100 * large)
-    delivered(next(tmp_path.glob("g.*")), None)  # what is imported for it is not counted
+    read_raw(next(tmp_path.glob("g.*")), None)  # what is imported for it is not counted
     path, before = tmp_path / "damaged", most_memory()
     for n in range(max(EXAMPLES // 2, 1)):
         data = damaged(content, random) if n else content
@@ -173,4 +173,4 @@ def test_gridpro_is_refused_by_name(tmp_path):
     write_plot3d(tmp_path / "g.x", Grid(tuple(SOLID.blocks)))
     (tmp_path / "blk.tmp.conn").write_text(CONNECTIVITY["GridPro"](SOLID))
     with pytest.raises(HiresxError, match="of GridPro: how it codes the orientation of two faces is not published"):
-        delivered(tmp_path / "g.x", tmp_path / "blk.tmp.conn")
+        read_raw(tmp_path / "g.x", tmp_path / "blk.tmp.conn")

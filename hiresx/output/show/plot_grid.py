@@ -67,9 +67,9 @@ def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str], dict[str, Any]]:
         blocks, title, about = data.blocks, data.case.get("title") or path.resolve().name, data.case
     else:
         from hiresx.case.grid_file import GridFile
-        from hiresx.grid.from_file import taken
+        from hiresx.grid.from_file import load_grid
 
-        grid, _ = taken(GridFile(file=str(path)), path, None)
+        grid, _ = load_grid(GridFile(file=str(path)), path, None)
         blocks, title = grid.blocks, path.name
     pieces = [{axis: np.asarray(getattr(block, axis), dtype=float) for axis in "xyz"} for block in blocks]
     return title, pieces, [block.name for block in blocks], about
