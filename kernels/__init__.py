@@ -13,14 +13,16 @@ Whoever launches a kernel names its arguments as it is declared here. Some names
 them: a point is the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on a face (of a CPU kernel `o` and up to
 `nd`, `n1`, `n2` times the strides `sd`, `s1`, `s2`), and variables lie `sv` apart.
 There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which n variables of every node visited must
-be there: a number, or constants of equations.h with + and *. What a precision may keep in fewer bits is a
-`state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored_field<n>` (storage.h), and `sv` a `stride`.
+be there: a number, or constants of equations.h with + and *. A field of no variables is no argument: the kernel gets a
+null pointer. What a precision may keep in fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or
+`stored_field<n>` (storage.h), and `sv` a `stride`.
 """
 
 import keyword
 import os
 import re
 from collections.abc import Mapping
+from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -51,7 +53,8 @@ class Signature(NamedTuple):
     """What a kernel takes besides the i, j, k of a point kernel and the begin, end of a CPU kernel that is `shared`:
     `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with, `holds`
     by name how many variables of every node the fields among the arguments must hold, `own` how many reals each thread
-    of a line kernel keeps on the chip: the constant <name>_own."""
+    of a line kernel keeps on the chip: the constant <name>_own. `passed`: what its body gets in their order, null
+    pointers for fields of no variables among them."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]
@@ -60,6 +63,7 @@ class Signature(NamedTuple):
     shared: bool = False
     holds: Mapping[str, int] = MappingProxyType({})
     own: int = 0
+    passed: tuple[str, ...] = ()
 
 
 def choices(folder: str, root: Path = ROOT) -> list[str]:
@@ -67,12 +71,15 @@ def choices(folder: str, root: Path = ROOT) -> list[str]:
     return sorted(path.stem for path in (root / folder).glob("*.h"))
 
 
-def trait(folder: str, name: str, what: str, root: Path = ROOT) -> int:
-    """What the header kernels/<folder>/<name>.h says of itself with `constexpr int <what> = ...;`, or `constexpr bool`.
+def trait(folder: str, name: str, what: str, root: Path = ROOT, silent: int | None = None) -> int:
+    """What the header kernels/<folder>/<name>.h says of itself with `constexpr int <what> = ...;`, or `constexpr bool`;
+    where it says nothing, `silent`.
 
-    Raises ValueError where it says nothing, FileNotFoundError where there is no such header."""
+    Raises ValueError where it must say it and does not, FileNotFoundError where there is no such header."""
     text = _COMMENT.sub(_blank, (root / folder / f"{name}.h").read_text(encoding="utf-8"))
     found = re.findall(rf"^constexpr (?:int|bool) {what} = (\w+);$", text, re.MULTILINE)
+    if not found and silent is not None:
+        return silent
     if len(found) != 1 or not (found[0].isdigit() or found[0] in ("true", "false")):
         raise ValueError(f"kernels/{folder}/{name}.h must declare `constexpr int {what}` (or bool) once, with a number")
     return int(found[0]) if found[0].isdigit() else int(found[0] == "true")
@@ -149,9 +156,14 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
             for parameter, (_, called) in zip(parameters, arguments, strict=True)
             if (field := _FIELD.search(parameter))
         }
+        there = [holds.get(called) != 0 for _, called in arguments]
+        passed = tuple(called if given else "nullptr" for (_, called), given in zip(arguments, there, strict=True))
+        arguments = tuple(compress(arguments, there))
         kind = cast(Kind, match[1])
         own = sizes.get(f"{name}_own", 0)
-        signature = Signature(name, arguments, ", ".join(parameters), kind, shared, holds, own)
+        holds = {called: count for called, count in holds.items() if count}
+        written = ", ".join(compress(parameters, there))
+        signature = Signature(name, arguments, written, kind, shared, holds, own, passed)
         found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
 

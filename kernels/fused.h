@@ -75,15 +75,15 @@ template <class T, class At> HD void fused_states(const At &at, T *minus, T *plu
     interpolate([&](int s, int v) { return at(s, FUSED_Q + v); }, area, minus, plus);
 }
 
-// The flux at half point 1/2 between two states. f(s, v): physical flux at node s.
-template <class T, class At, class F>
-HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, T *flux) {
+// The flux at half point 1/2 between two states. f(s, v): physical flux at node s, fields(s, n): what the flux reads.
+template <class T, class At, class F, class Fields>
+HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, const Fields &fields, T *flux) {
     T area[3];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
 #ifdef HX_LIMITER
     const auto rough = read_marks(left, right);
 #endif
-    half_point_flux(left, right, area, f, sensor, flux);
+    half_point_flux(left, right, area, f, sensor, fields, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
         for (int v = 0; v < gas_variables; ++v) left[v] = at(0, FUSED_Q + v), right[v] = at(1, FUSED_Q + v);
@@ -148,8 +148,9 @@ HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - 
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
 // stride of j, sd of the line.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
-            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<gradient_variables> viscous_flux,
-            rate_field<conserved_variables> r, int first, int walls, int viscous) {
+            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+            const_work_field<gradient_variables> viscous_flux, rate_field<conserved_variables> r, int first, int walls,
+            int viscous) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
 #ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
@@ -213,7 +214,8 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         fused_states(at, left, right);
 #endif
         const real jump = largest_sensor<real>([&](int n) { return sensor[n]; });
-        fused_flux(at, left, right, [&](int s, int v) { return at(s, FUSED_F + v); }, jump, flux);
+        fused_flux(at, left, right, [&](int s, int v) { return at(s, FUSED_F + v); }, jump,
+                   [&](int s, int n) { return load<real>(fields + n * sv + p + (long long)s * sd); }, flux);
         fused_scalar_flux(at, [&](int s) { return at(s, FUSED_F); }, jump, flux);
         if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, diffusive_flux, first, walls);
         for (int v = 0; v < conserved_variables; ++v) before[v] = flux[v];
@@ -229,8 +231,9 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 // have work whatever n is: element e of plane k is node e % sj of row e / sj, a ghost from n on. i is the chunk, of
 // `chunk` of the (rows - 1) sj + n elements.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
-           const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<gradient_variables> viscous_flux,
-           rate_field<conserved_variables> r, int first, int walls, int viscous) {
+           const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+           const_work_field<gradient_variables> viscous_flux, rate_field<conserved_variables> r, int first, int walls,
+           int viscous) {
     // q and m of the elements around 32 half points, and of the next 32, on their way, behind the last ones of these
     constexpr int held = FUSED_WINDOW - 1, corrected = 2 * correction_reach - 1;
     SHARED real nodes[2][FUSED_F][32 + held];
@@ -302,7 +305,8 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
                 const real jump = largest_sensor<real>([&](int n) { return sensor[lane + n]; });
                 const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
                 const auto f_along = [&](int s, int v) { return f[v][lane + correction_reach - 1 + s]; };
-                fused_flux(along, left, right, f_along, jump, flux);
+                fused_flux(along, left, right, f_along, jump,
+                           [&](int s, int n) { return load<real>(fields + n * sv + plane + e - 1 + s); }, flux);
                 fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
                 for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];
             }

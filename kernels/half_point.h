@@ -47,11 +47,22 @@ template <class T, class At> HD T largest_sensor(const At &at) {
     else return larger(inner, larger(T(at(4)), T(at(5))));
 }
 
+// Of a line without fields for fluxes to read.
+struct NoFields {
+    template <class... Place> HD real operator()(Place...) const { return real(0); }
+};
+
 // Flux at i+1/2: two-state numerical flux of the interpolated states plus the scaled correction.
-// f(offset, v): physical flux at i + offset; sensor: the largest jump sensor.
-template <class T, class At> HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor,
-                                                     T *flux) {
+// f(offset, v): physical flux at i + offset; sensor: the largest jump sensor. fields(offset, n): what a flux reads that
+// says so (HX_FLUX_FIELDS of them, in its header `flux_fields`).
+template <class T, class At, class Fields>
+HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor, const Fields &fields, T *flux) {
+#if HX_FLUX_FIELDS
+    numerical_flux(minus, plus, m, fields, flux);
+#else
+    (void)fields;
     numerical_flux(minus, plus, m, flux);
+#endif
     T scale = correction_scale(sensor);
     for (int v = 0; v < gas_variables; ++v)
         flux[v] = flux[v] + scale * flux_correction<T>([&](int offset) { return f(offset, v); });

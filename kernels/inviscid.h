@@ -40,9 +40,10 @@ VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride 
 }
 
 // The flux at half point 1/2 of a line, from the states on its two sides, with its correction. At nodes s of the line:
-// state(s, v), area(s, d), f(s, v) the physical flux, pressure(s).
-template <class T, class Q, class M, class F, class P>
-HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const F &f, const P &pressure, T *flux) {
+// state(s, v), area(s, d), f(s, v) the physical flux, pressure(s), fields(s, n).
+template <class T, class Q, class M, class F, class P, class Fields>
+HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const F &f, const P &pressure,
+                     const Fields &fields, T *flux) {
     constexpr int first = 1 - correction_reach, count = 2 * correction_reach;
     T area[3], values[count];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
@@ -52,7 +53,7 @@ HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const 
     for (int s = 0; s < count; ++s) values[s] = pressure(first + s);
     T sensor = T(real(0));
     for (int s = 0; s < correction_sensors; ++s) sensor = larger(sensor, jump_sensor(values[s], values[s + 1], values[s + 2]));
-    half_point_flux(left, right, area, f, sensor, flux);
+    half_point_flux(left, right, area, f, sensor, fields, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
         for (int v = 0; v < gas_variables; ++v) left[v] = state(0, v), right[v] = state(1, v);
@@ -64,17 +65,18 @@ HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const 
 #endif
 }
 
-// half points -1..n-1: numerical flux with its correction, written over the minus states
+// half points -1..n-1: numerical flux with its correction, written over the minus states. fields: that it reads
 VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_variables> f,
-              const_work_field<1> pressure, work_field<gas_variables> minus, const_work_field<gas_variables> plus) {
+              const_work_field<1> pressure, const_work_field<HX_FLUX_FIELDS> fields, work_field<gas_variables> minus,
+              const_work_field<gas_variables> plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     auto along = [&](const work_real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T left[gas_variables], right[gas_variables], flux[gas_variables];
     for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
     flux_between(left, right, [&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); },
                  [&](int s, int d) { return along(m + d * sv, s); }, [&](int s, int v) { return along(f + v * sv, s); },
-                 [&](int s) { return along(pressure, s); }, flux);
+                 [&](int s) { return along(pressure, s); }, [&](int s, int n) { return along(fields + n * sv, s); }, flux);
     for (int v = 0; v < gas_variables; ++v) store(minus + v * sv + p, flux[v]);
 }
 

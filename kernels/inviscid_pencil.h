@@ -8,7 +8,7 @@
 namespace pencil {
 constexpr int W = pack::size();
 constexpr int H = ghost_layers;
-constexpr int BUFFERED = 4 * gas_variables + 4;  // variables of a line: q, m, f, sensor, minus, plus
+constexpr int BUFFERED = 4 * gas_variables + 4 + HX_FLUX_FIELDS;  // of a line: q, m, f, sensor, minus, plus, fields
 constexpr int BUNDLES = 32;  // of a block, if it has the lines for so many
 
 struct Buffer {  // one per thread, grown when a longer line comes
@@ -29,13 +29,14 @@ struct Buffer {  // one per thread, grown when a longer line comes
 struct Line {
     int n, B, lanes;  // nodes along the line, bundle width in the buffer, valid lanes
     size_t size;      // reals of one buffered variable
-    real *q, *m, *f, *sensor, *minus, *plus;
+    real *q, *m, *f, *sensor, *minus, *plus, *fields;
 
     Line(Buffer &buffer, int n, int B, int lanes) : n(n), B(B), lanes(lanes) {
         size = (size_t(n + 2 * H) * B + 2 * W + 15) / 16 * 16;
         constexpr int metrics = 3;
         q = buffer.take(size * BUFFERED), m = q + gas_variables * size, f = m + metrics * size;
         sensor = f + gas_variables * size, minus = sensor + size, plus = minus + gas_variables * size;
+        fields = plus + gas_variables * size;
     }
     // copy one variable of the nodes -H..n+H-1; what a pack reads past the end repeats the last node
     template <class From> void gather(From source, long long stride, real *target) const {
@@ -132,7 +133,7 @@ HD void fluxes(const Line &line) {
         const real *s = line.sensor + e - (correction_reach - 2) * B;
         pack sensor = largest_sensor<pack>([&](int n) { return load<pack>(s + n * B); });
         half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
-                        sensor, flux);
+                        sensor, [&](int o, int n) { return load<pack>(line.fields + n * line.size + e + o * B); }, flux);
 #ifdef HX_LIMITER
         if (anywhere(rough)) {
             for (int v = 0; v < gas_variables; ++v) {
@@ -198,10 +199,10 @@ HD int bundle(int n, int available, int planes) {
 constexpr long long SWEEP_WEIGHT = 16;
 
 // Bundles of the sweep below.
-static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, const work_real *viscous_flux,
-                                     rate_real *r, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2,
-                                     int first, int walls, int viscous) {
-    (void)q, (void)m, (void)viscous_flux, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
+static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, const work_real *fields,
+                                     const work_real *viscous_flux, rate_real *r, stride sv, int o, int sd, int nd,
+                                     int s1, int n1, int s2, int n2, int first, int walls, int viscous) {
+    (void)q, (void)m, (void)fields, (void)viscous_flux, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
     (void)viscous;
     const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
     return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
@@ -211,9 +212,9 @@ static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, 
 // to the update), and += those of the viscous flux along it if it is to carry them. q, m (3 area components of this
 // direction), r: padded arrays, variable stride sv, o the index of node (0, 0, 0). sd, nd: stride and nodes along the
 // sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r is set, not added to; walls: whether there is
-// one at an end of the lines; viscous: whether viscous_flux, with ghosts, is one.
+// one at an end of the lines; viscous: whether viscous_flux, with ghosts, is one. fields: what the flux reads.
 CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<conserved_variables> q,
-           const_work_field<3> m, const_work_field<gradient_variables> viscous_flux,
+           const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields, const_work_field<gradient_variables> viscous_flux,
            rate_field<conserved_variables> r, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2,
            int first, int walls, int viscous) {
     using namespace pencil;
@@ -229,6 +230,7 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<con
         Line line(buffer, nd, B, lanes);
         for (int v = 0; v < gas_variables; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
         for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
+        for (int n = 0; n < HX_FLUX_FIELDS; ++n) line.gather(fields + n * sv + at, sd, line.fields + n * line.size);
         nodes(line);
         Ahead ahead;
         if (part + 1 < end) ahead = {address(q + next), m + next, r + next, carried(1, next), sv, sd};

@@ -93,7 +93,7 @@ HD void flux_at(const real *q, const real *m, const real *f, const real *pressur
     for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
     flux_between(left, right, [&](int s, int v) { return along(q + v * sv, s); },
                  [&](int s, int d) { return along(m + d * sv, s); }, [&](int s, int v) { return along(f + v * sv, s); },
-                 [&](int s) { return along(pressure, s); }, flux);
+                 [&](int s) { return along(pressure, s); }, NoFields(), flux);
 }
 
 // What leaves node p through the half point behind it enters the next.
@@ -145,7 +145,7 @@ VECTOR_KERNEL(flux_line, int i, int j, int k, int o, int sj, int sk, int sd, int
         for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
         flux_between(left, right, [&](int s, int v) { return along(q + v * sv, s); },
                      [&](int s, int d) { return areas[d].it[s + reach - 1]; }, [&](int s, int v) { return fluxes[v].it[s + reach - 1]; },
-                     [&](int s) { return pressures.it[s + reach - 1]; }, flux);
+                     [&](int s) { return pressures.it[s + reach - 1]; }, NoFields(), flux);
         if (h >= 0)
             for (int v = 0; v < gas_variables; ++v) add<false>(r + v * sv + p, before[v] - flux[v]);
         for (int v = 0; v < gas_variables; ++v) before[v] = flux[v];

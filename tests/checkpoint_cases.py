@@ -37,7 +37,7 @@ def bits(simulation: Simulation) -> list[bytes]:
     solver = simulation.solver
     states = [np.asarray(piece.array).tobytes() for piece in solver.pieces()]
     for averages in (a.capture() for a in simulation.attachments if a.name == "averages"):
-        values, arrays, spread = checkpoint.parted("averages", averages)
+        values, arrays, spread = checkpoint.split_captured("averages", averages)
         states += [repr(values).encode(), *(array.tobytes() for array in arrays.values())]
         states += [np.asarray(piece.array).tobytes() for found in spread.values() for piece in found]
     return [*states, repr((solver.time, solver.steps, solver.dt, simulation.history)).encode()]

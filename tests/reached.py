@@ -102,10 +102,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if ORDER not in os.environ:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports = runtestprotocol(item, log=False, nextitem=item)
+    # what comes next has all that this one has but its own fixtures
+    reports = runtestprotocol(item, log=False, nextitem=item.parent)
     if any(report.failed for report in reports):
         item._initrequest()
-        reports = runtestprotocol(item, log=False, nextitem=item)
+        reports = runtestprotocol(item, log=False, nextitem=item.parent)
     item.session._setupstate.teardown_exact(nextitem)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)

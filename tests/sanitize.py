@@ -1,4 +1,4 @@
-"""Whether kernels touch memory that is not theirs, read what nobody wrote, or go by the order of threads.
+"""Looks for kernels that access memory out of bounds, read uninitialised memory, or depend on the order of threads.
 
     python tests/sanitize.py [--tools memcheck,initcheck,racecheck] [--flows "jet,round jet"] [--json]
     python tests/sanitize.py --on cuda

@@ -1,4 +1,4 @@
-"""Small flows that together launch what steps launch, and what is looked at of them."""
+"""Small flows that together launch every kernel of a step, and the results of them that are compared."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from hiresx.device.interface import Backend
 from hiresx.grid import Block, Grid, build
 from hiresx.rhs import chunks
 from hiresx.solver import Solver
-from hiresx.verify.turned_blocks import rearranged
+from hiresx.verify.turned_blocks import turn_blocks
 
 # A jet of four blocks with every kind of boundary condition that the full one has.
 JET = (
@@ -59,7 +59,7 @@ def _turned() -> tuple[Case, Grid]:
     """A periodic box of six blocks, each turned another way."""
     case = _alike(load("taylor-green", overrides=["grid.n=[16,15,14]"]))
     whole = decompose(case, build(case.grid, case.directory))
-    new = rearranged(case, whole, 6, np.random.default_rng(4))
+    new = turn_blocks(case, whole, 6, np.random.default_rng(4))
     return new.case, new.grid
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
-from hiresx.output.saved import block_arrays
+from hiresx.output.saved import distributed_arrays
 from hiresx.solver import Solver
 from hiresx.verify.turned_blocks import difference
 
@@ -14,7 +14,7 @@ def whole(solver: Solver) -> list[np.ndarray]:
     """The conservative states of all blocks, on every rank. Collective."""
     own = [(piece.name, piece.box, np.asarray(piece.array)) for piece in solver.pieces()]
     found = [piece for theirs in solver.comm.allgather(own) for piece in theirs]
-    read = block_arrays.held(block_arrays.Piece(*piece) for piece in found)
+    read = distributed_arrays.read_from_memory(distributed_arrays.Piece(*piece) for piece in found)
     return [read(name, read.whole(name)) for name in (f"q.{n}" for n in range(len(solver.grid.blocks)))]
 
 

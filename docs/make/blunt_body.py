@@ -1,4 +1,4 @@
-"""The bow shock of a sphere by shock fitting: an answer that shares nothing with the solver but the equations.
+"""The bow shock of a sphere by shock fitting. It shares nothing with the solver but the equations.
 
 The region between the sphere and the shock is mapped on a rectangle, the shock being its edge, and the axisymmetric
 Euler equations for (ln p, u_r, u_t, entropy) are marched in time by Chebyshev collocation until the shock rests, as in
@@ -47,7 +47,8 @@ def chebyshev(n: int) -> tuple[np.ndarray, np.ndarray]:
 def _filter(n: int) -> np.ndarray:
     """Takes the highest Chebyshev modes down, exp(-(k/n)^16/2)."""
     modes = np.cos(np.outer(np.pi * np.arange(n + 1) / n, np.arange(n + 1)))
-    return np.asarray(modes @ np.diag(np.exp(-0.5 * (np.arange(n + 1) / n) ** 16)) @ np.linalg.inv(modes))
+    damping = np.diag(np.exp(-0.5 * (np.arange(n + 1) / n) ** 16))
+    return np.asarray(modes @ damping @ np.linalg.inv(modes))
 
 
 class BluntBody:

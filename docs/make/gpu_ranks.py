@@ -1,4 +1,4 @@
-"""The part "ranks" of the device script: halo exchange by every transport, and scaling, on two ranks and more."""
+"""The part "ranks" of measure_gpu.py: halo exchange by every transport, and scaling, on two ranks and more."""
 
 import json
 import subprocess

@@ -15,8 +15,8 @@ from typing import Any
 from hiresx.bench.markdown import table, write_page
 from hiresx.output.saved import files
 from hiresx.post.azimuthal import azimuthal
-from hiresx.post.jet import analysed, jet_of
-from hiresx.post.result import opened
+from hiresx.post.jet import analyse, expanded_jet
+from hiresx.post.result import as_run
 
 HEADING = """# Jets
 
@@ -73,9 +73,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def collected(run: Any, command: str | None = None) -> dict[str, Any]:
     """What is kept of a run: no place of it. Raises HiresxError as `jet.analysed`."""
-    run = opened(run)
+    run = as_run(run)
     record = run.record
-    found = json.loads(json.dumps(analysed(run, jet_of(run)).summary, default=float))
+    found = json.loads(json.dumps(analyse(run, expanded_jet(run)).summary, default=float))
     found.pop("run")
     found["missing"] = [text.replace(str(run.path), run.path.name) for text in found["missing"]]
     heard = found.get("screech")

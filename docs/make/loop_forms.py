@@ -1,5 +1,5 @@
-"""The ways of going through the loops of the right-hand side that loop_times.py measures: fields to work
-on, and for each loop and mode the launches (kernels/loop_modes.h).
+"""The forms of the loops of the right-hand side that loop_times.py measures (kernels/loop_modes.h): the fields that
+they work on, and the launches of each loop and mode.
 
 Modes: "node", a thread per node, "line", one per grid line, "half point", one per half point; a half point that adds to
 the nodes on both its sides does so with atomics, or by "two colours" one after the other.

@@ -1,9 +1,10 @@
-"""Which way through a loop suits it: a thread per node, per grid line or per half point, with atomics and without.
+"""Times the loops of the right-hand side with a thread per node, per grid line or per half point, with and without
+atomics.
 
     python docs/make/loop_times.py --json > docs/results/loop-modes-cpu.json
 
-measures every form of `loop_forms.py` on one core, or with --backend cuda on a GPU, and adds what needs no
-GPU: operations and bytes per node, registers and spills of the CUDA form. On a GPU `python docs/make/measure_gpu.py
+This measures every form of loop_forms.py on one core, or with --backend cuda on a GPU. It adds what needs no GPU:
+operations and bytes per node, registers and spills of the CUDA form. On a GPU `python docs/make/measure_gpu.py
 --parts loops` measures the same. loop_modes.py makes docs/loop-modes.md of the results.
 
 After Weng et al., Advances in Aerodynamics 3:21 (2021).
@@ -106,21 +107,20 @@ def _threads(device: Backend) -> int | None:
 def _row(fields: Fields, form: Form, repeats: int) -> Row:
     device, samples = fields.backend, []
     worked, calibration = [], []
+
+    def launch() -> None:
+        for call in form.calls:
+            fields.program.run(call)
+
     for repeat in range(repeats + 1):
         if form.loop in (FLUX, WHOLE):
             fields.restore()
         if repeat:
             loop = rhs.calibrate(cast(Any, fields))
             calibration += [] if loop is None else [loop]
-        start, stop = device.event(), device.event()
         began = time.process_time()
-        start.record()
-        for call in form.calls:
-            fields.program.run(call)
-        stop.record()
-        device.synchronize()
+        samples.append(1e9 * rhs.device_seconds(device, launch) / fields.n**3)
         worked.append(1e9 * (time.process_time() - began) / fields.n**3)
-        samples.append(1e9 * stop.elapsed(start) / fields.n**3)
     timed = samples[1:]
     return {
         "loop": form.loop,
@@ -139,7 +139,7 @@ def _row(fields: Fields, form: Form, repeats: int) -> Row:
     }
 
 
-def counted() -> list[Row]:
+def count_forms() -> list[Row]:
     """Of every CUDA form `loop`, `mode`, `direction`, `atomics`, `solvers`, `kernels`, `bytes_per_point` (FP64) and
     `operations_per_point`: sums, products, quotients and roots, counted as in `hiresx.bench.operations`, with what the
     ends of a line take."""
@@ -164,12 +164,12 @@ def registers(kernels: Iterable[str], precisions: Sequence[str]) -> list[Row]:
 
 
 def run(backend: str, n: int, precisions: Sequence[str], repeats: int) -> dict[str, Any]:
-    """`rows` (see `measure`, each with its precision), `counted` (see there), `registers` (see there;
+    """`rows` (see `measure`, each with its precision), `counted` (see `count_forms`), `registers` (see there;
     empty without NVRTC), `disagreement` by precision (see `disagreements`), and the entries of
     `hiresx.bench.results.header`. Raises HiresxError."""
     device = find_backend(backend)
     rows = [{"precision": p} | row for p in precisions for row in measure(device, n, p, repeats)]
-    done = counted()
+    done = count_forms()
     try:
         taken = registers({name for row in done for name in row["kernels"]}, precisions)
     except HiresxError as error:

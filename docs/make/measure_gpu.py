@@ -1,4 +1,4 @@
-"""Prove and measure a GPU in one call: `python docs/make/measure_gpu.py --out DIR`.
+"""Verifies and measures a GPU in one call: `python docs/make/measure_gpu.py --out DIR`.
 
 The parts, in order, each a file DIR/<part>.json that is written anew after every figure, so that a run that is stopped
 keeps what it did:
@@ -235,7 +235,7 @@ def jet(session: Session) -> Iterator[Row]:
 
 
 def checks(session: Session) -> Iterator[Row]:
-    for group in runner.chosen([]):
+    for group in runner.choose_groups([]):
         if group == "kernels":
             continue
         if not session.fits(0):
@@ -315,7 +315,7 @@ def _write(path: Path, result: dict[str, Any]) -> None:
         with files.replacing(path) as temporary:
             temporary.write_text(json.dumps(_plain(result), indent=1, allow_nan=False) + "\n")
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None
 
 
 def _plain(value: Any) -> Any:
@@ -363,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in parts if name not in PARTS]:
         parser.error(f"no part is called {unknown[0]}: parts are {', '.join(PARTS)}")
     try:
-        folder = directories.made(options.out)
+        folder = directories.make_directory(options.out)
         device = find_backend(options.backend)
         session = Session(device, tuple(sorted(options.sizes)), began + 60 * options.minutes)
         done = [work(session, name, folder) for name in parts]

@@ -1,4 +1,4 @@
-"""The part "hybrid" of the device script: ranks on GPUs and on CPUs together, their answer and what they win."""
+"""The part "hybrid" of measure_gpu.py: compares the answers of ranks on GPUs and CPUs together, and times them."""
 
 import subprocess
 import tempfile
@@ -83,7 +83,7 @@ def _answers(
             if done.returncode:
                 yield row | {"pass": False, "error": "\n".join(done.stderr.splitlines()[-5:])}
                 continue
-            kept[mixture] = checkpoint.listed(out)[0]
+            kept[mixture] = checkpoint.list_checkpoints(out)[0]
             if f"{backend}:1" in kept and len(kept) > 1:
                 results = compare(kept[f"{backend}:1"], kept[mixture])["results"]
                 greatest = max(found["greatest"] for found in results["variables"])

@@ -52,7 +52,7 @@ def read(path: Path, needed: Sequence[str], held: str, mend: str) -> dict[str, A
         for key in needed:
             document[key]
     except OSError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (ValueError, KeyError, TypeError) as error:
         raise HiresxError(f"{path} holds no {held}: {type(error).__name__}: {error}", mend) from None
     return document
@@ -65,7 +65,7 @@ def write(text: str, out: Path) -> None:
         with files.replacing(out) as temporary:
             temporary.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise files.fault(out, error) from None
+        raise files.io_error(out, error) from None
 
 
 def command(script: str, results: Sequence[Path], out: Path) -> str:

@@ -133,7 +133,7 @@ def draw_sizes(results: Sequence[Result]) -> Any:
         )
     figure = picture_file.figure(3.0)
     left, right = figure.subplots(1, 2)
-    colours = picture_file.colours_of(len(curves))
+    colours = picture_file.distinct_colours(len(curves))
     faster = speedups(curves)
     for (name, (points, rate)), colour in zip(sorted(curves.items()), colours, strict=True):
         left.loglog(points, rate / 1e6, "o-", ms=3, color=colour, label=name)
@@ -161,7 +161,7 @@ def draw_parts(results: Sequence[Result]) -> Any:
         )
     figure = picture_file.figure(3.4)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    colours = dict(zip(PARTS, picture_file.colours_of(len(PARTS)), strict=True))
+    colours = dict(zip(PARTS, picture_file.distinct_colours(len(PARTS)), strict=True))
     for place, took in enumerate(steps.values()):
         begin, total = 0.0, sum(took.values())
         for part, ns in took.items():
@@ -179,7 +179,7 @@ def draw_parts(results: Sequence[Result]) -> Any:
     for number, (name, gpu, core) in enumerate(pairs):
         at = np.arange(len(PARTS)) + height * (number - (len(pairs) - 1) / 2)
         times = [core[part] / gpu[part] if gpu[part] else 0.0 for part in PARTS]
-        right.barh(at, times, height, color=picture_file.colours_of(len(pairs))[number], label=name)
+        right.barh(at, times, height, color=picture_file.distinct_colours(len(pairs))[number], label=name)
     right.set_yticks(range(len(PARTS)), list(PARTS))
     right.invert_yaxis()
     right.set_xlabel("times one core")
@@ -211,7 +211,7 @@ def draw_gpus(results: Sequence[Result]) -> Any:
     ax = figure.subplots()
     most = max(max(ranks) for _, ranks, _ in curves)
     ax.plot([1, most], [1, most], "k:", label="ideal")
-    for (name, ranks, speedup), colour in zip(curves, picture_file.colours_of(len(curves)), strict=True):
+    for (name, ranks, speedup), colour in zip(curves, picture_file.distinct_colours(len(curves)), strict=True):
         ax.plot(ranks, speedup, "o-", ms=3, color=colour, label=name)
     ax.set_xlabel("GPUs")
     ax.set_ylabel("speed-up")

@@ -1,4 +1,4 @@
-"""Speed and memory of every precision, whole steps of the Taylor-Green vortex on a wavy grid:
+"""Measures speed and memory of every precision: whole steps of the Taylor-Green vortex on a wavy grid.
 
 python docs/make/precision_speed.py --backend cuda --points 256 --out docs/results/precision-h200.json
 """

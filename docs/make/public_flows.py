@@ -1,8 +1,7 @@
-"""Inviscid flows on grids that others published, each run with local time steps until it stands and compared with what
-is known of it: what public_grid_runs.py does with the files of its list that have `compared`.
+"""Inviscid flows on grids that others published, compared with theory. Each is run with local time steps until it is
+steady; public_grid_runs.py does so for the files of its list that have `compared`.
 
-The walls are the regions that the author names, every one a slip wall: these grids have layers along walls that an
-inviscid flow does not need, and the flows are those that have an answer.
+The walls are the regions that the author names, all of them slip walls.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
-"""Grids that others published, read as delivered and run: what stands in docs/public-grids.md.
+"""Reads grids that others published as they were delivered, and runs flows on them, for docs/public-grids.md.
 
-python docs/make/public_grid_runs.py FOLDER --out docs/results/public-grids.json
+    python docs/make/public_grid_runs.py FOLDER --out docs/results/public-grids.json
 
-FOLDER holds the working trees of the repositories as owner/name; archives in them are opened. Nothing of a file is
-kept but what is said of it. For every file: `hiresx info`, the case that `hiresx new --from` starts, its check, and 100
+FOLDER holds the working trees of the repositories as owner/name; archives in them are opened. Only the results are
+kept, nothing of the files. For every file: `hiresx info`, the case that `hiresx new --from` starts, its check, and 100
 steps of a uniform flow through it, every boundary the same far field; for one of each family 100 steps of a flow with
 the walls that its author names; and for some a flow that is compared with what is known of it
 (public_flows.py). With --flows only these are run, and put into the results that --out has already.

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from hiresx.verify.checks import CheckRun, Finished
+from hiresx.verify.checks import CheckRun, CompletedRun
 from hiresx.verify.reference_solutions import FOLDER
 
 # What makes 6400 intervals or cells of the bundled case, and whether its nodes are cell centres or lie on the walls.
@@ -23,7 +23,7 @@ def compute(name: str) -> str:
     """The text of data/<name>.csv."""
     sets, nodes = FINE[name]
     run = CheckRun(name, None, sets)
-    end = Finished(run, "cpu")
+    end = CompletedRun(run, "cpu")
     columns = {"x": end.blocks[0].x[0, 0], **{v: end.state(v)[0, 0] for v in ("rho", "u", "p")}}
     averaged = {title: _averaged(values, nodes) for title, values in columns.items()}
     rows = zip(*averaged.values(), strict=True)

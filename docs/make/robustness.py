@@ -1,4 +1,4 @@
-"""The page of what lives with which choices, made from stored results and never typed:
+"""The robustness page, made from stored results and never typed:
 
 python docs/make/robustness_runs.py --backend cpu --jobs 16 --out docs/results/robustness-cpu.json
 python docs/make/robustness.py docs/results/robustness-cpu.json --out docs/robustness.md

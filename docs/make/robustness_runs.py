@@ -1,10 +1,9 @@
-"""What lives through strong shocks and near-vacuum, with which choices: every flux, weights and positivity on every
-flow of a list, as a table.
+"""Runs of every flow of a list of strong shocks and near-vacuum, with every flux, kind of weights and positivity.
 
     python docs/make/robustness_runs.py --backend cpu --jobs 16 --out docs/results/robustness-cpu.json
-    python docs/make/robustness_runs.py docs/results/robustness-cpu.json --out docs/robustness.md
 
-The group "robustness" of `hiresx verify` runs the small forms of the same flows with the default positivity.
+robustness.py makes docs/robustness.md of the results. The group "robustness" of `hiresx verify` runs the small forms of
+the same flows with the default positivity.
 """
 
 import argparse
@@ -23,7 +22,7 @@ from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, machine_record
 from hiresx.verify import runner
-from hiresx.verify.checks import Check, Finished, Workbench, at_least
+from hiresx.verify.checks import Check, CompletedRun, Workbench, at_least
 from hiresx.verify.groups.robustness import FLOWS, WEIGHTS, StrongFlow, least
 
 POSITIVITY = ("limiter", "fallback", "none")
@@ -42,7 +41,7 @@ def outcome(flow: StrongFlow, flux: str, weights: str, positivity: str, backend:
     }
     began = time.perf_counter()
     try:
-        finished = Finished(run, backend)
+        finished = CompletedRun(run, backend)
     except HiresxError as error:
         cell["stopped"] = error.message
     else:

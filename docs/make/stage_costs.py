@@ -1,10 +1,11 @@
-"""What a stage costs in things that can be counted, which are the same on every machine, unlike timings:
+"""Counts the launches and bytes of a stage. Unlike timings, these are the same on every machine.
 
     python docs/make/stage_costs.py --json > docs/results/performance-counted.json
     python docs/make/stage_costs.py --against docs/results/performance-counted.json
 
-The second exits with status 1 and names what has grown: launches, the bytes that the kernels must move at least, the
-bytes that are held. CI runs it; registers and spills are counted by `python -m hiresx.device.nvrtc`.
+The second command exits with status 1 if a count has grown, and names it: launches, the bytes that the kernels must
+move at least, the bytes that are held. A test does the same. Registers and spills are counted by
+`python -m hiresx.device.nvrtc`.
 """
 
 import argparse
@@ -60,7 +61,7 @@ def count() -> dict[str, Any]:
     rows = []
     for name, case in flows().items():
         for plan in kernel_times.plans(device):
-            timed = kernel_times.Timed(device)
+            timed = kernel_times.TimingBackend(device)
             solver = Solver(case, timed, plan=plan)
             solver.initialize()
             found = kernel_times.stage_rows(solver, timed, 1)

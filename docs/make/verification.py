@@ -75,13 +75,13 @@ def group(name: str, found: dict[str, dict[str, Result]], out: Path) -> Result:
     backends = sorted({backend for results in found.values() for backend in results})
     firsts = {check: next(iter(results.values())) for check, results in found.items()}
     curves = {check: first["curves"] for check, first in firsts.items() if "curves" in first}
-    tabulate = getattr(module, "tabulated", None)
+    tabulate = getattr(module, "page_table", None)
     return {
         "name": name,
         "title": title,
         "text": text.strip(),
         "picture": picture(name, curves, out),
-        "tabulated": tabulate(curves) if tabulate and curves else None,
+        "page_table": tabulate(curves) if tabulate and curves else None,
         "backends": backends,
         "rows": [
             [check, limit(firsts[check]), *(value(results[b]) if b in results else "" for b in backends)]

@@ -1,4 +1,4 @@
-"""What the solver costs on this machine: the right-hand side, each of its kernels, first use and start-up."""
+"""Measures the solver on this machine: the right-hand side, each of its kernels, first use and start-up."""
 
 from collections.abc import Sequence
 from typing import Any

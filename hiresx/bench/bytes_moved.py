@@ -1,7 +1,8 @@
-"""How much a kernel must move between memory and processor: every value it reads once and every value it writes once.
+"""The least that a kernel moves between memory and processor: every value that it reads once, and every value that it
+writes once.
 
-What the stencils read again is found in a cache, and a line of memory that a CPU reads only to overwrite it is not
-counted, so that the time a machine's bandwidth needs for this is a lower bound of the kernel's.
+Repeated reads of a stencil are taken to hit a cache, and lines of memory that a CPU reads only to overwrite them are
+not counted. The time that the bandwidth needs for these bytes is therefore a lower bound of the kernel's time.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Two results of `hiresx bench` side by side."""
+"""Compares two results of `hiresx bench`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from hiresx.errors import HiresxError
 
-# What a row is known by, in each of the parts that are compared.
+# The entries that identify a row, in each of the parts that are compared.
 _KEYS = {"rhs": ("precision", "viscous", "threads"), "kernels": ("plan", "precision", "kernel", "direction")}
 _FIGURE = {"rhs": "ns_per_point_rhs", "kernels": "ns_per_point"}
 
 
 class Pair(NamedTuple):
-    """One figure of both results, ns per point: `part` ("rhs" or "kernels"), what it is of, `before` and `now`. `loop`:
-    how the calibration loop fared, now over before (1 where there is none): what the machine alone explains.
+    """One figure of both results, ns per point: `part` ("rhs" or "kernels"), its `name`, `before` and `now`. `loop`:
+    the time of the calibration loop, now over before (1 where there is none): the machine's part in the change.
     `apart`: whether the samples of the two do not overlap; None where only their medians were kept."""
 
     part: str

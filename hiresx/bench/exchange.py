@@ -1,14 +1,14 @@
-"""What a halo exchange between ranks costs by transport and size, and whether its answer is right:
+"""Measures a halo exchange between ranks by transport and size, and checks its result:
 
     mpirun -n 2 python -m hiresx.bench.exchange --backend cpu
     mpirun -n 4 python -m hiresx.bench.exchange --backend cuda --out exchange.json
     mpirun -n 2 python -m hiresx.bench.exchange --backend cuda,cpu
 
-Every rank has one block, in a ring joined at imin and imax; ranks take the GPUs of their host in turn, and share them
-where there are fewer. The least time over the repeats is that of the slowest rank, from the start of an exchange to
-the moment when its ghosts can be used; in a row, without waiting for the device in between, is what it costs within a
-step; recorded, where no host has a part in it, is the same of exchanges that were recorded together, as whole steps
-are. Beside it stands what a plain copy reaches on the same way. Exit status 1 if an answer is wrong.
+Every rank has one block of a ring. Ranks take the GPUs of their host in turn, and share them where there are fewer.
+Times are the least of the repeats, of the slowest rank, from the start of an exchange until its ghosts can be used.
+"In a row" does not wait for the device between exchanges, as within a step; "recorded" is the same for exchanges that
+are recorded together, as whole steps are, where no host takes part. Plain copies between the same places are timed for
+comparison. Exit status 1 if a result is wrong.
 """
 
 import argparse
@@ -82,13 +82,13 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
         state = BlockState(device, cut, comm.rank, "ring", Layout(configuration.storage))
     exchange = HaloExchange(device, program, comm, cut, [state], transport)
 
-    def launched(times: int) -> None:
+    def launch(times: int) -> None:
         for _ in range(times):
             exchange.start_state()
             exchange.finish_state()
 
     def once(times: int = 1) -> None:
-        launched(times)
+        launch(times)
         device.synchronize()
 
     def right(moment: int, work: Callable[[], None]) -> bool:
@@ -103,21 +103,21 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
         return np.array_equal(below, before[:, -LAYERS:]) and np.array_equal(above, after[:, :LAYERS])
 
     is_right = all([right(moment, once) for moment in range(3)])
-    seconds = timed(comm, once, repeats)
-    in_a_row = timed(comm, lambda: once(IN_A_ROW), repeats) / IN_A_ROW
+    seconds = slowest_seconds(comm, once, repeats)
+    in_a_row = slowest_seconds(comm, lambda: once(IN_A_ROW), repeats) / IN_A_ROW
     recorded = None
     if comm.min(exchange.memory is not None and isinstance(program, Noting)):
         assert isinstance(program, Noting)
         with program.noting() as calls:
-            launched(IN_A_ROW)
+            launch(IN_A_ROW)
         record = program.prepare(calls)
 
-        def replayed() -> None:
+        def replay() -> None:
             record()
             device.synchronize()
 
-        recorded = timed(comm, replayed, repeats) / IN_A_ROW
-        is_right &= right(3, replayed)
+        recorded = slowest_seconds(comm, replay, repeats) / IN_A_ROW
+        is_right &= right(3, replay)
     sent = sum(neighbour.state_bytes for neighbour in exchange.neighbours)
     row = {
         "transport": transport,
@@ -182,10 +182,10 @@ def copies(comm: Communicator, device: Backend, repeats: int) -> list[Row]:
 
 
 def _copy_row(comm: Communicator, name: str, copy: Callable[[], None], repeats: int) -> Row:
-    return {"copy": name, "bytes": COPIED, "gb_per_s": COPIED / timed(comm, copy, repeats) / 1e9}
+    return {"copy": name, "bytes": COPIED, "gb_per_s": COPIED / slowest_seconds(comm, copy, repeats) / 1e9}
 
 
-def timed(comm: Communicator, work: Callable[[], None], repeats: int) -> float:
+def slowest_seconds(comm: Communicator, work: Callable[[], None], repeats: int) -> float:
     """Seconds that `work` takes on the slowest rank: the least of `repeats`, each the mean of many if it is short."""
     work()
     comm.barrier()

@@ -1,4 +1,4 @@
-"""What each kernel costs, timed where it runs: inside a stage, with its neighbours before and behind it."""
+"""Times each kernel inside a stage, where other kernels run before and after it."""
 
 import math
 from collections import defaultdict
@@ -10,6 +10,7 @@ import numpy as np
 
 from hiresx.bench import rhs
 from hiresx.bench.bytes_moved import reals
+from hiresx.bench.rhs import device_seconds
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Backend, Call, Calls, Program
 from hiresx.device.side_by_side import one_by_one
@@ -60,8 +61,8 @@ class Launch(NamedTuple):
         return self.stop.elapsed(self.start)
 
 
-class Timed:
-    """`backend`, but programs it compiles note their launches in `launches` while that is a list."""
+class TimingBackend:
+    """A backend whose programs time their launches. They are added to `launches` while that is a list."""
 
     def __init__(self, backend: Backend):
         self._backend = backend
@@ -70,14 +71,14 @@ class Timed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
-    def compile(self, configuration: Configuration) -> "TimedProgram":
-        return TimedProgram(self, self._backend.compile(configuration))
+    def compile(self, configuration: Configuration) -> "TimingProgram":
+        return TimingProgram(self, self._backend.compile(configuration))
 
 
-class TimedProgram:
-    """`program` of the backend of `timed`."""
+class TimingProgram:
+    """A program of the backend of `timed`, whose launches it times."""
 
-    def __init__(self, timed: Timed, program: Program):
+    def __init__(self, timed: TimingBackend, program: Program):
         self._timed, self.program = timed, program
         self.signatures = program.signatures
 
@@ -108,9 +109,10 @@ def plans(device: Backend) -> list[str]:
     return list(dict.fromkeys([default_plan(device.name), "decomposed"]))
 
 
-def prepare(device: Backend, points: int, precision: str, plan: str | None = None) -> tuple[Solver, Timed]:
-    """A solver of the viscous flow of `hiresx.bench.rhs` on a device whose launches are noted, past its first stage."""
-    timed = Timed(device)
+def prepare(device: Backend, points: int, precision: str, plan: str | None = None) -> tuple[Solver, TimingBackend]:
+    """A solver of the viscous flow of `hiresx.bench.rhs` on a device that times launches, past its first
+    stage."""
+    timed = TimingBackend(device)
     solver = Solver(rhs.flow(points, True, precision), timed, plan=plan)
     solver.initialize()
     stage(solver)
@@ -118,7 +120,7 @@ def prepare(device: Backend, points: int, precision: str, plan: str | None = Non
     return solver, timed
 
 
-def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any]]:
+def stage_rows(solver: Solver, timed: TimingBackend, repeats: int) -> list[dict[str, Any]]:
     """One row for each kernel and direction of a stage, the time step and the norms:
 
     `kernel`, `direction` (i, j, k or None), `launches`, `ns_per_point` of all of them together (the median of
@@ -127,20 +129,20 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
     """
     samples: dict[tuple[str, str | None], list[float]] = defaultdict(list)
     calibration: list[float] = []
-    noted: list[Launch] = []
+    launches_of_stage: list[Launch] = []
     for _ in range(repeats):
         loop = rhs.calibrate(solver)
         calibration += [] if loop is None else [loop]
-        timed.launches = noted = []
+        timed.launches = launches_of_stage = []
         stage(solver)
         timed.launches = None
         timed.synchronize()
-        for key, launches in _sorted(noted).items():
+        for key, launches in _by_kernel(launches_of_stage).items():
             samples[key].append(sum(launch.seconds for launch in launches))
     item = np.dtype(solver.configuration.real).itemsize
     rows = []
-    for (kernel, direction), launches in _sorted(noted).items():
-        taken = median(samples[kernel, direction])
+    for (kernel, direction), launches in _by_kernel(launches_of_stage).items():
+        seconds = median(samples[kernel, direction])
         moved = item * sum(launch.visited * reals(kernel, launch.arguments) for launch in launches)
         known = not math.isnan(moved)
         rows.append(
@@ -148,9 +150,9 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
                 "kernel": kernel,
                 "direction": direction,
                 "launches": len(launches),
-                "ns_per_point": 1e9 * taken / solver.points,
+                "ns_per_point": 1e9 * seconds / solver.points,
                 "bytes_per_point": moved / solver.points if known else None,
-                "gb_per_s": moved / taken / 1e9 if known else None,
+                "gb_per_s": moved / seconds / 1e9 if known else None,
                 "calibration_ns": median(calibration) if calibration else None,
             }
         )
@@ -163,9 +165,9 @@ def measure(device: Backend, points: int, precision: str, plan: str, repeats: in
     return [row | beside for row in stage_rows(*prepare(device, points, precision, plan), repeats)]
 
 
-def _sorted(noted: list[Launch]) -> dict[tuple[str, str | None], list[Launch]]:
+def _by_kernel(launches: list[Launch]) -> dict[tuple[str, str | None], list[Launch]]:
     found = defaultdict(list)
-    for launch in noted:
+    for launch in launches:
         found[launch.kernel, launch.direction].append(launch)
     return found
 
@@ -181,15 +183,7 @@ def copy_bandwidth(device: Backend, repeats: int) -> float:
     """GB/s, read and written, of copying an array that no cache holds; on a CPU by one thread. The median of
     `repeats`."""
     source, target = device.zeros((COPIED // 8,)), device.zeros((COPIED // 8,))
-    samples = []
-    for _ in range(repeats + 1):
-        start, stop = device.event(), device.event()
-        start.record()
-        device.copy(target, source)
-        stop.record()
-        device.synchronize()
-        samples.append(stop.elapsed(start))
-    return 2 * COPIED / median(samples[1:]) / 1e9
+    return 2 * COPIED / _median_seconds(device, lambda: device.copy(target, source), repeats) / 1e9
 
 
 def arithmetic_rate(device: Backend, configuration: Configuration, repeats: int) -> float:
@@ -198,12 +192,14 @@ def arithmetic_rate(device: Backend, configuration: Configuration, repeats: int)
     program = device.compile(configuration)
     rounds, points = CHAINS if hasattr(device, "threads") else GPU_CHAINS
     result = device.zeros((points,), configuration.real)
-    samples = []
-    for _ in range(repeats + 1):
-        start, stop = device.event(), device.event()
-        start.record()
+
+    def work() -> None:
         program.launch("multiply_adds", (points, 1, 1), count=rounds, result=result)
-        stop.record()
-        device.synchronize()
-        samples.append(stop.elapsed(start))
-    return 16 * rounds * points / median(samples[1:]) / 1e9
+
+    return 16 * rounds * points / _median_seconds(device, work, repeats) / 1e9
+
+
+def _median_seconds(device: Backend, work: Callable[[], None], repeats: int) -> float:
+    """Seconds that `work` takes the device, after it was done once: the median of `repeats`."""
+    work()
+    return median(device_seconds(device, work) for _ in range(repeats))

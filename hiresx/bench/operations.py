@@ -1,4 +1,4 @@
-"""The arithmetic of each kernel, counted: its CUDA form, run on the CPU with numbers that count (kernels/counted.h)."""
+"""Counts the arithmetic of each kernel: its CUDA form runs on the CPU with numbers that count (kernels/counted.h)."""
 
 import ctypes
 from collections.abc import Mapping
@@ -73,17 +73,17 @@ def per_point(plan: str) -> Mapping[tuple[str, str | None], float]:
     A sweep has the arithmetic of the kernels of the paper's plan that it stands for: what it does again where two of
     its pieces meet is no use.
     """
-    found = dict(_counted("decomposed"))
+    found = dict(_count("decomposed"))
     if plan in ("pencils", "decomposed"):  # written with packs, which do not count
         own: Mapping[tuple[str, str | None], float] = found
     else:
-        own = _counted(plan)
+        own = _count(plan)
     swept = {d: sum(found.get((name, d), found.get((name, None), 0.0) / 3) for name in PARTS) for d in "ijk"}
     return {**found, **own} | {(name, d): operations for name in SWEEPS for d, operations in swept.items()}
 
 
 @cache
-def _counted(plan: str) -> Mapping[tuple[str, str | None], float]:
+def _count(plan: str) -> Mapping[tuple[str, str | None], float]:
     rows = kernel_times.stage_rows(*kernel_times.prepare(Backend(), NODES, "fp64", plan), repeats=1)
     # The events of this backend give operations where others give seconds.
     return {(r["kernel"], r["direction"]): r["ns_per_point"] / 1e9 for r in rows if r["bytes_per_point"] is not None}

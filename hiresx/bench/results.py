@@ -1,4 +1,4 @@
-"""What stands beside every measured figure: when, on what, by which command."""
+"""What is stored with every result: date, hardware, versions and command."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""What a right-hand side costs per point."""
+"""Times a right-hand side per point, and whole steps."""
 
 import math
 import time
@@ -80,14 +80,9 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         loop = calibrate(solver)
         calibration += [] if loop is None else [loop]
-        start, stop = device.event(), device.event()
         began = time.process_time()
-        start.record()
-        solver.right_hand_side()
-        stop.record()
-        device.synchronize()
+        samples.append(1e9 * device_seconds(device, solver.right_hand_side) / solver.points)
         worked.append(1e9 * (time.process_time() - began) / solver.points)
-        samples.append(1e9 * stop.elapsed(start) / solver.points)
     return {
         "ns_per_point_rhs": median(samples),
         "least": min(samples),
@@ -99,10 +94,21 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
     }
 
 
+def device_seconds(device: Any, work: Callable[[], Any]) -> float:
+    """Seconds that `work` takes by the events of the device."""
+    start, stop = device.event(), device.event()
+    start.record()
+    work()
+    stop.record()
+    device.synchronize()
+    seconds: float = stop.elapsed(start)
+    return seconds
+
+
 def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
     """Points times steps per second of a `clock`, whole steps, as many as make about so many `seconds`."""
 
-    def taken(count: int) -> float:
+    def seconds_of(count: int) -> float:
         began = clock()
         done = 0
         while done < count:
@@ -110,9 +116,9 @@ def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.
         solver.backend.synchronize()
         return clock() - began
 
-    taken(1)
-    count = max(3, min(1000, math.ceil(seconds / taken(1))))
-    return count * solver.points / taken(count)
+    seconds_of(1)
+    count = max(3, min(1000, math.ceil(seconds / seconds_of(1))))
+    return count * solver.points / seconds_of(count)
 
 
 def calibrate(solver: Solver) -> float | None:

@@ -1,4 +1,4 @@
-"""Kernels beside the two ceilings of their device, the rates of arithmetic and of copying (Williams, Waterman and
+"""The roofline of a device, its rates of arithmetic and of copying, and where its kernels lie (Williams, Waterman and
 Patterson, Communications of the ACM 52 (2009) 65)."""
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def draw(result: Mapping[str, Any], target: Path, precision: str | None = None) 
             (f"multiply-adds, {peak:.0f} Gflop/s", high, peak, (-4, -12), "right"),
         ):
             axes.annotate(words, (x, y), xytext=shift, textcoords="offset points", fontsize=8, ha=at)
-        colours = picture_file.colours_of(len(rows))
+        colours = picture_file.distinct_colours(len(rows))
         for n, (row, intensity) in enumerate(zip(rows, intensities, strict=True)):
             along = f" along {row['direction']}" if row["direction"] else ""
             axes.plot(intensity, row["gflop_per_s"], MARKS[n % len(MARKS)], color=colours[n], ms=5,

@@ -1,4 +1,4 @@
-"""What a user waits for before the first step."""
+"""Times a whole run of one step, with an empty and with a filled kernel cache."""
 
 import os
 import subprocess

@@ -84,11 +84,11 @@ def aliased(
 ) -> Iterator[str]:
     """Probes whose samples may tell waves of the grid as slower ones; `dt`: the time step."""
     from hiresx.estimate import resolution
-    from hiresx.output.watch.monitors.probe import filtered
+    from hiresx.output.watch.monitors.probe import is_filtered
 
     for spec, places in zip(case.probe, located, strict=True):
         distance = dt * spec.every if spec.every is not None else spec.every_time
-        if filtered(case, spec) or case.time.local or not distance:
+        if is_filtered(case, spec) or case.time.local or not distance:
             continue
         held = 1 / (
             resolution.HELD * min(resolution.shortest_edge(decomposition.blocks[at.block], at.index) for at in places)

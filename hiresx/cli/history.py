@@ -34,7 +34,7 @@ def history(
                     with files.replacing(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
                         table.write_csv(stream)
                 except OSError as error:
-                    raise files.fault(out, error) from None
+                    raise files.io_error(out, error) from None
     if path is None:
         listed = [
             (t.name, t.kind, t.samples, len(t.places) if t.places is not None else None, list(t.quantities))

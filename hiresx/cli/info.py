@@ -25,9 +25,9 @@ def info(
 ) -> int:
     """Say what is in a run or in a file that hiresx wrote or reads."""
     with terminal.only_json(json):
-        from hiresx.output.show.about import about
+        from hiresx.output.show.describe import describe
 
-        found = about(path)
+        found = describe(path)
     if json:
         terminal.print_json(found)
         return 0

@@ -190,7 +190,7 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
     from hiresx.cli.run import record
     from hiresx.launch import job
     from hiresx.launch.mpirun_messages import signal_name
-    from hiresx.output.saved.record import fail
+    from hiresx.output.saved.record import mark_failed
 
     began = time.time()
     ended = job.run(line, count, hydra)
@@ -211,7 +211,7 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
         from hiresx.output.saved import checkpoint
 
         hint = f"what was computed is in {directory}"
-        if checkpoint.listed(directory):
+        if checkpoint.list_checkpoints(directory):
             hint += f"; to go on: hiresx launch -n {count} --restart {shell.quote(directory)}"
             for option in ("backend", "transport", "rebalance"):
                 value = words.values[option]
@@ -219,7 +219,7 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
     more = {} if directory is None else {"directory": str(directory)}
     if begun and directory is not None:
         with contextlib.suppress(HiresxError):
-            fail(directory, "failed", told)
+            mark_failed(directory, "failed", told)
     terminal.error(told, hint, as_json, **more)
     return ended.status or 1
 
@@ -320,7 +320,7 @@ def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str,
             path.write_text(text)
             path.chmod(0o755)
         except OSError as error:
-            raise files.fault(path, error) from None
+            raise files.io_error(path, error) from None
     if as_json:
         terminal.print_json({"ranks": made.size, "out": made.out, "files": [str(path) for path, _, _ in written]})
         return 0

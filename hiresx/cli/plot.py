@@ -133,11 +133,11 @@ def _spectrum(
     start: float | None, look: Any,
 ) -> list[Path]:  # fmt: skip
     """What `hiresx post spectrum` draws. Raises HiresxError that names the extra where that is missing."""
-    from hiresx.output.show.plot import target
+    from hiresx.output.show.plot import picture_path
     from hiresx.post.spectrum import spectrum
 
     found = spectrum(run, str(signals), start, others=others, reference=reference, look=look)
-    picture = target(run / "spectrum.nc", out, ".png", str(signals).replace(".", "_"), *others)
+    picture = picture_path(run / "spectrum.nc", out, ".png", str(signals).replace(".", "_"), *others)
     return found.write(picture)
 
 

@@ -186,7 +186,7 @@ class _Outcome:
         parts = [fault.hint]
         if self.begun:
             parts.append(f"what was computed is in {directory}")
-            if checkpoint.listed(directory):
+            if checkpoint.list_checkpoints(directory):
                 # as it was, a flow that blew up would do so again
                 again = getattr(self.fault, "again", "")
                 parts.append(f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}")
@@ -295,7 +295,7 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
     with comm.together():
         Continuation(comm, case.model_dump(mode="json"), found)
         spec = case.time
-        with checkpoint.understood(found.container.path):
+        with checkpoint.reading_contents(found.container.path):
             at = found.container.values["solver"]
             time, steps, dt = float(at["time"]), int(at["steps"]), float(at["dt"])
         if spec.steps is not None and steps >= spec.steps:
@@ -312,7 +312,7 @@ def latest(out: Path | None) -> Path:
 
     if out is not None:
         return out
-    newest = {path: found[0] for path in Path("runs").glob("*/") if (found := checkpoint.listed(path))}
+    newest = {path: found[0] for path in Path("runs").glob("*/") if (found := checkpoint.list_checkpoints(path))}
     if not newest:
         raise HiresxError("no run in runs/ has a checkpoint", "name the run: hiresx run --restart DIR")
     return max(newest, key=lambda path: newest[path].stat().st_mtime_ns)
@@ -327,9 +327,9 @@ def output_directory(out: Path | None, case: "Case") -> Path:
 
     if out is not None:
         refuse_existing_run(out)
-        return directories.made(out)
+        return directories.make_directory(out)
     stem = "-".join(part for part in (case.name, case.preset) if part)
-    runs = directories.made(Path("runs"))
+    runs = directories.make_directory(Path("runs"))
     number = 1
     while True:
         directory = runs / f"{stem}-{number}"
@@ -339,7 +339,7 @@ def output_directory(out: Path | None, case: "Case") -> Path:
         except FileExistsError:
             number += 1
         except OSError as error:
-            raise files.fault(directory, error) from None
+            raise files.io_error(directory, error) from None
         else:
             return directory
 
@@ -366,4 +366,4 @@ def record(directory: Path) -> dict[str, Any]:
     """What run.json in `directory` says; empty when there is none."""
     from hiresx.output.saved import record as records
 
-    return records.found(directory)
+    return records.read_or_empty(directory)

@@ -58,7 +58,7 @@ def scaling(
             raise HiresxError("--no-measure leaves nothing to do", "give --predict MACHINE.json")
         case = load(name, preset, set_ or ())
         if out is not None:
-            directories.made(out)
+            directories.make_directory(out)
         rates = None if predict is None else prediction.Rates.read(predict)
         found = []
         if measure:

@@ -211,8 +211,8 @@ def _array(
     from hiresx.sweeps import folder, member
 
     folder.holds_sweep(out)
-    directories.made(out)
-    with directories.locked(out):
+    directories.make_directory(out)
+    with directories.lock_directory(out):
         folder.claim(out, name, of)
         left = [one for one in of.members if member.need(out, one) != "nothing"]
     if not left:

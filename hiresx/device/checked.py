@@ -6,7 +6,7 @@ the chip and of a thread holds huge numbers until it is written, and device memo
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.device import emulated
+from hiresx.device.batch_wrappers import Entry
 from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.native import Array, NativeProgram
@@ -64,12 +65,20 @@ class Program(emulated.Program):
 
 class Backend(emulated.Backend):
     """`order`: 0 as ever, 1 backwards, others by chance. `poisoned`: new memory holds NaNs, that of `zeros` too: none
-    is to be read before it is written. `memory`: with checks of addresses and undefined behaviour."""
+    is to be read before it is written. `memory`: with checks of addresses and undefined behaviour. `batches`: see
+    `emulated.Backend`."""
 
     program = Program
 
-    def __init__(self, order: int = 0, poisoned: bool = True, memory: bool = False, root: Any = kernels.ROOT):
-        super().__init__(root)
+    def __init__(
+        self,
+        order: int = 0,
+        poisoned: bool = True,
+        memory: bool = False,
+        root: Any = kernels.ROOT,
+        batches: bool = False,
+    ):
+        super().__init__(root, batches)
         self.order, self._poisoned = order, poisoned
         self.flags = (*FLAGS, *SANITIZERS) if memory else FLAGS
         self.threads = 1
@@ -78,8 +87,16 @@ class Backend(emulated.Backend):
         found = super().compile(configuration)
         assert isinstance(found, Program)
         found.order = self.order
-        ctypes.c_uint.in_dll(found._library, "hx_order").value = self.order
+        self._order(found._library)
         return found
+
+    def batched(self, program: emulated.Program, entries: Iterable[Entry]) -> ctypes.CDLL:
+        library = super().batched(program, entries)
+        self._order(library)
+        return library
+
+    def _order(self, library: ctypes.CDLL) -> None:
+        ctypes.c_uint.in_dll(library, "hx_order").value = self.order
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         size = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)

@@ -80,6 +80,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
         "HX_SCALARS": len(c.schmidt),
         "HX_GHOST_LAYERS": stencil(c.interpolation, root).halo,
+        "HX_FLUX_FIELDS": kernels.trait("flux", c.flux, "flux_fields", root, silent=0),
     }
     lines += [f"#define {name} {value}" for name, value in sizes.items()]
     lines += [f"#define HX_OVER_SCHMIDT {', '.join(f'real({1 / s!r})' for s in c.schmidt)}"] if c.schmidt else []

@@ -1,11 +1,11 @@
 """The cuda backend: kernels on an NVIDIA GPU, through CuPy."""
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,13 @@ from hiresx import kernels
 from hiresx.base import optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
+from hiresx.device.batch_wrappers import Entry, generate_batched
+from hiresx.device.batches import Together
 from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
 from hiresx.device.side_by_side import Noting
-from hiresx.device.wrappers import BLOCK, find, generate, given_memory, kernel_shape
+from hiresx.device.wrappers import BLOCK, Shape, find, generate, given_memory, kernel_shape
 from hiresx.errors import HiresxError
 from hiresx.topology.libcuda import Driver
 from hiresx.topology.machine import address
@@ -123,7 +125,15 @@ class Program(Noting):
 
     block = BLOCK
 
-    def __init__(self, module: Any, cupy: Any, stream: Any, signatures: dict[str, kernels.Signature], real: str):
+    def __init__(
+        self,
+        module: Any,
+        cupy: Any,
+        stream: Any,
+        signatures: dict[str, kernels.Signature],
+        real: str,
+        batched: Callable[[Iterable[Entry]], Any],
+    ):
         self.signatures = signatures
         self._module, self._cupy, self._stream = module, cupy, stream
         self._array = cupy.ndarray
@@ -132,6 +142,8 @@ class Program(Noting):
         # memory that its launches give every block.
         self._converters: dict[str, list[Callable[[Any], Any]]] = {}
         self._functions: dict[str, tuple[Any, int]] = {}
+        # What compiles functions for several launches of a kernel; those that were.
+        self._batched, self._entries = batched, dict[Entry, tuple[Any, int]]()
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
         """See `Program.call` of hiresx.device.interface."""
@@ -176,11 +188,41 @@ class Program(Noting):
 
     def _loaded(self, signature: kernels.Signature) -> tuple[Any, int]:
         """A kernel, and the bytes on the chip that its launches give every block."""
-        kernel, memory = self._module.get_function(signature.name), given_memory(signature, self._real)
+        found = self._functions[signature.name] = self._given(self._module.get_function(signature.name), signature)
+        return found
+
+    def _given(self, kernel: Any, signature: kernels.Signature) -> tuple[Any, int]:
+        memory = given_memory(signature, self._real)
         if memory:
             kernel.max_dynamic_shared_size_bytes = memory
-        self._functions[signature.name] = kernel, memory
         return kernel, memory
+
+    def shape(self, call: Call) -> Shape:
+        """The CUDA launch of a call: its grid, and the threads of a block."""
+        assert call.extent is not None
+        return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
+
+    def loaded(self, launches: Iterable[Together]) -> list["Loaded"]:
+        """What `launch_together` takes for each of these, on the device."""
+        launches = list(launches)
+        missing = {one.entry for one in launches}.difference(self._entries)
+        if missing:
+            module = self._batched(missing)
+            for entry in missing:
+                kernel = module.get_function(entry.name)
+                self._entries[entry] = self._given(kernel, self.signatures[entry.kernel])
+        return [self._on_device(one) for one in launches]
+
+    def _on_device(self, one: Together) -> "Loaded":
+        kernel, memory = self._entries[one.entry]
+        numbers = [_EXACT[item(kind, self._real)](number) for kind, number in one.numbers]
+        tables = [self._cupy.asarray(table) for table in one.tables]
+        return Loaded(kernel, one.grid, one.block, (*numbers, *tables), memory)
+
+    def launch_together(self, stream: Any, guard: Any, one: "Loaded") -> None:
+        """As `launch_on`, of several launches."""
+        arguments = (_NOWHERE if guard is None else guard, *one.arguments)
+        one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""
@@ -192,6 +234,16 @@ class Program(Noting):
             dtype = np.dtype(item(kind, self._real))
             converters.append(_checked(self._array, dtype) if is_pointer(kind) else _EXACT[dtype.name])
         return converters
+
+
+class Loaded(NamedTuple):
+    """Several launches as one of `kernel`, with these arguments and bytes of shared `memory`."""
+
+    kernel: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: tuple[Any, ...]
+    memory: int
 
 
 def _blame(signature: kernels.Signature, converters: Sequence[Callable[[Any], Any]], values: Sequence[Any]) -> None:
@@ -263,6 +315,15 @@ class Backend:
         path = nvrtc.build(text, nvrtc.target(self._capability))
         image = path.read_bytes()
         built = {name: signature for name, signature in signatures.items() if nvrtc.holds(image, name)}
+
+        def batched(entries: Iterable[Entry]) -> Any:
+            text = generate_batched(configuration, "cuda", entries, self._root)
+            return self._module(nvrtc.build(text, nvrtc.target(self._capability)))
+
+        return Program(self._module(path), self._cupy, self._stream, built, configuration.real, batched)
+
+    def _module(self, path: Path) -> Any:
+        """What was compiled, loaded."""
         module = self._cupy.RawModule(path=str(path))
         try:
             module.compile()  # only loads it: the path is one of compiled code
@@ -271,7 +332,7 @@ class Backend:
                 f"the NVIDIA driver does not load kernels of NVRTC {nvrtc.version()}: {error}",
                 "install a newer driver, or pip install 'hiresx[cuda12]' instead of hiresx[cuda13]",
             ) from error
-        return Program(module, self._cupy, self._stream, built, configuration.real)
+        return module
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """An uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""

@@ -1,7 +1,20 @@
 """The emulated backend: the CUDA text of every kernel, run on the CPU through kernels/shim.h."""
 
-from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram
-from hiresx.device.wrappers import BLOCK
+import ctypes
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from hiresx import kernels
+from hiresx.device import team
+from hiresx.device.batch_wrappers import Entry, generate_batched
+from hiresx.device.batches import Together, arranged
+from hiresx.device.call import Call, Calls
+from hiresx.device.compiler import build
+from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram, Work
+from hiresx.device.wrappers import BLOCK, SINGLE, Shape, kernel_shape
 
 
 class Program(NativeProgram):
@@ -20,11 +33,47 @@ class Program(NativeProgram):
             ("hx_gx", "hx_gy", "hx_gz", "hx_bx", "hx_by", "hx_bz", "hx_ni", "hx_nj", "hx_nk"),
         )
 
+    def arranged(self, calls: Calls) -> tuple[list[Work], list[int]]:
+        """See `NativeProgram.arranged`; in batches where the backend makes such."""
+        backend = self._backend
+        if not (isinstance(backend, Backend) and backend.batches):
+            return super().arranged(calls)
+        made, waits = arranged(calls, self._shape, lambda array: int(array.ctypes.data))
+        level: list[int] = []
+        for of_one in waits:
+            level.append(1 + max((level[n] for n in of_one), default=-1))
+        library = backend.batched(self, {one.entry for one in made if isinstance(one, Together)})
+        return [self._together(library, one) if isinstance(one, Together) else self.work(one) for one in made], level
+
+    def _shape(self, call: Call) -> Shape:
+        assert call.extent is not None  # CPU kernels are none of these
+        if call.signature.kind == "ROW_KERNEL":
+            return call.extent, (1, 1, 1)
+        return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
+
+    def _together(self, library: ctypes.CDLL, one: Together) -> Work:
+        words = struct.pack("6q", *one.grid, *one.block)
+        for kind, number in one.numbers:
+            words += struct.pack("q" if kind in ("int", "long long") else "d", number)
+        words += b"".join(struct.pack("P", table.ctypes.data) for table in one.tables)
+        function = ctypes.cast(library[f"{one.entry.name}_launch"], ctypes.c_void_p).value
+        return Work(function, words, int(np.prod(one.grid)), SINGLE * int(np.prod(one.block)), one)
+
 
 class Backend(NativeBackend):
-    """CUDA's threads, one after the other in every block, blocks shared among threads."""
+    """CUDA's threads, one after the other in every block, blocks shared among threads. `batches`: what is prepared is
+    made in batches as on a GPU, for which more kernels are compiled: it saves nothing here."""
 
     name = "emulated"
     program = Program
     # Contracted as NVRTC does by default, which takes the processor's own fused multiply-add: -march=native.
     flags: tuple[str, ...] = ("-O2", *NATIVE_FLAGS)
+
+    def __init__(self, root: Path = kernels.ROOT, batches: bool = False):
+        super().__init__(root)
+        self.batches = batches
+
+    def batched(self, program: Program, entries: Iterable[Entry]) -> ctypes.CDLL:
+        """A library of these functions, compiled unless the cache has it. Raises HiresxError."""
+        text = generate_batched(program.configuration, "emulated", entries, self._root)
+        return team.load_library(build(text, self.flags, self.name))

@@ -12,15 +12,17 @@ from hiresx.equations.storage import STORAGE, Storage
 from hiresx.errors import HiresxError
 
 Numbers = Literal["real", "stored", "work", "rate"]
-# With which exchange ghosts of connected faces get what their donors have: that of the state, or that of the viscous
-# fluxes, of which each direction of the grid has an array of its own.
-Halo = Literal["state", "fluxes"]
+# With which exchange ghosts of connected faces get what their donors have: that of the state, that of the viscous
+# fluxes, of which each direction of the grid has an array of its own, or one of its own behind the term that gives the
+# field (hiresx.rhs.terms), when ghosts of other faces repeat the nodes of the face.
+Halo = Literal["state", "fluxes", "term"]
 
 
 @dataclass(frozen=True)
 class Layout:
     """What of a run decides which fields its blocks have: the `work` variables of its plan, the `registers` of its
-    integrator, whether every point takes a step of its own."""
+    integrator, whether every point takes a step of its own, how many numbers of a node its numerical flux reads besides
+    the flow."""
 
     storage: Storage
     equations: Equations = GAS
@@ -28,6 +30,7 @@ class Layout:
     registers: int = 1
     local_step: bool = False
     axisymmetric: bool = False
+    flux_fields: int = 0
 
     @property
     def numbers_per_point(self) -> int:
@@ -47,7 +50,7 @@ class Layout:
 
     def exchanged(self, viscous: bool) -> "tuple[Field, ...]":
         """The fields whose halos are exchanged, the state first."""
-        return tuple(f for f in FIELDS if f.halo and f.count(self) and (viscous or f.halo == "state"))
+        return tuple(f for f in FIELDS if f.halo and f.count(self) and (viscous or f.halo != "fluxes"))
 
     def exchanged_bytes(self, viscous: bool) -> int:
         """Bytes that go from a node to a ghost in a stage."""
@@ -63,8 +66,8 @@ class Layout:
 class Field:
     """`count` arrays (none: the run has no such field) of `components` (None: one number, without an axis of its own),
     kept in the `numbers` of the run's storage; `per_point` false: one value for all nodes. `restarts`: whether
-    checkpoints hold it, and a restart goes on from it. `halo`: with which exchange its ghosts are filled, if any; of
-    physical faces they are not. `shown`: what it is, in words, of a field that output may have by its name.
+    checkpoints hold it, and a restart goes on from it. `halo`: with which exchange its ghosts are filled, if any; those
+    of physical faces with "term" alone. `shown`: what it is, in words, of a field that output may have by its name.
     `lies_in`: the field whose memory it shares.
 
     Raises ValueError for what cannot be exchanged or shown: kernels that exchange know the numbers of the state and of
@@ -83,6 +86,8 @@ class Field:
     def __post_init__(self) -> None:
         if self.halo and (self.numbers not in ("stored", "work") or self.components is None):
             raise ValueError(f'field "{self.name}": what is exchanged has components, and "stored" or "work" numbers')
+        if self.halo == "term" and self.numbers != "work":
+            raise ValueError(f'field "{self.name}": what a term gives with its ghosts has "work" numbers')
         if self.shown and self.components is not None and self.components(Layout(STORAGE["fp64"])) != 1:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
@@ -125,6 +130,14 @@ FIELDS: tuple[Field, ...] = (
     Field("dt", "real", per_point=lambda layout: layout.local_step),
     # states and fluxes of the decomposed plan, then primitives and fluxes of the viscous terms
     Field("work", "work", lambda layout: layout.work, count=lambda layout: int(layout.work > 0)),
+    # what the numerical flux reads of nodes besides the flow, as its header says; a term gives it
+    Field(
+        "flux_fields",
+        "work",
+        lambda layout: layout.flux_fields,
+        lambda layout: int(layout.flux_fields > 0),
+        halo="term",
+    ),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )

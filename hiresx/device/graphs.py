@@ -1,9 +1,11 @@
 """Launches on a GPU as one CUDA graph: what does not depend on each other side by side, and no Python between them."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from hiresx.device.batches import Together, arranged
 from hiresx.device.call import Call, Calls
-from hiresx.device.side_by_side import dependencies, flat
+from hiresx.device.side_by_side import flat
 
 # Streams that launches are spread over while they are recorded, at most.
 BRANCHES = 64
@@ -13,17 +15,23 @@ BRANCHES = 64
 URGENT = ("pack_signalled_", "raise_signals", "await_signals")
 MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
 FIRST = -100
+# Launches that must be saved by making some together: else kernels for that are not worth their compilation.
+LEAST = 8
 
 
 class Graph:
-    """The launches `calls` of `program`, made in order the first time, which loads the kernels, and recorded and made
-    as one from then on. They go on `stream`, behind what is there. `guard`: as of `Program.prepare`."""
+    """The launches `calls` of `program`. The first time they are made in order, which loads the kernels; from then on
+    those that can be made together are one (hiresx.device.batches), and all of them are recorded and made as one, but
+    for one more time in order where kernels for several launches are new. They go on `stream`, behind what is there.
+    `guard`: as of `Program.prepare`."""
 
     def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
         self._noted = list(calls)
         self._calls = flat(self._noted)  # their arrays are to stay
         self._made = False
+        # What is launched, and of each the numbers of those before it that it waits for.
+        self._launches: tuple[list[Any], list[list[int]]] | None = None
         self._graph: Any = None
 
     def __call__(self) -> None:
@@ -31,13 +39,31 @@ class Graph:
             self._program.noted += self._noted
         elif self._graph is not None:
             self._graph.launch(self._stream)
-        elif self._made and len(self._calls) > 1:
+        elif not self._made or len(self._calls) < 2:
+            self._in_order(self._calls)
+            self._made = True
+        elif self._launches is None and (several := self._arranged()):
+            self._in_order(several)
+        else:
             self._graph = self._recorded()
             self._graph.launch(self._stream)
-        else:
-            for call in self._calls:
-                self._program.launch_on(self._stream, self._guard, call)
-            self._made = True
+
+    def _in_order(self, launches: Sequence[Any]) -> None:
+        for one in launches:
+            self._launch(self._stream, one)
+
+    def _arranged(self) -> list[Any]:
+        """Puts together what can be. Returns what is launched; nothing where it is what it was."""
+        made, waits = arranged(self._noted, self._program.shape, _first, _bytes, _is_message, LEAST)
+        several = {n: one for n, one in enumerate(made) if isinstance(one, Together)}
+        loaded = dict(zip(several, self._program.loaded(several.values()), strict=True))
+        found = [loaded.get(n, one) for n, one in enumerate(made)]
+        self._launches = found, waits
+        return found if loaded else []
+
+    def _launch(self, stream: Any, one: Any) -> None:
+        launch = self._program.launch_on if isinstance(one, Call) else self._program.launch_together
+        launch(stream, self._guard, one)
 
     def _recorded(self) -> Any:
         # Relaxed: other threads may copy what was fetched meanwhile.
@@ -51,35 +77,40 @@ class Graph:
     def _record(self) -> None:
         """Each launch waits for those that it depends on and for no others, as long as there are streams for it: one
         goes on behind what it waits for anyway, else with a stream of its own. What is urgent has its own streams."""
+        assert self._launches is not None
         begin = self._moment(self._stream)
         streams, last, urgent = [self._stream], [-1], [False]  # last: the launch that each of them ends with
         moments: list[Any] = []
-        before: list[int] = []  # of each launch a bit for every one that is done before it
-        needed = dependencies(self._noted, _bytes, _is_message)
-        for number, (call, waits) in enumerate(zip(self._calls, needed, strict=True)):
-            done = sum(1 << n for n in waits)
+        on: list[int] = []  # of each launch its stream
+        before: list[list[int]] = []  # of each launch the last one of every stream that is done before it
+        for number, (one, waits) in enumerate(zip(*self._launches, strict=True)):
+            done = [-1] * len(streams)
             for n in waits:
-                done |= before[n]
-            hurry = call.name.startswith(URGENT)
+                _reach(done, before[n])
+                done[on[n]] = max(done[on[n]], n)
+            hurry = isinstance(one, Call) and one.name.startswith(URGENT)
             alike = [n for n, ahead in enumerate(urgent) if ahead == hurry]
             # the latest, so that a chain stays together
-            free = [n for n in alike if last[n] < 0 or done >> last[n] & 1]
+            free = [n for n in alike if done[n] >= last[n]]
             branch = max(free, key=last.__getitem__, default=None)
             if branch is None and (len(streams) < BRANCHES or not alike):
                 branch = len(streams)
                 urgent.append(hurry)
                 streams.append(self._cuda.Stream(non_blocking=True, priority=FIRST if hurry else 0))
                 last.append(-1)
+                done.append(-1)
                 if not waits:
                     streams[branch].wait_event(begin)
             if branch is None:
                 branch = min(alike, key=last.__getitem__)
-                done |= before[last[branch]] | 1 << last[branch]
+                _reach(done, before[last[branch]])
+                done[branch] = last[branch]
             for n in waits:
                 if n != last[branch]:
                     streams[branch].wait_event(moments[n])
-            self._program.launch_on(streams[branch], self._guard, call)
+            self._launch(streams[branch], one)
             last[branch] = number
+            on.append(branch)
             before.append(done)
             moments.append(self._moment(streams[branch]))
         for stream in streams[1:]:
@@ -91,13 +122,24 @@ class Graph:
         return event
 
 
+def _reach(done: list[int], other: Sequence[int]) -> None:
+    """The later one of both, of every stream; there may be fewer of them in `other`."""
+    for n, at in enumerate(other):
+        done[n] = max(done[n], at)
+
+
 def _is_message(call: Call) -> bool:
     return call.name.startswith(MESSAGES)
 
 
+def _first(array: Any) -> int:
+    """Address of the first byte of an array on the GPU."""
+    return int(array.data.ptr)
+
+
 def _bytes(array: Any) -> tuple[int, int]:
     """Address of the first byte of an array on the GPU and of the one behind its last."""
-    start = array.data.ptr
+    start = _first(array)
     if not array.size:
         return start, start
     return start, start + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + array.itemsize

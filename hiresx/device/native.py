@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class NativeBackend:
         team.library()
         # Some stand in an #if that this configuration leaves out.
         built = {name: found for name, found in signatures.items() if hasattr(library, f"{name}_launch")}
-        return self.program(self, library, built, configuration.real)
+        return self.program(self, library, built, configuration)
 
     def library(self, configuration: Configuration) -> tuple[Path, dict[str, kernels.Signature]]:
         """The shared library of the kernels of `configuration`, compiled unless the cache has it, and what it declares.
@@ -289,9 +289,13 @@ class NativeProgram(Noting):
         raise NotImplementedError
 
     def __init__(
-        self, backend: NativeBackend, library: ctypes.CDLL, signatures: dict[str, kernels.Signature], real: str
+        self,
+        backend: NativeBackend,
+        library: ctypes.CDLL,
+        signatures: dict[str, kernels.Signature],
+        configuration: Configuration,
     ):
-        self.signatures, self.real = signatures, real
+        self.signatures, self.configuration, self.real = signatures, configuration, configuration.real
         self._backend, self._library, self._team = backend, library, team.library()
         self._kernels: dict[str, _Kernel] = {}
 
@@ -327,14 +331,30 @@ class NativeProgram(Noting):
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """See `Program.prepare` of hiresx.device.interface."""
-        return _Batch(self, calls, self._backend, self._team, guard).run
+        return _Prepared(self, calls, self._backend, self._team, guard).run
+
+    def arranged(self, calls: Calls) -> tuple[list["Work"], list[int]]:
+        """What the launches `calls` are to the threads, in order, and in which level each can be done."""
+        return list(map(self.work, flat(calls))), levels(calls)
+
+    def work(self, call: Call) -> "Work":
+        kernel = self.kernel(call.name)
+        shape = kernel.cut(call.packed)
+        return Work(kernel.function, call.packed, shape.parts, shape.weight)
 
 
-# Of a launch its function, the address of its words, its parts and the weight of each.
-_Made: TypeAlias = tuple[int | None, int | None, int, int]
+class Work(NamedTuple):
+    """Of a launch its function, the words that this takes, its parts and the weight of each; `kept`: what lies where
+    words point to, if nobody else has it."""
+
+    function: int | None
+    words: bytes
+    parts: int
+    weight: int
+    kept: Any = None
 
 
-class _Batch:
+class _Prepared:
     """Launches as one: their arguments are looked at once, and threads come together once."""
 
     def __init__(
@@ -347,21 +367,14 @@ class _Batch:
     ):
         self._backend, self._run = backend, library.hx_run
         self._program, self._noted, self._guard = program, list(calls), guard
-        self._calls = flat(self._noted)  # their arrays and words are to stay
-        made: list[_Made] = []
-        for call in self._calls:
-            kernel = program.kernel(call.name)
-            shape = kernel.cut(call.packed)
-            words = ctypes.cast(ctypes.c_char_p(call.packed), ctypes.c_void_p).value
-            made.append((kernel.function, words, shape.parts, shape.weight))
+        made, level = program.arranged(self._noted)
         # Alone, a thread goes from block to block, which stay in its cache.
         self._alone = _table([made])
-        level = levels(self._noted)
-        grouped: list[list[_Made]] = [[] for _ in range(max(level, default=-1) + 1)]
+        grouped: list[list[Work]] = [[] for _ in range(max(level, default=-1) + 1)]
         for one, n in zip(made, level, strict=True):
             grouped[n].append(one)
         # What takes longest first: at the end small parts are left.
-        self._shared = _table([sorted(group, key=lambda one: -one[-1]) for group in grouped])
+        self._shared = _table([sorted(group, key=lambda one: -one.weight) for group in grouped])
 
     def run(self) -> None:
         if self._program.noted is not None:
@@ -374,19 +387,20 @@ class _Batch:
         self._run(table, count, threads, patience)
 
 
-def _table(groups: list[list[_Made]]) -> tuple[int, int, Any]:
-    """Address and number of `team.Level`s, each of the calls (function, words, parts, weight) of a group; and what they
-    are kept in."""
+def _table(groups: list[list[Work]]) -> tuple[int, int, Any]:
+    """Address and number of `team.Level`s, each of the calls of a group; and what they are kept in."""
     rows, kept = [], []
     for group in groups:
         calls = (team.TeamCall * len(group))()
         parts = weight = 0
-        for call, (function, words, share, each) in zip(calls, group, strict=True):
-            call.function, call.words, call.first, call.parts, call.weight = function, words, parts, share, each
-            parts += share
-            weight += share * each
+        for call, one in zip(calls, group, strict=True):
+            words = ctypes.cast(ctypes.c_char_p(one.words), ctypes.c_void_p).value
+            call.function, call.words, call.first = one.function, words, parts
+            call.parts, call.weight = one.parts, one.weight
+            parts += one.parts
+            weight += one.parts * one.weight
         rows.append((ctypes.addressof(calls), len(group), parts, weight))
-        kept.append(calls)
+        kept.append((calls, group))
     table = (team.Level * len(rows))(*(team.Level(*row) for row in rows))
     return ctypes.addressof(table), len(rows), (table, kept)
 

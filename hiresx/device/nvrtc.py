@@ -21,6 +21,7 @@ from hiresx import kernels
 from hiresx.base import optional
 from hiresx.base.notify import notify
 from hiresx.device import cache
+from hiresx.device.batch_wrappers import Entry, Form, generate_batched
 from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
 from hiresx.device.wrappers import generate
@@ -145,10 +146,14 @@ def holds(image: bytes, kernel: str) -> bool:
 
 
 def report(
-    configurations: Iterable[Configuration], architectures: Sequence[str] = ARCHITECTURES, root: Path = kernels.ROOT
+    configurations: Iterable[Configuration],
+    architectures: Sequence[str] = ARCHITECTURES,
+    root: Path = kernels.ROOT,
+    batched: bool = False,
 ) -> list[dict[str, Any]]:
     """Compiles every configuration for every architecture: one dict each of `configuration` (what differs from the
-    default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. Raises HiresxError."""
+    default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. `batched`: of the functions for
+    several launches of each kernel, in place of those for one. Raises HiresxError."""
     default = Configuration()
     entries = []
     for configuration in configurations:
@@ -157,7 +162,9 @@ def report(
             for field in dataclasses.fields(configuration)
             if getattr(configuration, field.name) != getattr(default, field.name)
         }
-        text, _ = generate(configuration, "cuda", root)
+        text, found = generate(configuration, "cuda", root)
+        if batched:
+            text = generate_batched(configuration, "cuda", (Entry(name, form) for name in found for form in Form), root)
         for architecture in architectures:
             start = time.perf_counter()
             log = compile(text, architecture).log
@@ -227,6 +234,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="every flux, weights, ... once; without it the default choices, inviscid and viscous",
     )
+    parser.add_argument(
+        "--batched",
+        action="store_true",
+        help="the functions for several launches of each kernel, of equal blocks (_alike) and of others (_mixed)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--against", type=Path, metavar="FILE", help="a stored result of --json: exit status 1 if a kernel takes more"
@@ -235,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configurations = each_choice() if options.each_choice else each_choice()[:2]
     try:
         before = None if options.against is None else _read(options.against)
-        entries = report(configurations, options.arch.split(","))
+        entries = report(configurations, options.arch.split(","), batched=options.batched)
         compiler = version()
     except HiresxError as error:
         print(error, file=sys.stderr)

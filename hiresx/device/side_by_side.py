@@ -1,7 +1,8 @@
 """Which launches of a list may run side by side, and launches that are noted in place of made."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -50,20 +51,19 @@ def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None)
     Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
     array that it is given, and nothing beside it; those of a list among `calls`, to share a level all the same.
     """
-    touched = [sorted({place for call in some for place in call}) for some in _touched(calls, extent or _bytes)]
-    # Memory between two neighbours of `ends` is touched as a whole: its last level, and the last that wrote it.
-    ends = np.unique([end for of_call in touched for low, high, _ in of_call for end in (low, high)])
-    last, written = np.full(len(ends), -1), np.full(len(ends), -1)
+    touched, pieces = _touched(calls, extent or _bytes)
+    # Of every piece of memory its last level, and the last that wrote it.
+    last, written = [-1] * pieces, [-1] * pieces
     found: list[int] = []
-    for some, of_call in zip(calls, touched, strict=True):
-        places = [(*np.searchsorted(ends, (low, high)), write) for low, high, write in of_call if low < high]
-        before = [(last if write else written)[low:high].max() for low, high, write in places]
-        level = 1 + int(max(before, default=-1))
-        found += [level] * (len(some) if isinstance(some, list) else 1)
-        for low, high, write in places:
-            np.maximum(last[low:high], level, out=last[low:high])
-            if write:
-                written[low:high] = level
+    for some in touched:
+        places = {place for of_call in some for place in of_call}
+        level = 1 + max((n for a, b, write in places for n in (last if write else written)[a:b]), default=-1)
+        found += [level] * len(some)
+        for a, b, write in places:
+            for piece in range(a, b):
+                last[piece] = max(last[piece], level)
+                if write:
+                    written[piece] = level
     return found
 
 
@@ -73,58 +73,94 @@ def dependencies(
     in_order: Callable[[Call], bool] = lambda call: False,
 ) -> list[list[int]]:
     """For each call, those of lists too, the numbers of the calls before it that it waits for, without those that these
-    wait for. What depends on what, and `extent`, are as of `levels`; those of a list among `calls`, which do not depend
-    on each other, wait each for itself, and each is waited for. Calls that are `in_order` follow each other besides."""
-    touched = _touched(calls, extent or _bytes, in_order)
-    ends = np.unique([end for some in touched for call in some for low, high, _ in call for end in (low, high)])
-    # Of memory between two neighbours of `ends`: the calls that wrote it last, and those that read it since.
-    written: list[set[int]] = [set() for _ in ends]
-    read: list[set[int]] = [set() for _ in ends]
-    before: list[int] = []  # of each call a bit for every one that is done before it
+    plainly wait for. What depends on what, and `extent`, are as of `levels`; those of a list among `calls`, which do
+    not depend on each other, wait each for itself, and each is waited for. Calls that are `in_order` follow each other
+    besides. Takes time and memory by the number of calls."""
+    touched, pieces = _touched(calls, extent or _bytes, in_order)
+    # Of every piece of memory: the calls that wrote it last, those that read it since, and whether these waited for all
+    # who wrote it. Calls of the same list did not.
+    written: list[Collection[int]] = [()] * pieces
+    read: list[list[int]] = [[] for _ in range(pieces)]
+    covered = [True] * pieces
     found: list[list[int]] = []
     for some in touched:
-        writers: dict[int, set[int]] = {}
-        readers: dict[int, set[int]] = {}
+        writers: dict[int, list[int]] = {}
+        readers: dict[int, list[int]] = {}
         for of_call in some:
-            number, waits = len(found), set()
-            for low, high, write in of_call:
-                for place in range(*np.searchsorted(ends, (low, high))):
-                    waits |= written[place] | read[place] if write else written[place]
-                    (writers if write else readers).setdefault(place, set()).add(number)
-            indirect = 0
-            for n in waits:
-                indirect |= before[n]
-            found.append(sorted(n for n in waits if not indirect >> n & 1))
-            before.append(indirect | sum(1 << n for n in found[-1]))
-        for place, those in writers.items():
-            written[place], read[place] = those, set()
-        for place, those in readers.items():
-            read[place] |= those
+            waits: set[int] = set()
+            for a, b, write in of_call:
+                for piece in range(a, b):
+                    if write:
+                        waits.update(read[piece])
+                    if not (write and read[piece] and covered[piece]):
+                        waits.update(written[piece])
+                    (writers if write else readers).setdefault(piece, []).append(len(found))
+            found.append(sorted(waits - _waited_for(waits, found)))
+        for piece, those in writers.items():
+            written[piece], read[piece], covered[piece] = those, [], True
+        for piece, those in readers.items():
+            read[piece] += those
+            covered[piece] = covered[piece] and piece not in writers
     return found
 
 
+# How many calls are looked at for what they wait for already.
+_LOOKED_AT = 64
+
+
+def _waited_for(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[int]:
+    """Of the calls `waits` those for which others of them wait, as far as it is seen from what was `found` of a few."""
+    implied: set[int] = set()
+    if len(waits) < 2:
+        return implied
+    least, left = min(waits), list(waits)
+    for _ in range(_LOOKED_AT):
+        if not left:
+            break
+        for n in found[left.pop()][-_LOOKED_AT:]:
+            if n >= least and n not in implied:
+                implied.add(n)
+                left.append(n)
+    return implied
+
+
 # A place that calls which keep an order write besides: no array lies there.
-_NOWHERE = (-2, -1, True)
+_NOWHERE = (-2, -1)
 
 
 def _touched(
     calls: Calls,
     extent: Callable[[Any], tuple[int, int]],
     in_order: Callable[[Call], bool] = lambda call: False,
-) -> list[list[list[tuple[int, int, bool]]]]:
-    """Of each entry of `calls`, of each of its calls, what memory it touches, and whether it writes there."""
-    return [
-        [
-            [
-                (*extent(call.arguments[name]), is_written(kind))
-                for kind, name in call.signature.arguments
-                if is_pointer(kind)
+) -> tuple[list[list[list[tuple[int, int, bool]]]], int]:
+    """Of each entry of `calls`, of each of its calls, which pieces of memory it touches, from one number to behind
+    another, and whether it writes there; and the number of pieces. A piece is touched as a whole, or not at all."""
+    entries = [some if isinstance(some, list) else [some] for some in calls]
+    # The same arrays and kernels come again and again: numbers stand for arrays, by what is their address in Python.
+    numbers: dict[int, int] = {}
+    extents: list[tuple[int, int]] = [_NOWHERE]
+    pointers: dict[int, list[tuple[str, bool]]] = {}
+    places: list[list[tuple[int, bool]]] = []
+    for call in chain.from_iterable(entries):
+        named = pointers.get(id(call.signature))
+        if named is None:
+            kinds = call.signature.arguments
+            named = pointers[id(call.signature)] = [
+                (name, is_written(kind)) for kind, name in kinds if is_pointer(kind)
             ]
-            + ([_NOWHERE] if in_order(call) else [])
-            for call in (some if isinstance(some, list) else [some])
-        ]
-        for some in calls
-    ]
+        of_call = [(0, True)] if in_order(call) else []
+        for name, write in named:
+            array = call.arguments[name]
+            number = numbers.get(id(array))
+            if number is None:
+                number = numbers[id(array)] = len(extents)
+                extents.append(extent(array))
+            of_call.append((number, write))
+        places.append(of_call)
+    ends, found = np.unique(np.array(extents, np.int64), return_inverse=True)
+    pieces: list[tuple[int, int]] = [(int(a), int(b)) for a, b in found.reshape(-1, 2)]
+    each = iter([[(*pieces[number], write) for number, write in of_call] for of_call in places])
+    return [list(islice(each, len(some))) for some in entries], len(ends)
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:

@@ -28,8 +28,9 @@ PACKED, SINGLE = 2, 8
 
 # What goes ahead of the text of the native targets. A kernel's arguments travel as a row of words; `hx_shape` says into
 # how many parts its work is cut and what one of them weighs, in points of a cheap kernel.
+WORD = "union hx_word { long long i; double d; void *p; };"
 WORDS = f"""#line 1 "words"
-union hx_word {{ long long i; double d; void *p; }};
+{WORD}
 struct hx_shape {{ long long parts, weight; }};
 struct hx_rows {{
     long long piece, pieces, parts;
@@ -81,6 +82,9 @@ ROW_BLOCKS = "(sizeof(real) == 4 ? 28 : 16)"
 LINE_BLOCK = 64
 LINE_BLOCKS = "(sizeof(real) == 4 ? 8 : 4)"
 
+# What a CUDA kernel begins with.
+GUARDED = "if (hx_guard && *hx_guard < real(0)) return; "
+
 # Bytes on the chip that a block of any kernel may have of every GPU; more must be given by the launch.
 ORDINARY_MEMORY = 48 * 1024
 
@@ -96,10 +100,14 @@ def generate(
     of the range, words being ni, nj, nk, <arguments>, or CUDA's blocks, words being the grid's blocks and a block's
     threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
     """
-    threads = f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
-    flat = kernels.flatten(threads + source(configuration, target, root), root)
-    text, found = _wrapped(flat, target, configuration.storage)
+    text, found = _wrapped(flat_text(configuration, target, root), target, configuration.storage)
     return text, dict(found)
+
+
+def flat_text(configuration: Configuration, target: Target, root: Path) -> str:
+    """The text of the kernels themselves."""
+    threads = f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
+    return kernels.flatten(threads + source(configuration, target, root), root)
 
 
 # Every solver asks anew for the same few texts; to read one takes as long as a small run.
@@ -114,7 +122,7 @@ def _wrapped(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[
             continue
         if signature.kind != "CPU_KERNEL":
             parameters = ", ".join(filter(None, ["int ni, int nj, int nk", signature.parameters]))
-            names = "".join(f", {name}" for _, name in signature.arguments)
+            names = "".join(f", {name}" for name in signature.passed)
             pieces += [text[start:end], " ", wrapper(signature, parameters, names)]
             start = end
         elif target != "cpu":
@@ -135,18 +143,23 @@ def _kept_as(signature: kernels.Signature, storage: Storage) -> kernels.Signatur
     return signature._replace(arguments=tuple(arguments))
 
 
-def _decoded(signature: kernels.Signature, first: int) -> str:
-    """The arguments out of the words `first` and following."""
+def decoded(signature: kernels.Signature, first: int, null: bool = False) -> str:
+    """The arguments out of the words `first` and following; with null pointers for those that are none."""
+    words = {name: word(kind, n) for n, (kind, name) in enumerate(signature.arguments, first)}
+    return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
+
+
+def word(kind: str, number: int) -> str:
+    """An argument of C type `kind` out of the word of that number."""
     member = {"int": "i", "long long": "i", "real": "d", "double": "d"}
-    return "".join(
-        f", ({kind})hx_words[{n}].{member.get(kind, 'p')}" for n, (kind, _) in enumerate(signature.arguments, first)
-    )
+    return f"({kind})hx_words[{number}].{member.get(kind, 'p')}"
 
 
-def _launch(kernel: kernels.Signature, shape: str, statement: str) -> str:
+def launcher(name: str, shape: str, statement: str) -> str:
+    """The two functions by which a native target runs kernel `name` (`generate`)."""
     return (
-        f'extern "C" hx_shape {kernel.name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
-        f'extern "C" void {kernel.name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '
+        f'extern "C" hx_shape {name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
+        f'extern "C" void {name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '
         f"{{ {statement} }}"
     )
 
@@ -177,65 +190,72 @@ def _cpu(kernel: kernels.Signature, parameters: str, names: str) -> str:
         f"{place}, hx_first = int(hx_from), "
         "hx_end = ni - hx_from > hx.piece ? int(hx_from + hx.piece) : ni; "
         f"{row} }} }} "
-    ) + _launch(
-        kernel,
+    ) + launcher(
+        kernel.name,
         f"{{hx_rows(hx_words).parts, {PACKED if kernel.kind == 'VECTOR_KERNEL' else SINGLE} "
         "* (hx_rows(hx_words).pieces > 1 ? hx_rows(hx_words).piece : hx_words[0].i)}",
         f"{kernel.name}_rows(hx_begin, hx_stop, int(hx_words[0].i), int(hx_words[1].i), int(hx_words[2].i)"
-        f"{_decoded(kernel, 3)});",
+        f"{decoded(kernel, 3)});",
     )
 
 
 def _cpu_kernel(kernel: kernels.Signature) -> str:
-    arguments = _decoded(kernel, 0)
+    arguments = decoded(kernel, 0, null=True)
     shape, call = "{1, 0}", f"(void)hx_begin, (void)hx_stop; {kernel.name}({arguments[2:]});"
     if kernel.shared:
         shape, call = f"{kernel.name}_parts({arguments[2:]})", f"{kernel.name}(hx_begin, hx_stop{arguments});"
-    return _launch(kernel, shape, call)
+    return launcher(kernel.name, shape, call)
 
 
 def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
-    parameters = f"const real *hx_guard, {parameters}"
-    check = "if (hx_guard && *hx_guard < real(0)) return; "
-    if kernel.kind == "ROW_KERNEL":
-        return (
-            f'extern "C" __global__ void __launch_bounds__({WARP}, {ROW_BLOCKS}) {kernel.name}({parameters}) {{ '
-            f"{check}{kernel.name}_row(blockIdx.x, blockIdx.y, blockIdx.z{names}); }}"
-        )
-    if kernel.kind == "LINE_KERNEL":
-        bounds = f"HX_LINE_THREADS, {LINE_BLOCKS}"
-        return (
-            f'extern "C" __global__ void __launch_bounds__({bounds}) {kernel.name}({parameters}) {{ '
-            f"{check}"
-            "const int hx_line = blockIdx.x * blockDim.x + threadIdx.x, i = hx_line % ni, j = hx_line / ni, "
-            "k = blockIdx.z * blockDim.z + threadIdx.z; "
-            f"if (j < nj && k < nk) {kernel.name}_point(i, j, k{names}); }}"
-        )
-    block_j, block_k = "blockIdx.y", "blockIdx.z"
-    if slab := SLABS.get(kernel.name):
-        block_j, block_k = f"blockIdx.z * {slab} + blockIdx.y % {slab}", f"blockIdx.y / {slab}"
     return (
-        f'extern "C" __global__ void __launch_bounds__({BLOCK_THREADS}) {kernel.name}({parameters}) {{ '
-        f"{check}"
+        f'extern "C" __global__ void {launch_bounds(kernel)} {kernel.name}(const real *hx_guard, {parameters}) {{ '
+        f"{GUARDED}{visit(kernel, names, 'blockIdx.x', 'blockIdx.y', 'blockIdx.z')} }}"
+    )
+
+
+def launch_bounds(kernel: kernels.Signature) -> str:
+    """How many threads a CUDA block of a kernel has at most, and how many such blocks are to fit a multiprocessor."""
+    if kernel.kind == "ROW_KERNEL":
+        return f"__launch_bounds__({WARP}, {ROW_BLOCKS})"
+    if kernel.kind == "LINE_KERNEL":
+        return f"__launch_bounds__(HX_LINE_THREADS, {LINE_BLOCKS})"
+    return f"__launch_bounds__({BLOCK_THREADS})"
+
+
+def visit(kernel: kernels.Signature, names: str, x: str, y: str, z: str) -> str:
+    """What a thread of CUDA block (x, y, z) does, over the range ni, nj, nk and with the arguments `names`."""
+    if kernel.kind == "ROW_KERNEL":
+        return f"{kernel.name}_row({x}, {y}, {z}{names});"
+    if kernel.kind == "LINE_KERNEL":
+        return (
+            f"const int hx_line = {x} * blockDim.x + threadIdx.x, i = hx_line % ni, j = hx_line / ni, "
+            f"k = {z} * blockDim.z + threadIdx.z; "
+            f"if (j < nj && k < nk) {kernel.name}_point(i, j, k{names});"
+        )
+    block_j, block_k = y, z
+    if slab := SLABS.get(kernel.name):
+        block_j, block_k = f"{z} * {slab} + {y} % {slab}", f"{y} / {slab}"
+    return (
         f"const int hx_j = {block_j}, hx_k = {block_k}; "
-        "const int i = blockIdx.x * blockDim.x + threadIdx.x, j = hx_j * blockDim.y + threadIdx.y, "
+        f"const int i = {x} * blockDim.x + threadIdx.x, j = hx_j * blockDim.y + threadIdx.y, "
         "k = hx_k * blockDim.z + threadIdx.z; "
-        f"if (i < ni && j < nj && k < nk) {kernel.name}_point(i, j, k{names}); }}"
+        f"if (i < ni && j < nj && k < nk) {kernel.name}_point(i, j, k{names});"
     )
 
 
 def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
-    statements = ["const hx_word *w = hx_words;"]
-    for n, parameter in enumerate(("int ni", "int nj", "int nk"), 6):
-        statements.append(f"const {parameter} = int(w[{n}].i);")
-    passed = _decoded(kernel, 9)
-    statements.append(
-        "hx_visit({int(w[0].i), int(w[1].i), int(w[2].i)}, {int(w[3].i), int(w[4].i), int(w[5].i)}, hx_begin, hx_stop, "
-        f"[=] {{ {kernel.name}(nullptr, ni, nj, nk{passed}); }});"
-    )
+    extent = "".join(f", {word('int', n)}" for n in (6, 7, 8))
+    return f"{_cuda(kernel, parameters, names)} {grid_launcher(kernel.name, extent + decoded(kernel, 9))}"
+
+
+def grid_launcher(name: str, passed: str) -> str:
+    """The two functions by which the emulated backend runs a CUDA kernel, with the arguments `passed` behind the guard,
+    over the grid of CUDA blocks that the first six words say."""
+    grid, block = (", ".join(word("int", n) for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
-    shape = f"{{{blocks}, {SINGLE} * {threads}}}"
-    return f"{_cuda(kernel, parameters, names)} {_launch(kernel, shape, ' '.join(statements))}"
+    visiting = f"hx_visit({{{grid}}}, {{{block}}}, hx_begin, hx_stop, [=] {{ {name}(nullptr{passed}); }});"
+    return launcher(name, f"{{{blocks}, {SINGLE} * {threads}}}", visiting)
 
 
 def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:

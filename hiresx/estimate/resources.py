@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx import kernels
 from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case import Case
@@ -222,7 +223,9 @@ def layout(case: Case, plan: str) -> Layout:
     system = equations(case)
     work = work_variables(plan, case.gas.reynolds is not None, system)
     registers = integrator(case.time.integrator).registers
-    return Layout(STORAGE[case.scheme.precision], system, work, registers, case.time.local, case.axisymmetric)
+    flux_fields = kernels.trait("flux", case.scheme.flux, "flux_fields", silent=0)
+    storage = STORAGE[case.scheme.precision]
+    return Layout(storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields)
 
 
 def exchanged_bytes(case: Case) -> int:

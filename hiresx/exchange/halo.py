@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 class Neighbour(NamedTuple):
     """A rank with which halos are exchanged: by which transport, and how many bytes one exchange of the state, with the
-    fields that go with it, and one of the fluxes sends to it."""
+    fields that go with it or that terms give, and one of the fluxes sends to it."""
 
     rank: int
     transport: str
@@ -106,15 +106,18 @@ class HaloExchange:
         # Views are made once: a backend remembers the address of an array object.
         momentum = [state.q[state.equations.momentum] for state in states]
         self._strides = [state.variable_stride for state in states]
-        # The channels of the state and of what goes with it, with their arrays, and that of the fluxes.
-        self._with_state = [
-            (
+        # The channels of the state and of what goes with it, with their arrays, those of what terms give, by name, and
+        # that of the fluxes.
+        arrays = {
+            field.name: (
                 channel,
                 _arrays([state.array(field.name) for state in states], self._strides, momentum if n == 0 else None),
             )
             for n, (field, channel) in enumerate(zip(fields, self._channels, strict=True))
             if not directed[n]
-        ]
+        }
+        self._of_terms = {field.name: arrays.pop(field.name) for field in fields if field.halo == "term"}
+        self._with_state = list(arrays.values())
         self._of_fluxes = [channel for channel, along in zip(self._channels, directed, strict=True) if along]
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
 
@@ -139,6 +142,15 @@ class HaloExchange:
         """Wait for it; nothing if nothing is under way."""
         for channel, _ in self._with_state:
             channel.finish()
+
+    def start_field(self, name: str) -> None:
+        """Begin to exchange the field of that name, which a term gave."""
+        channel, arrays = self._of_terms[name]
+        channel.start(arrays)
+
+    def finish_field(self, name: str) -> None:
+        """Wait for it; nothing if nothing is under way."""
+        self._of_terms[name][0].finish()
 
     def assume_started(self) -> None:
         """An exchange of the state was started last, by recorded launches. That is so with "signals" only."""

@@ -5,7 +5,7 @@ Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples)
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,6 +46,12 @@ def face_range(face: str, size: tuple[int, int, int]) -> Range:
     """Half-open node ranges of the whole `face` of a block of `size` (ni, nj, nk)."""
     d = direction(face)
     return triple(layer(face, size) if e == d else (0, size[e]) for e in range(3))
+
+
+def one_inside(face: str, range_: Range) -> Range:
+    """The nodes one step inside the block from a range of a `face`."""
+    d = direction(face)
+    return triple((lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(range_))
 
 
 def slices(range_: Range) -> tuple[slice, slice, slice]:
@@ -152,16 +158,16 @@ class Block:
     @property
     def stored(self) -> bool:
         """Whether its coordinates are left in their file."""
-        return any(isinstance(c, Stored) for c in (self.x, self.y, self.z))
+        return any(isinstance(c, Stored) for c in self.coordinates)
 
     @property
     def extents(self) -> tuple[float, float, float]:
         """Of its nodes along x, y and z."""
-        return triple(float(c.max() - c.min()) for c in (self.x, self.y, self.z))
+        return triple(float(c.max() - c.min()) for c in self.coordinates)
 
     def forget(self) -> None:
         """Give back the memory of nodes that were read from a file and can be read again."""
-        for c in (self.x, self.y, self.z):
+        for c in self.coordinates:
             if isinstance(c, Stored):
                 c.forget()
 
@@ -175,9 +181,18 @@ class Block:
         """Faces that need a boundary condition or a connection: those of the non-singleton directions."""
         return tuple(face for face in FACES if direction(face) in self.active)
 
-    def node(self, i: int, j: int, k: int) -> np.ndarray:
-        """Coordinates (x, y, z) of one node."""
-        return np.array([self.x[k, j, i], self.y[k, j, i], self.z[k, j, i]])
+    @property
+    def coordinates(self) -> tuple[Nodes, Nodes, Nodes]:
+        """x, y and z."""
+        return self.x, self.y, self.z
+
+    def at(self, index: Any) -> np.ndarray:
+        """Coordinates (3, ...) of the nodes at a NumPy index [k, j, i]."""
+        return np.stack([c[index] for c in self.coordinates])
+
+    def node(self, i: Any, j: Any, k: Any) -> np.ndarray:
+        """Coordinates (x, y, z) of one node, or (3, ...) of nodes given by arrays of indexes."""
+        return self.at((k, j, i))
 
 
 def _largest(array: np.ndarray | Stored) -> float:
@@ -189,9 +204,7 @@ def _largest(array: np.ndarray | Stored) -> float:
 
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Blocks that were left in their file, in memory."""
-    return tuple(
-        type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in (b.x, b.y, b.z)), b.regions) for b in blocks
-    )
+    return tuple(type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions) for b in blocks)
 
 
 class Delivered(Block):

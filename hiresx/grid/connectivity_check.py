@@ -158,11 +158,6 @@ def _right_handed(block: Block) -> bool:
     return bool(np.linalg.det(edges) > 0)
 
 
-def _nodes(block: Block, index: np.ndarray) -> np.ndarray:
-    i, j, k = index
-    return np.stack([block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]])
-
-
 def _face_nodes(c: Connection) -> np.ndarray:
     """Index triples (3, ni, nj, nk) of the connected nodes."""
     return np.stack(np.meshgrid(*(np.arange(*r) for r in c.range), indexing="ij"))
@@ -171,8 +166,8 @@ def _face_nodes(c: Connection) -> np.ndarray:
 def _gaps(blocks: Sequence[Block], c: Connection) -> tuple[np.ndarray, np.ndarray]:
     """Shared layout: distances of the nodes that should coincide, and where they are too large (ni, nj, nk)."""
     block, index = blocks[c.block], _face_nodes(c)
-    own = _nodes(block, index)
-    gap = np.linalg.norm(c.motion(_nodes(blocks[c.donor], c.donors(index))) - own, axis=0)
+    own = block.node(*index)
+    gap = np.linalg.norm(c.motion(blocks[c.donor].node(*c.donors(index))) - own, axis=0)
     extent = max(block.extents)
     allowed = np.full(gap.shape, TOLERANCE * extent)
     for e in range(3):
@@ -200,8 +195,8 @@ def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
     """Offset layout: four planes of nodes (3, ni, nj, nk) as grid lines pass them, two on each side."""
     index, outward = _face_nodes(c), np.zeros((3, 1, 1, 1), dtype=int)
     outward[direction(c.face)] = side(c.face)
-    own = [_nodes(blocks[c.block], index - n * outward) for n in (1, 0)]
-    return own + [c.motion(_nodes(blocks[c.donor], c.donors(index + n * outward))) for n in (1, 2)]
+    own = [blocks[c.block].node(*index - n * outward) for n in (1, 0)]
+    return own + [c.motion(blocks[c.donor].node(*c.donors(index + n * outward))) for n in (1, 2)]
 
 
 def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
@@ -218,7 +213,7 @@ def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, b
     if layout == "offset":
         there[direction(c.face)] += side(c.face)
     there = c.donors(there)
-    place, found = (_nodes(b, n) for b, n in ((blocks[c.block], index), (blocks[c.donor], there)))
+    place, found = (b.node(*n) for b, n in ((blocks[c.block], index), (blocks[c.donor], there)))
     moved = "" if c.motion.still else f", after {c.motion} at {told(c.motion(found))}"
     what = "is not the same point as" if layout == "shared" else "is not followed by"
     return HiresxError(
@@ -240,7 +235,7 @@ def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
                 return f"they match with {' and '.join(words)}"
     if layout == "shared":
         index = _face_nodes(c)
-        shift = _nodes(blocks[c.block], index) - c.motion(_nodes(blocks[c.donor], c.donors(index)))
+        shift = blocks[c.block].node(*index) - c.motion(blocks[c.donor].node(*c.donors(index)))
         shift = shift.reshape(3, -1)
         if np.ptp(shift, axis=1).max() <= TOLERANCE * np.abs(shift).max():
             return f"all of them are off by {told(shift[:, 0])}: give that as the translation, or correct the ranges"
@@ -269,7 +264,7 @@ def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, fl
     index = _face_nodes(c)
     there = index.copy()
     there[direction(c.face)] += side(c.face)
-    seam = c.motion(_nodes(blocks[c.donor], c.donors(there))) - _nodes(blocks[c.block], index)
+    seam = c.motion(blocks[c.donor].node(*c.donors(there))) - blocks[c.block].node(*index)
     return int(_broken(blocks, c).sum()), float(np.linalg.norm(seam, axis=0).sum())
 
 
@@ -303,7 +298,7 @@ def _same_map(a: Connection, b: Connection, block: Block) -> bool:
     """Whether two connections of one face of `block` take the same ghosts from the same nodes."""
     if (a.donor, a.matrix, a.offset) != (b.donor, b.matrix, b.offset):
         return False
-    ends = [(float(v.min()), float(v.max())) for v in (block.x, block.y, block.z)]
+    ends = [(float(v.min()), float(v.max())) for v in block.coordinates]
     corners = np.stack(np.meshgrid(*ends, indexing="ij"))
     gap = np.linalg.norm(a.motion(corners) - b.motion(corners), axis=0)
     return bool(gap.max() <= 10 * TOLERANCE * max(hi - lo for lo, hi in ends))

@@ -10,7 +10,7 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, rectangles, side, slices
+from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, one_inside, rectangles, slices
 from hiresx.grid.connections import Grid, Touching
 from hiresx.grid.from_file import delivered, described, form, taken
 from hiresx.grid.quality import NotPositive, hands, not_positive
@@ -160,11 +160,7 @@ def _nodes(range_: Iterable[tuple[int, int]]) -> str:
 
 
 def _place(block: Block, face: str, range_: Range) -> tuple[list[float], list[float]]:
-    d = direction(face)
-    inner = triple((lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(range_))
-    nodes, behind = (
-        np.stack([c[slices(r)] for c in (block.x, block.y, block.z)], axis=-1).reshape(-1, 3) for r in (range_, inner)
-    )
+    nodes, behind = (block.at(slices(r)).reshape(3, -1).T for r in (range_, one_inside(face, range_)))
     across = [hi - lo for lo, hi in reversed(range_) if hi - lo > 1]
     areas = _areas(nodes.reshape(*across, 3), (nodes - behind).reshape(*across, 3))
     normal, whole = areas.sum(axis=0), np.linalg.norm(areas, axis=1).sum()
@@ -222,7 +218,7 @@ def _collapsed(block: Block) -> list[str]:
     """Faces whose lines in one direction are points, edges that are, and single such lines of faces, in words."""
     lines = {}
     for face in (f for f in block.faces if block.size[direction(f)] > 2):
-        part = np.stack([c[slices(face_range(face, block.size))] for c in (block.x, block.y, block.z)])
+        part = block.at(slices(face_range(face, block.size)))
         for d in range(3):
             if d != direction(face) and block.size[d] > 2:
                 length = np.linalg.norm(np.diff(part, axis=3 - d), axis=0).sum(axis=2 - d)

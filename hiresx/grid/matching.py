@@ -39,10 +39,10 @@ def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
 def _refuse_twins(blocks: Sequence[Block]) -> None:
     known: dict[tuple[object, ...], Block] = {}
     for block in blocks:
-        coordinates = (block.x, block.y, block.z)
+        coordinates = block.coordinates
         ends = tuple(float(c[place]) for c in coordinates for place in ((0, 0, 0), (-1, -1, -1), (0, 0, -1)))
         twin = known.setdefault((block.size, ends), block)
-        if twin is not block and all(map(np.array_equal, coordinates, (twin.x, twin.y, twin.z))):
+        if twin is not block and all(map(np.array_equal, coordinates, twin.coordinates)):
             raise HiresxError(
                 f"block '{block.name}' has the same {block.points} nodes as block '{twin.name}'",
                 "a block is in the grid once: leave one of them out",
@@ -138,7 +138,7 @@ def _close_neighbours(
     found = np.zeros(len(block), bool)
     for b, d in product(np.unique(block[on_a_line]), range(3)):
         at = np.flatnonzero(on_a_line & (block == b) & (along == d))
-        coordinates = (blocks[b].x, blocks[b].y, blocks[b].z)
+        coordinates = blocks[b].coordinates
         here, beside = (tuple(m[:, at][::-1]) for m in (own, own + towards))
         at = at[sum((c[here] - c[beside]) ** 2 for c in coordinates) <= distance**2]
         if at.size:

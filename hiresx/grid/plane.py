@@ -154,7 +154,7 @@ def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
     blocks = []
     for block in grid.blocks:
         if by.still and block.stored:
-            nodes = [c * scale for c in (block.x, block.y, block.z)]
+            nodes = [c * scale for c in block.coordinates]
         else:
             nodes = list(by(scale * np.stack([block.x, block.y, block.z])))
         blocks.append(type(block)(block.name, *triple(nodes), block.regions))
@@ -186,7 +186,7 @@ def _extent(blocks: Sequence[Block]) -> float:
 
 def _check_equal(block: Block, d: int) -> None:
     """The two planes in direction d differ by a shift along one axis only."""
-    planes = [np.stack([np.take(c, n, axis=2 - d) for c in (block.x, block.y, block.z)]) for n in (0, 1)]
+    planes = [np.stack([np.take(c, n, axis=2 - d) for c in block.coordinates]) for n in (0, 1)]
     shift = (planes[1] - planes[0]).reshape(3, -1)
     extent = max(float(np.ptp(p)) for p in planes[0].reshape(3, -1))
     if np.ptp(shift, axis=1).max() <= TOLERANCE * max(extent, 1e-300):

@@ -122,7 +122,7 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
         )
     k, j, i = (slice(max(n - REACH, 0), n + REACH + 1) for n in reversed(node))
     for d in block.active:
-        step = np.sqrt(sum(np.diff(c[k, j, i], axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
+        step = np.sqrt(sum(np.diff(c[k, j, i], axis=2 - d) ** 2 for c in block.coordinates))
         if step.size and step.min() <= FLAT * max(extents):
             lines = [face for face in block.faces if collapsed(block, face) is not None]
             lines.sort(key=lambda face: _layers_from(face, block.size, node))
@@ -153,7 +153,7 @@ def _displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int, int]
     """The one node near `node` that is not where its neighbours along every grid line would have it, all of them at the
     same place, if the cells around have volume once it is moved there; None where there is none."""
     box = triple((max(n - 2 * REACH, 0), min(n + 2 * REACH + 1, m)) for n, m in zip(node, block.size, strict=True))
-    part = np.stack([np.array(c[slices(box)]) for c in (block.x, block.y, block.z)])
+    part = block.at(slices(box))
     wanted = np.stack([_from_neighbours(part, 3 - d) for d in block.active])
     middle = wanted.mean(axis=0)
     off = np.linalg.norm(part - middle, axis=0)
@@ -258,7 +258,7 @@ def _slabs(grid: Grid, b: int) -> Iterator[tuple[int, list[np.ndarray]]]:
     thickness = max(SLAB // (ni * nj), 1)
     for first in range(0, nk, thickness):
         last = min(first + thickness, nk)
-        inner = np.stack([c[first:last] for c in (block.x, block.y, block.z)])
+        inner = block.at(slice(first, last))
         tangents = []
         for d in range(3):
             if d not in block.active:
@@ -268,7 +268,7 @@ def _slabs(grid: Grid, b: int) -> Iterator[tuple[int, list[np.ndarray]]]:
             below, above = ghosts[FACES[2 * d]], ghosts[FACES[2 * d + 1]]
             if d == 2:
                 lo, hi = max(first - REACH, 0), min(last + REACH, nk)
-                middle = np.stack([c[lo:hi] for c in (block.x, block.y, block.z)])
+                middle = block.at(slice(lo, hi))
                 parts = [below[:, min(first, REACH) :], middle, above[:, : max(last + REACH - nk, 0)]]
             else:
                 parts = [below[:, first:last], inner, above[:, first:last]]
@@ -291,7 +291,7 @@ def _ghosts(grid: Grid, b: int, face: str) -> np.ndarray:
         wall, mirror = [n - 1], np.arange(n - 2, n - 2 - REACH, -1)
     else:
         wall, mirror = [0], np.arange(REACH, 0, -1)
-    ghosts = np.stack([2 * np.take(c, wall, axis) - np.take(c, mirror, axis) for c in (block.x, block.y, block.z)])
+    ghosts = np.stack([2 * np.take(c, wall, axis) - np.take(c, mirror, axis) for c in block.coordinates])
     for c in grid.connections:
         if c.block == b and c.face == face:
             own = c.ghosts(REACH, block.size)

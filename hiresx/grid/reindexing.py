@@ -95,7 +95,7 @@ def _block(block: Block, r: Reindexing) -> Block:
         name: tuple((new, r.range(range_, block.size)) for face, range_ in parts if (new := r.face(face)) is not None)
         for name, parts in block.regions.items()
     }
-    return Delivered(block.name, *triple(r.array(c) for c in (block.x, block.y, block.z)), regions)
+    return Delivered(block.name, *triple(r.array(c) for c in block.coordinates), regions)
 
 
 def _connection(c: Connection, own: Reindexing, donor: Reindexing, size: Size, donor_size: Size) -> Connection:

@@ -89,7 +89,7 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
     called after theirs with "-mirror-" and the axis, and their regions as they were; regions on the plane are gone.
 
     Raises HiresxError when no face that is free lies in the plane, or when nodes lie on both sides of it."""
-    extent = max(float(np.ptp(c)) for block in grid.blocks for c in (block.x, block.y, block.z))
+    extent = max(float(np.ptp(c)) for block in grid.blocks for c in block.coordinates)
     near = TOLERANCE * extent
     values = [getattr(block, axis) for block in grid.blocks]
     low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)

@@ -14,7 +14,7 @@ def collapsed(block: Block, face: str) -> int | None:
     if len(block.active) < 3:
         return None
     extent = max(block.extents)
-    part = np.stack([c[slices(face_range(face, block.size))] for c in (block.x, block.y, block.z)])
+    part = block.at(slices(face_range(face, block.size)))
     found = []
     for d in block.active:
         if d != direction(face):

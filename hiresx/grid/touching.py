@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, side, slices
+from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, one_inside, slices
 from hiresx.grid.connections import Connection, Grid, Touching
 from hiresx.grid.connectivity_check import misfit, seam_steps
 from hiresx.grid.motions import Motion
@@ -93,13 +93,9 @@ class _Surface:
         self.range = face_range(face, block.size)
         d = direction(face)
         self.across = [e for e in (2, 1, 0) if e != d]
-        inner = triple(
-            (lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(self.range)
-        )
         shape = [block.size[e] for e in self.across]
         nodes, behind = (
-            np.stack([c[slices(r)] for c in (block.x, block.y, block.z)], axis=-1).reshape(*shape, 3)
-            for r in (self.range, inner)
+            _nodes(block, slices(r)).reshape(*shape, 3) for r in (self.range, one_inside(face, self.range))
         )
         self.nodes = nodes
         self.spacing = _of_cells(np.linalg.norm(nodes - behind, axis=-1))
@@ -266,7 +262,7 @@ def _inside(grid: Grid, own: _Surface, coarse: dict[int, np.ndarray]) -> Iterato
     for b, block in enumerate(grid.blocks):
         if b == own.block:
             continue
-        low, high = (np.array([f(c) for c in (block.x, block.y, block.z)]) for f in (np.min, np.max))
+        low, high = (np.array([f(c) for c in block.coordinates]) for f in (np.min, np.max))
         axes = [c for c in range(3) if len(block.active) == 3 or c < len(block.active)]
         near = ((points > low) & (points < high))[:, axes].all(axis=1)
         if not near.any():
@@ -307,7 +303,7 @@ def _is_inside(block: Block, coarse: np.ndarray, points: np.ndarray) -> np.ndarr
 
 
 def _nodes(block: Block, index: tuple[Any, ...]) -> np.ndarray:
-    return np.stack([c[index] for c in (block.x, block.y, block.z)], axis=-1)
+    return np.moveaxis(block.at(index), 0, -1)
 
 
 def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:

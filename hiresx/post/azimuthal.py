@@ -8,9 +8,9 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.estimate.resolution import POINTS_PER_WAVE
 from hiresx.output.show import picture_file
-from hiresx.post import carried, welch
-from hiresx.post import even_samples as signal_reading
-from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.post import grid_cutoff, welch
+from hiresx.post import signals as signal_reading
+from hiresx.post.result import Result, as_run, dataset, file_stem
 
 # Distances and angles of places of a ring agree to this share of its radius.
 _ROUND = 1e-3
@@ -33,7 +33,7 @@ class AzimuthalModes:
     whole: welch.Spectra
 
 
-def decomposed(
+def decompose(
     values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8, filtered: bool = False
 ) -> AzimuthalModes:
     """Azimuthal modes of `values` (time, place) at `n` angles theta = theta_0 + 2 pi p / n in any order.
@@ -62,7 +62,7 @@ def decomposed(
     return AzimuthalModes(order, single.frequency, density, single.mean())
 
 
-def ring(places: np.ndarray | None, wanted: str) -> np.ndarray:
+def ring_angles(places: np.ndarray | None, wanted: str) -> np.ndarray:
     """Angles (place,) about the x axis, from y to z, of places (place, 3) that lie at equal distances on a circle
     around it. Raises HiresxError for others."""
     mend = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
@@ -92,34 +92,37 @@ def azimuthal(
     `segments`: see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity. Every tone
     of the mean over the ring is given with the modes it is made of and what that is: axisymmetric (m = 0 has most),
     helical (m or -m alone) or flapping (m and -m alike). It is `carried` up to the `cutoff` of the grid at the ring
-    (see `carried.cutoffs`); None where that is not known.
+    (see `grid_cutoff.cutoffs`); None where that is not known.
 
     Raises HiresxError for places that are no such ring, and for what is not there or too short.
     """
-    run = opened(run)
+    run = as_run(run)
     if length <= 0 or velocity <= 0:
         raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
     taken = signal_reading.read(run, signals, start, end)
-    found = decomposed(taken.values, ring(taken.places, signals), taken.dt, segments, taken.filtered)
+    found = decompose(taken.values, ring_angles(taken.places, signals), taken.dt, segments, taken.filtered)
     scale = length / velocity
-    cutoff, held = carried.least(carried.cutoffs(run, taken.places)), carried.held(run, taken.places)
-    trusted = carried.least(carried.trusted(taken, held))
+    cutoff, held = (
+        grid_cutoff.lowest(grid_cutoff.cutoffs(run, taken.places)),
+        grid_cutoff.highest_waves(run, taken.places),
+    )
+    trusted = grid_cutoff.lowest(grid_cutoff.alias_free(taken, held))
     power = found.density.sum(axis=1) * found.frequency[1]
     total = float(found.whole.density.sum() * found.frequency[1])
     tones = []
     for peak in welch.peaks(found.whole):
         lines = slice(max(peak.line - 1, 1), peak.line + 2)
         share = found.density[:, lines].sum(axis=1)
-        tones.append({"frequency": peak.frequency, "strouhal": peak.frequency * scale, **_kind(found.m, share),
+        tones.append({"frequency": peak.frequency, "strouhal": peak.frequency * scale, **_classify(found.m, share),
                       "above_background_db": peak.above_background_db,
-                      "carried": carried.said(peak, cutoff, trusted)})  # fmt: skip
+                      "carried": grid_cutoff.is_resolved(peak, cutoff, trusted)})  # fmt: skip
     summary: dict[str, Any] = {
         "run": str(run.path), "history": taken.history, "column": taken.column, "places": len(taken.labels),
         "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(taken.values), "dt": taken.dt,
         "resampled": taken.resampled, "segments": found.whole.segments, "resolution": found.whole.resolution,
         "strouhal_length": length, "strouhal_velocity": velocity, "mean_square": total,
         "filtered": taken.filtered, "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
-        "warnings": carried.warnings(taken, held),
+        "warnings": grid_cutoff.warnings(taken, held),
         "shares": [{"m": int(m), "share": float(p / total) if total > 0 else 0.0}
                    for m, p in zip(found.m, power, strict=True)],
         "tones": tones,
@@ -134,10 +137,10 @@ def azimuthal(
         },
         title=run.title,
     )
-    return Result(stem("azimuthal", signals), summary, data, lambda: _draw(data, summary), case=run.case)
+    return Result(file_stem("azimuthal", signals), summary, data, lambda: _draw(data, summary), case=run.case)
 
 
-def _kind(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
+def _classify(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
     """What a tone is, of the powers of its modes."""
     by_order = {order: float(share[np.abs(m) == order].sum()) for order in range(int(m.max()) + 1)}
     order = max(by_order, key=lambda key: by_order[key])
@@ -160,18 +163,18 @@ def _draw(data: Any, summary: dict[str, Any]) -> Any:
             density = np.maximum(data["density"].sel(m=m).values[1:], np.finfo(float).tiny)
             style = {"color": colours[abs(m)], "ls": "--" if m < 0 else "-"}
             ax.plot(over[1:], 10 * np.log10(density), label=f"m = {m}", **style)
-    picture_file.frequencies(ax, over[1], over[-1])
+    picture_file.use_frequency_axis(ax, over[1], over[-1])
     highest = 10 * np.log10(float(data["density"].values[:, 1:].max()))
     ax.set_ylim(highest - 80, highest + 3)
     if summary["cutoff"] is not None:
-        carried.shade(ax, summary["cutoff"] * (scale if own else 1), summary["points_per_wave"])
+        grid_cutoff.shade(ax, summary["cutoff"] * (scale if own else 1), summary["points_per_wave"])
     named = []
     for tone in summary["tones"][:_NAMED]:
         place = tone["strouhal"] if own else tone["frequency"]
         ax.axvline(place, color="0.5", lw=0.7, ls=":", zorder=0.5)
         text = f"{place:.3g} {tone['kind']}" + (f", m = {tone['m']}" if tone["m"] else "")
         named.append((place, highest, text if tone["carried"] is not False else f"({text})"))
-    picture_file.name_places(ax, named)
+    picture_file.label_points(ax, named)
     ax.set_xlabel("Strouhal number" if own else r"$f\,L/c_\mathrm{ref}$")
     over = picture_file.unit(data["density"].attrs["units"])
     ax.set_ylabel(f"density of the mode\n[dB re {over}]")

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.show import picture_file
-from hiresx.post import even_samples as signal_reading
 from hiresx.post import lags
-from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.post import signals as signal_reading
+from hiresx.post.result import Result, as_run, dataset, file_stem
 
 
 def correlate(
@@ -26,7 +26,7 @@ def correlate(
 
     Raises HiresxError for a history of fewer than three places.
     """
-    run = opened(run)
+    run = as_run(run)
     mend = "correlate a probe with a line or several points"
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 3, mend)
     reference = int(np.argmin(np.abs(distance - (distance[-1] / 2 if at is None else at))))
@@ -60,7 +60,7 @@ def correlate(
         },
         title=run.title,
     )
-    return Result(stem("correlate", signals), summary, data, lambda: _draw(data, summary), case=run.case)
+    return Result(file_stem("correlate", signals), summary, data, lambda: _draw(data, summary), case=run.case)
 
 
 def _integral(row: np.ndarray, over: np.ndarray, zero: int) -> float:

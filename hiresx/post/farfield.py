@@ -8,12 +8,12 @@ import numpy as np
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.output.watch.surface_file import StoredSurface, described
+from hiresx.output.watch.surface_file import StoredSurface, describe
 from hiresx.post import farfield_tables as tables
 from hiresx.post import fwh, fwh_plane, welch
-from hiresx.post.even_samples import SHORTEST
 from hiresx.post.farfield_picture import draw
-from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.post.result import Result, as_run, dataset, file_stem
+from hiresx.post.signals import SHORTEST
 
 CAPS = ("average", "each")
 DENSITIES = ("flow", "pressure")
@@ -91,7 +91,7 @@ def farfield(
     Raises HiresxError for axisymmetric runs, observers inside the surface or on it or beside the plane, samples at
     unequal distances, too far apart for what is in them, and too few of them.
     """
-    run = opened(run)
+    run = as_run(run)
     if caps not in CAPS:
         raise HiresxError(f'end caps cannot be taken by "{caps}"', "give average or each")
     if density not in DENSITIES:
@@ -120,12 +120,14 @@ def farfield(
     dt = float(time[-1] - time[0]) / (len(time) - 1)
     if plane:
         reader = _reader(stored, first, len(time), 0, stream, density == "pressure")
-        times, found = fwh_plane.shares(around, time, reader, heard_at, stream, group.ravel(), still)
+        times, found = fwh_plane.pressure_by_group(around, time, reader, heard_at, stream, group.ravel(), still)
     else:
         before = fwh.samples_before(around, heard_at, stream, dt) if still else 0
         asked = np.concatenate([time[0] - dt * np.arange(before, 0, -1), time])
         reader = _reader(stored, first, len(time), before, stream, density == "pressure")
-        times, found = fwh.shares(around, asked, reader, heard_at, stream, group.ravel(), before if still else None)
+        times, found = fwh.pressure_by_group(
+            around, asked, reader, heard_at, stream, group.ravel(), before if still else None
+        )
     heard = times.shape[1]
     if heard < SHORTEST:
         raise HiresxError(
@@ -169,7 +171,7 @@ def farfield(
     level_unit = "dB re 20 uPa" if ambient is not None else f"dB re {unit}"
     rms = kept.std(axis=2)
     summary: dict[str, Any] = {
-        "run": str(run.path), "surface": stored.name, "plane": plane, **described(stored), "samples": len(time),
+        "run": str(run.path), "surface": stored.name, "plane": plane, **describe(stored), "samples": len(time),
         "from": float(time[0]), "to": float(time[-1]), "dt": dt,
         "heard_from": float(times.min()), "heard_to": float(times.max()), "still": still,
         "mach": mach, "density": density, "ambient": ambient,
@@ -218,7 +220,7 @@ def farfield(
     if length != 1 or velocity != 1:
         text = {"long_name": f"Strouhal number f {length:g} L / {velocity:g} c_ref", "units": "1"}
         data = data.assign_coords(strouhal=("frequency", spectra.frequency * length / velocity, text))
-    name = stem("farfield", surface)
+    name = file_stem("farfield", surface)
     clocks = {f"time_{n}": own for n, own in enumerate(times)} if still else {"time": times[0]}
     more = {
         ".csv": lambda path: tables.signals(path, data, clocks),

@@ -35,7 +35,7 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
     limit = min(summary["highest_frequency_of_samples"], summary["highest_frequency_of_cells"]) * scale
     own = scale != 1
     for ax in (spectra, octaves):
-        picture_file.frequencies(ax, over[1], over[-1])
+        picture_file.use_frequency_axis(ax, over[1], over[-1])
         if limit < over[-1]:
             ax.axvspan(limit, over[-1], color="0.92", lw=0, zorder=0)
             ax.set_title("grey: not resolved", loc="right", fontsize=7, color="0.4", pad=2)

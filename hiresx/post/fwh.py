@@ -102,12 +102,12 @@ def far_field(
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return rho[:, some], velocity[:, some], pressure[:, some]
 
-    heard_by = fwh_plane.shares if surface.plane else shares
+    heard_by = fwh_plane.pressure_by_group if surface.plane else pressure_by_group
     times, found = heard_by(surface, time, flow, observers, stream)
     return times[0], found[0]
 
 
-def shares(
+def pressure_by_group(
     surface: Surface,
     time: np.ndarray,
     flow: Flow,
@@ -121,10 +121,12 @@ def shares(
     pressure of some of the places, so that no more than these are in memory. `still`: so many samples at the beginning
     (`samples_before` or more) are of the surface at rest; each observer then has times of its own, as many as the
     others, from when it hears the nearest place end to rest until it no longer hears all. Raises as `far_field`."""
-    dt = checked_step(time, stream)
+    dt = check_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
-    delays = [_ways(observer - surface.places, stream)[1] / stream.sound / dt for observer in observers]  # in samples
+    delays = [
+        _distances(observer - surface.places, stream)[1] / stream.sound / dt for observer in observers
+    ]  # in samples
     # The stencil reaches _STENCIL/2 - 1 samples before the one before a retarded time, and as far behind.
     nearest = [int(np.floor(delay.min())) for delay in delays]
     if still is None:
@@ -134,19 +136,19 @@ def shares(
         firsts = [still + near for near in nearest]
         heard = len(time) - _STENCIL // 2 - still
     if heard <= 1:
-        raise too_short()
+        raise too_short_error()
     found = np.zeros((group.max() + 1, len(observers), heard))
     step = max(1, _HELD // (32 * len(time)))
     for start in range(0, len(surface.areas), step):
         some = slice(start, start + step)
-        sources = sources_of(surface, flow, some, stream, len(time))
+        sources = compute_sources(surface, flow, some, stream, len(time))
         for m, observer in enumerate(observers):
-            ways = _ways(observer - surface.places[some], stream)
+            ways = _distances(observer - surface.places[some], stream)
             _add(found[:, m], sources, group[some], ways, firsts[m], dt, stream)
     return time[0] + np.add.outer(firsts, np.arange(heard)) * dt, found / (4 * np.pi)
 
 
-def checked_step(time: np.ndarray, stream: Stream) -> float:
+def check_step(time: np.ndarray, stream: Stream) -> float:
     """The distance of the samples. Raises HiresxError where they lie at unequal ones, and for a stream that is not
     subsonic."""
     if not abs(stream.mach) < 1:
@@ -157,12 +159,12 @@ def checked_step(time: np.ndarray, stream: Stream) -> float:
     return dt
 
 
-def too_short() -> HiresxError:
+def too_short_error() -> HiresxError:
     """That no time is left at which all is heard."""
     return HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
 
 
-def sources_of(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
+def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
     """Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). Made a few places at a time, so that what is
     turned from sample by sample to place by place stays in the cache."""
     numbers = range(len(surface.areas))[some]
@@ -220,7 +222,7 @@ def _add(
 def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
     """Samples of rest that an observer (m, 3) hears, at most, of the farthest place when it hears the nearest end to
     rest, with those that the polynomials need."""
-    ways = [_ways(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
+    ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
     return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 
 
@@ -246,7 +248,7 @@ def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (value @ inverse).T, (rate @ inverse).T
 
 
-def _ways(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _distances(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
     b2 = 1 - stream.mach**2
     stretched = d * np.array([1.0, b2, b2])

@@ -15,7 +15,7 @@ place goes on as it is predicted from them (Burg's method, Kay & Marple, Proc. I
 
 import numpy as np
 
-from hiresx.post.fwh import Flow, Stream, Surface, checked_step, sources_of, too_short
+from hiresx.post.fwh import Flow, Stream, Surface, check_step, compute_sources, too_short_error
 from hiresx.results import needs
 
 # So many times the samples are predicted before and behind them, each value from so many others.
@@ -26,7 +26,7 @@ _TOUCHED = 8
 _HELD = 1 << 21
 
 
-def shares(
+def pressure_by_group(
     surface: Surface,
     time: np.ndarray,
     flow: Flow,
@@ -38,7 +38,7 @@ def shares(
     """As `fwh.shares`: times (m, k) at the `observers` (m, 3) and p' (groups, m, k) of places that belong to groups.
     `still`: before the first sample the line was as in it; each observer then has times of its own, from its first
     sound on. Without it the mean of each place is no source. Raises as there."""
-    dt = checked_step(time, stream)
+    dt = check_step(time, stream)
     samples, observers = len(time), np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
     near, far = (np.array([f(_delays(surface, one, stream)) for one in observers]) / dt for f in (np.min, np.max))
@@ -51,7 +51,7 @@ def shares(
         firsts = np.full(len(observers), int(np.ceil(far.max())) + _TOUCHED)
         heard = samples - _TOUCHED + int(start.min()) - int(firsts[0])
     if heard <= 1:
-        raise too_short()
+        raise too_short_error()
     # Four times as long as all that sounds: the wake of the last round is then nearly a constant.
     length = needs.scipy("fft").next_fast_len(
         4 * (before + samples + lead + int(np.ceil((far - near).max()))), real=True
@@ -61,15 +61,15 @@ def shares(
     step = max(1, _HELD // (4 * omega.size))
     for begin in range(0, len(surface.areas), step):
         some = slice(begin, begin + step)
-        sources = sources_of(surface, flow, some, stream, samples)[:, :3]
+        sources = compute_sources(surface, flow, some, stream, samples)[:, :3]
         sources -= sources[..., :1] if still else sources.mean(axis=-1, keepdims=True)
-        started = [_continued(sources[..., ::-1], before)[..., ::-1]] if before else []
-        sources = np.concatenate([*started, sources, _continued(sources, lead)], axis=-1)
+        started = [_extrapolate(sources[..., ::-1], before)[..., ::-1]] if before else []
+        sources = np.concatenate([*started, sources, _extrapolate(sources, lead)], axis=-1)
         spectra = np.fft.rfft(sources, length, axis=-1)
         belongs = (group[some] == np.arange(len(parts))[:, None]).astype(float)
         for m, observer in enumerate(observers):
             shift = omega * ((start[m] + before) * dt)  # so that the first sound of the observer comes first
-            parts[:, m] += belongs @ _heard(observer - surface.places[some], spectra, omega, shift, stream)
+            parts[:, m] += belongs @ _amplitudes_at(observer - surface.places[some], spectra, omega, shift, stream)
     signals = np.fft.irfft(parts, length, axis=-1)
     # Before the first of what is predicted is heard there is silence; it lies at the end of the round.
     quiet = length - before - _TOUCHED
@@ -78,12 +78,14 @@ def shares(
     return time[0] + np.add.outer(firsts, np.arange(heard)) * dt, found
 
 
-def _heard(d: np.ndarray, spectra: np.ndarray, omega: np.ndarray, shift: np.ndarray, stream: Stream) -> np.ndarray:
+def _amplitudes_at(
+    d: np.ndarray, spectra: np.ndarray, omega: np.ndarray, shift: np.ndarray, stream: Stream
+) -> np.ndarray:
     """Amplitudes (n, frequency) that an observer, `d` (n, 3) away, hears of Q, L1, L2 in `spectra` (n, 3, frequency),
     with the phase `shift` (frequency,) added. Of the frequency 0, which is no sound, nothing."""
     special = needs.scipy("special")
     b2, found = 1 - stream.mach**2, np.zeros((len(d), omega.size), dtype=complex)
-    along, star, slope = _ways(d, stream)
+    along, star, slope = _distances(d, stream)
     wavenumber = omega[1:] / (stream.sound * b2)
     phase = wavenumber * star[:, None]
     zeroth = special.j0(phase) - 1j * special.y0(phase)
@@ -97,7 +99,7 @@ def _heard(d: np.ndarray, spectra: np.ndarray, omega: np.ndarray, shift: np.ndar
     return found
 
 
-def _continued(values: np.ndarray, number: int) -> np.ndarray:
+def _extrapolate(values: np.ndarray, number: int) -> np.ndarray:
     """So many values behind `values` (..., time), each predicted from those before it, fading out."""
     factors = _predictor(values, min(_ORDER, values.shape[-1] // 3))
     order = factors.shape[-1]
@@ -124,11 +126,11 @@ def _predictor(values: np.ndarray, order: int) -> np.ndarray:
 
 def _delays(surface: Surface, observer: np.ndarray, stream: Stream) -> np.ndarray:
     """What sound takes from the places to an observer."""
-    along, star = _ways(observer - surface.places, stream)[:2]
+    along, star = _distances(observer - surface.places, stream)[:2]
     return (star - stream.mach * along) / ((1 - stream.mach**2) * stream.sound)
 
 
-def _ways(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _distances(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """d1, R* and the slope of R* along d2, (n,)."""
     b2 = 1 - stream.mach**2
     star = np.sqrt(d[:, 0] ** 2 + b2 * d[:, 1] ** 2)

@@ -16,7 +16,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
-from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.post.result import Result, as_run, dataset, file_stem
 
 _MEND = "pip install 'hiresx[surface]'"
 # What draws in software and without a screen where there is neither GPU nor X server.
@@ -56,7 +56,7 @@ def isosurface(
     """
     # first of all: its extra brings what opens a run as well
     pyvista = _pyvista()
-    run, look = opened(run), look or Look()
+    run, look = as_run(run), look or Look()
     names = list(dict.fromkeys([variable, *([by] if by else [])]))
     derived.check(names, "variable")
     azimuth, elevation, zoom = _view(camera)
@@ -119,7 +119,7 @@ def isosurface(
     files = {ending: lambda path, ending=ending: _save(found, path, ending) for ending in _SURFACES[:1]}
     more = _Surfaces(files, found)
     return Result(
-        stem("isosurface", variable, f"{summary['step']:06d}"), summary, data, draw, more, look.style, run.case
+        file_stem("isosurface", variable, f"{summary['step']:06d}"), summary, data, draw, more, look.style, run.case
     )
 
 

@@ -8,9 +8,9 @@ from typing import Any, get_args
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.post import even_samples as signal_reading
 from hiresx.post import jet_points, jet_screech, jet_shape, jet_theory, lags
-from hiresx.post.result import Result, dataset, opened
+from hiresx.post import signals as signal_reading
+from hiresx.post.result import Result, as_run, dataset
 from hiresx.results import Run
 
 
@@ -51,11 +51,13 @@ def jet(
 
     Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
     """
-    run = opened(run)
-    state = jet_of(run, pressure_ratio, exit_mach, total_temperature, shape)
-    ours = analysed(run, state, start, end, segments, lips, line)
-    beside = [analysed(other, jet_of(other, shape=state.shape), start, end, segments) for other in map(opened, others)]
-    known = [*jet_points.kept(ours.state.shape), *jet_points.read(points)]
+    run = as_run(run)
+    state = expanded_jet(run, pressure_ratio, exit_mach, total_temperature, shape)
+    ours = analyse(run, state, start, end, segments, lips, line)
+    beside = [
+        analyse(other, expanded_jet(other, shape=state.shape), start, end, segments) for other in map(as_run, others)
+    ]
+    known = [*jet_points.stored_points(ours.state.shape), *jet_points.read_points(points)]
     from hiresx.post import jet_page, jet_pictures
 
     summary = ours.summary
@@ -70,11 +72,11 @@ def jet(
     )
 
 
-def analysed(
+def analyse(
     run: Run, state: jet_theory.Expanded, start: float | None = None, end: float | None = None,
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
-    """The analysis of one run, whose jet `jet_of` gives; see `jet`."""
+    """The analysis of one run; `expanded_jet` gives its `state`. See `jet`."""
     missing: list[str] = []
     if start is None:
         # What the averages leave out as the start of the flow is left out of the probes too.
@@ -84,7 +86,7 @@ def analysed(
     summary: dict[str, Any] = {
         "run": str(run.path), "shape": state.shape, "Mj": state.mach, "NPR": state.npr,
         "pressure_ratio": state.pressure_ratio, "Uj": state.velocity, "hj": state.height,
-        "analysed_to_x": jet_shape.analysed_to(run), "missing": missing,
+        "analysed_to_x": jet_shape.sponge_start(run), "missing": missing,
     }  # fmt: skip
     try:
         flow = jet_shape.mean(run, start, end)
@@ -128,7 +130,7 @@ def analysed(
     return Jet(run, state, flow, cells, heard, summary)
 
 
-def jet_of(
+def expanded_jet(
     run: Run, ratio: float | None = None, mach: float | None = None, temperature: float | None = None,
     shape: jet_theory.Shape | None = None,
 ) -> jet_theory.Expanded:  # fmt: skip

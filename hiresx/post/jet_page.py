@@ -26,7 +26,7 @@ def write(path: Path, jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) ->
 
 def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
     """The page: all jets beside theory, then each by itself."""
-    markup = optional.import_required("markupsafe", "the page of a jet needs Jinja2", needs.MEND)
+    markup = optional.import_required("markupsafe", "the page of a jet needs Jinja2", needs.INSTALL)
 
     def figure(kind: str, jet: "Jet | None", caption: str) -> Any:
         """The picture `kind` of `jet_pictures`, or the reason why there is none."""
@@ -50,7 +50,7 @@ def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
 
 def template(name: str) -> Any:
     """A template of the folder data. Raises HiresxError without Jinja2."""
-    jinja2 = optional.import_required("jinja2", "the page of a jet needs Jinja2", needs.MEND)
+    jinja2 = optional.import_required("jinja2", "the page of a jet needs Jinja2", needs.INSTALL)
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "data")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["cell"] = lambda v: "" if v is None else f"{v:.4g}" if isinstance(v, float) else v

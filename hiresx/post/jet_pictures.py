@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.output.fields import cut
 from hiresx.output.show import picture_file
-from hiresx.post import carried, jet_theory
+from hiresx.post import grid_cutoff, jet_theory
 from hiresx.post.jet_points import MeasuredPoints
 from hiresx.post.welch import REFERENCE_PRESSURE
 
@@ -102,7 +102,7 @@ def axis(ours: "Jet") -> Any:
     for at, height, _ in named:
         axes[0].plot([at], [height], "o", ms=4, color=picture_file.OTHERS[0])
     axes[0].set_xlim(0, flow.end)
-    picture_file.name_places(axes[0], named)
+    picture_file.label_points(axes[0], named)
     axes[1].plot(flow.x, flow.u, color=picture_file.BLUE)
     axes[1].axhline(ours.state.velocity, color="0.5", lw=0.7, ls="--")
     axes[1].annotate("$U_j$", (1, ours.state.velocity), (4, 0), xycoords=("axes fraction", "data"),
@@ -112,7 +112,7 @@ def axis(ours: "Jet") -> Any:
     if core:
         axes[1].axvline(core, color=picture_file.OTHERS[0], lw=0.8)
         height = float(np.interp(core, flow.x, flow.u))
-        picture_file.name_places(axes[1], [(core, height, f"end of the core, {core:.2f}")])
+        picture_file.label_points(axes[1], [(core, height, f"end of the core, {core:.2f}")])
     if flow.station.size:
         axes[2].plot(flow.station, flow.half_width, "o", ms=3, mfc="none", color=picture_file.BLUE)
         grown = ours.summary.get("spreading")
@@ -157,11 +157,11 @@ def lip_spectra(ours: "Jet") -> Any:
     shown = 10 * np.log10(found.density[:, 1:][:, within] * scale / reference**2)
     ax.set_ylim(shown.min() - 3, shown.max() + 3)
     top = float(shown.max())
-    picture_file.name_places(
+    picture_file.label_points(
         ax, [(line["strouhal"], top, f"{name}: {line['strouhal']:.4f} {line['mode']}") for line, name in named]
     )
     if summary["cutoff"] is not None:
-        carried.shade(ax, summary["cutoff"] / scale, summary["points_per_wave"])
+        grid_cutoff.shade(ax, summary["cutoff"] / scale, summary["points_per_wave"])
     ax.set_xlabel(f"$\\mathrm{{St}} = {strouhal(ours)}$")
     ax.set_ylabel(f"level per Strouhal number\n[{picture_file.level('dB re 20 uPa')}, ambient 101325 Pa]")
     ax.grid(lw=0.3, color="0.85", which="both")

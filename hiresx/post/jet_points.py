@@ -36,7 +36,7 @@ class MeasuredPoints:
         return f"{rest.split(',')[0].split(';')[0]} ({kind})" if rest else self.source
 
 
-def kept(shape: Shape) -> list[MeasuredPoints]:
+def stored_points(shape: Shape) -> list[MeasuredPoints]:
     """What is kept of jets of this shape."""
     found: dict[str, list[dict[str, str]]] = {}
     with KEPT.open(encoding="utf-8", newline="") as file:
@@ -46,7 +46,7 @@ def kept(shape: Shape) -> list[MeasuredPoints]:
     return [MeasuredPoints(source, {key: _pair(rows, key) for key in ("Ls", "St")}) for source, rows in found.items()]
 
 
-def read(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
+def read_points(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
     """Of CSV files with a column Mj, and Ls or St or both. Raises HiresxError for others."""
     found = []
     for path in map(Path, paths):

@@ -9,8 +9,8 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.estimate.resolution import POINTS_PER_WAVE
-from hiresx.post import carried, welch
-from hiresx.post import even_samples as signal_reading
+from hiresx.post import grid_cutoff, welch
+from hiresx.post import signals as signal_reading
 from hiresx.post.jet_theory import Shape
 from hiresx.results import Run
 
@@ -74,14 +74,17 @@ def screech(
 ) -> Screech:
     """The screech in `signals` (see `lips`); `expected`: the frequency in c_ref / L that formulas give;
     `height_over_velocity`: h / Uj (Dj / Uj), with which a frequency is a Strouhal number. A tone is `carried` up to the
-    `cutoff` of the grid at the lips (see `carried.cutoffs`); None where that is not known."""
+    `cutoff` of the grid at the lips (see `grid_cutoff.cutoffs`); None where that is not known."""
     taken = signal_reading.read(run, signals, start, end)
-    cutoff, held = carried.least(carried.cutoffs(run, taken.places)), carried.held(run, taken.places)
-    ends = cutoff, carried.least(carried.trusted(taken, held))
+    cutoff, held = (
+        grid_cutoff.lowest(grid_cutoff.cutoffs(run, taken.places)),
+        grid_cutoff.highest_waves(run, taken.places),
+    )
+    ends = cutoff, grid_cutoff.lowest(grid_cutoff.alias_free(taken, held))
     if len(taken.labels) != 2:
         raise HiresxError(f'"{signals}" is {plural(len(taken.labels), "signal")}', "name the two lips: NAME.p_0,p_1")
     parts = np.stack([taken.values.sum(axis=1), taken.values[:, 0] - taken.values[:, 1]], axis=1) / 2
-    for found in _resolved(parts, taken, expected, segments):
+    for found in _spectra_by_length(parts, taken, expected, segments):
         peaks = [(peak, n) for n in (0, 1) for peak in welch.peaks(found.only(n))]
         near = [entry for entry in peaks if _NEAR[0] <= entry[0].frequency / expected <= _NEAR[1]]
         if near:
@@ -94,7 +97,7 @@ def screech(
         "antisymmetric_part": float(parts[:, 1].var() / parts.var(axis=0).sum()),
         "fundamental": None, "harmonics": [], "other_tones": [], "stronger": None,
         "dt": taken.dt, "filtered": taken.filtered, "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
-        "warnings": carried.warnings(taken, held),
+        "warnings": grid_cutoff.warnings(taken, held),
     }  # fmt: skip
     known = []
     if near:
@@ -121,7 +124,7 @@ def screech(
     return Screech(found, summary)
 
 
-def _resolved(
+def _spectra_by_length(
     parts: np.ndarray, taken: signal_reading.Signals, expected: float, segments: int | None
 ) -> Iterator[welch.Spectra]:
     """Spectra of four segments, which overlap by half; then of segments half as long, over and over, as long as they
@@ -152,5 +155,5 @@ def _tone(
         "frequency": peak.frequency, "strouhal": peak.frequency * scale, "half_power_width": peak.width,
         "amplitude": peak.amplitude, "above_background_db": peak.above_background_db, "mode": mode,
         "antisymmetric_part": float(antisymmetric / (symmetric + antisymmetric)),
-        "carried": carried.said(peak, *ends),
+        "carried": grid_cutoff.is_resolved(peak, *ends),
     }  # fmt: skip

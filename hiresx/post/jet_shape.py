@@ -43,7 +43,7 @@ class Mean:
     source: str
 
 
-def analysed_to(run: Run) -> float:
+def sponge_start(run: Run) -> float:
     """Where the sponge behind the jet begins, or infinity."""
     starts = [
         s["start"]
@@ -57,7 +57,7 @@ def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean
     """The mean flow of a run: of its averages (in space also over the span, where the grid is the same in all of it,
     else in the plane z = 0),
     or of a probe along the axis from `start` to `end`. Raises HiresxError where it has neither."""
-    limit = analysed_to(run)
+    limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)
     for name in run.histories:
@@ -189,7 +189,7 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
         deepest = int(within[np.argmin(p[within])]) if within.size else before
         at, rise = float(fine[n]), float(p[n] - p[deepest])
         length = at - (ends[-1] if ends else 0.0)
-        why = "it lies behind the end of the train" if discarded else _unlike(length, rise, lengths, least, sheet)
+        why = "it lies behind the end of the train" if discarded else _mismatch(length, rise, lengths, least, sheet)
         if why:
             discarded.append(Discarded(at, length, rise, why))
             continue
@@ -201,7 +201,7 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
     return Cells(ends, expansions, lengths, depths, discarded)
 
 
-def _unlike(length: float, rise: float, lengths: Sequence[float], least: float, sheet: float) -> str:
+def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float, sheet: float) -> str:
     """Why a cell of this length and rise, behind others of the `lengths`, is none of a train; "" where it is one."""
     if rise < least:
         of = "of the cell before it" if lengths else "of a cell of this exit pressure"

@@ -38,7 +38,7 @@ def _table(path: Path) -> np.ndarray:
         with path.open(encoding="utf-8", newline="") as file:
             rows = [[float(row[axis]) for axis in "xyz"] for row in csv.DictReader(file, skipinitialspace=True)]
     except OSError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (KeyError, TypeError, ValueError):
         raise HiresxError(f"{path} is no table of observers", "its columns are x, y, z, numbers in L") from None
     return np.array(rows).reshape(-1, 3)

@@ -8,8 +8,8 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
-from hiresx.output.show import one_time, picture_file
-from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.output.show import common_time, picture_file
+from hiresx.post.result import Result, as_run, dataset, file_stem
 from hiresx.results import Run
 
 _LINES = 8
@@ -29,7 +29,7 @@ def profile(
     Raises HiresxError for what is not there, for lines that run along different coordinates, and for fields of runs
     that have no time in common.
     """
-    run, runs = opened(run), [opened(other) for other in others]
+    run, runs = as_run(run), [as_run(other) for other in others]
     steps: Sequence[int | float | None] = [which] * len(runs)
     if which is not None and runs:
         found = _at_one_time([run, *runs], which)
@@ -100,7 +100,7 @@ def profile(
         figure.suptitle(f"{run.title}\n{source}", fontsize=9)
         return figure
 
-    return Result(stem("profile", *lines, *variables), summary, data, draw, case=run.case)
+    return Result(file_stem("profile", *lines, *variables), summary, data, draw, case=run.case)
 
 
 def _at_one_time(runs: Sequence[Run], which: int | float) -> list[int]:
@@ -109,7 +109,7 @@ def _at_one_time(runs: Sequence[Run], which: int | float) -> list[int]:
     if which != -1:
         chosen = runs[0].file(which)
         frames[0] = {step: path for step, path in frames[0].items() if path == chosen}
-    latest = one_time.latest(frames)
+    latest = common_time.latest_common(frames)
     return [next(s for s, p in found.items() if p == path) for found, path in zip(frames, latest, strict=True)]
 
 

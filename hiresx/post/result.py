@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.errors import HiresxError
-from hiresx.output.saved import by_library, directories, files
+from hiresx.output.saved import directories, files, library_files
 from hiresx.output.show import picture_file
 from hiresx.results import Run, needs
 from hiresx.results import open as open_run
@@ -34,7 +34,7 @@ class Result:
         """Figure and Axes (one, or a list of them)."""
         picture_file.require_matplotlib()
         with self.style():
-            figure = picture_file.named(self.draw(), self.case)
+            figure = picture_file.use_length_symbol(self.draw(), self.case)
         axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
         return figure, axes[0] if len(axes) == 1 else axes
 
@@ -45,7 +45,7 @@ class Result:
         out = Path(out)
         if out.suffix and not out.is_dir():
             return [self._one(out)]
-        directories.made(out)
+        directories.make_directory(out)
         endings = [".nc", *([".csv"] if self._tables() else []), ".png", *self.more]
         return [self._one(out / f"{self.name}{ending}", ending) for ending in endings]
 
@@ -58,7 +58,7 @@ class Result:
                 with files.replacing(path) as temporary:
                     self.more[kind](temporary)
             elif kind == ".nc":
-                with by_library.replacing(path, int(self.data.nbytes)) as temporary:
+                with library_files.replacing(path, int(self.data.nbytes)) as temporary:
                     _flat(self.data).to_netcdf(temporary, engine="netcdf4", mode="w")
             elif kind == ".csv":
                 tables = self._tables()
@@ -71,12 +71,12 @@ class Result:
             elif kind in (".png", ".svg", ".pdf"):
                 picture_file.require_matplotlib()
                 with self.style():  # of which the resolution is a part
-                    picture_file.save(picture_file.named(self.draw(), self.case), path)
+                    picture_file.save(picture_file.use_length_symbol(self.draw(), self.case), path)
             else:
                 others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *self.more])
                 raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")
         except OSError as error:
-            raise files.fault(path, error) from None
+            raise files.io_error(path, error) from None
         self.replaced += [path] * there
         return path
 
@@ -117,12 +117,12 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def opened(run: Any) -> Run:
+def as_run(run: Any) -> Run:
     """`run`, or that in the folder `run`."""
     return run if isinstance(run, Run) else open_run(run)
 
 
-def stem(*words: Any) -> str:
+def file_stem(*words: Any) -> str:
     """A name for files out of `words`; those that are empty are left out."""
     return "_".join(re.sub(r"[^A-Za-z0-9.+-]+", "_", str(word)).strip("_") for word in words if word not in (None, ""))
 

@@ -8,7 +8,7 @@ from hiresx.output.fields import derived
 from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
 from hiresx.post import view
-from hiresx.post.result import Result, opened, stem
+from hiresx.post.result import Result, as_run, file_stem
 from hiresx.results import needs
 
 
@@ -25,8 +25,8 @@ def slice(
 
     Raises HiresxError for what is not there.
     """
-    run, look = opened(run), look or Look()
-    colours.check_shades([variable], look)
+    run, look = as_run(run), look or Look()
+    colours.check_exponent([variable], look)
     names = [variable, *([look.contours] if look.contours not in (None, variable) else [])]
     if averages:
         tree = run.averages
@@ -63,7 +63,7 @@ def slice(
     picture_file.require_matplotlib()
     said = "averages" if averages else f"{int(tree.coords['step']):06d}"
     return Result(
-        stem("slice", variable, (look.plane or "").replace("=", ""), said),
+        file_stem("slice", variable, (look.plane or "").replace("=", ""), said),
         summary,
         data,
         draw,

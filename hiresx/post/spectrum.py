@@ -12,9 +12,9 @@ from hiresx.errors import HiresxError
 from hiresx.estimate.resolution import POINTS_PER_WAVE
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
-from hiresx.post import carried, welch
-from hiresx.post import even_samples as signal_reading
-from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.post import grid_cutoff, welch
+from hiresx.post import signals as signal_reading
+from hiresx.post.result import Result, as_run, dataset, file_stem
 
 # Curves of one picture, and peaks that it names.
 _CURVES, _NAMED = 8, 4
@@ -52,12 +52,12 @@ def spectrum(
 
     A peak is `carried` if the grid at its place has `points_per_wave` nodes (8) or more to a sound wave of its
     frequency, that is up to the `cutoff` of the place, which `hiresx check` prints too; None where the places or the
-    grid are not known, and where samples may have folded a higher one there (`carried.trusted`; `warnings`). What lies
-    beyond is the grid's as much as the flow's.
+    grid are not known, and where samples may have folded a higher one there (`grid_cutoff.alias_free`; `warnings`).
+    What lies beyond is the grid's as much as the flow's.
 
     Raises HiresxError for what is not there or too short.
     """
-    run = opened(run)
+    run = as_run(run)
     points_per_wave = POINTS_PER_WAVE if points_per_wave is None else points_per_wave
     if length <= 0 or velocity <= 0:
         raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
@@ -74,10 +74,10 @@ def spectrum(
     zero = 20 * np.log10(reference_level)
     unit = "dB re 20 uPa" if ambient is not None else f"dB re {taken.units or '1'}"
     scale = length / velocity
-    cutoff = carried.cutoffs(run, taken.places, points_per_wave)
-    ends = [carried.least(None if cutoff is None else cutoff[[n]]) for n in range(len(taken.labels))]
-    held = carried.held(run, taken.places)
-    trusted = carried.trusted(taken, held)
+    cutoff = grid_cutoff.cutoffs(run, taken.places, points_per_wave)
+    ends = [grid_cutoff.lowest(None if cutoff is None else cutoff[[n]]) for n in range(len(taken.labels))]
+    held = grid_cutoff.highest_waves(run, taken.places)
+    trusted = grid_cutoff.alias_free(taken, held)
     listed = []
     for n, label in enumerate(taken.labels):
         for peak in welch.peaks(found.only(n), prominence):
@@ -87,7 +87,7 @@ def spectrum(
                     "half_power_width": peak.width, "amplitude": peak.amplitude,
                     "level_db": 20 * np.log10(peak.amplitude / np.sqrt(2) / reference_level),
                     "above_background_db": peak.above_background_db, "prominence_db": peak.prominence_db,
-                    "carried": carried.said(peak, ends[n], None if trusted is None else float(trusted[n])),
+                    "carried": grid_cutoff.is_resolved(peak, ends[n], None if trusted is None else float(trusted[n])),
                 }
             )  # fmt: skip
     summary: dict[str, Any] = {
@@ -99,7 +99,7 @@ def spectrum(
         "highest_frequency": float(found.frequency[-1]), "parseval_error": float(found.parseval.max()),
         "peak_threshold_db": found.threshold_db() if prominence is None else prominence, "level_unit": unit,
         "strouhal_length": length, "strouhal_velocity": velocity,
-        "points_per_wave": points_per_wave, "cutoff": ends, "warnings": carried.warnings(taken, held),
+        "points_per_wave": points_per_wave, "cutoff": ends, "warnings": grid_cutoff.warnings(taken, held),
         "variance": found.variance.tolist(),
         "overall_level_db": (10 * np.log10(np.maximum(found.variance, 1e-300)) - zero).tolist(),
         "peaks": listed,
@@ -135,7 +135,7 @@ def spectrum(
     if len(taken.labels) == 1:
         data = data.isel(signal=0)
     beside = []
-    for m, other in enumerate(map(opened, others)):
+    for m, other in enumerate(map(as_run, others)):
         same = signal_reading.read(other, signals, start, end)
         spectra = welch.spectra(
             same.values, same.dt, segments, window=window, overlap=overlap, filtered=same.filtered
@@ -149,7 +149,7 @@ def spectrum(
         beside.append(_points(Path(reference), taken.column))
     look = look or Look()
     return Result(
-        stem("spectrum", signals),
+        file_stem("spectrum", signals),
         summary,
         data,
         lambda: _draw(data, summary, cross, beside, look),
@@ -186,7 +186,7 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
         ax.grid(lw=0.3, color="0.85", which="both")
         ax.set_axisbelow(True)
     ax = axes[0, 0]
-    picture_file.frequencies(ax, over[1], over[-1])
+    picture_file.use_frequency_axis(ax, over[1], over[-1])
     scale = summary["strouhal_length"] / summary["strouhal_velocity"]
     for label, frequency, level, signal, run in beside:
         if signal < _CURVES:
@@ -206,10 +206,10 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
         height = float(np.interp(peak["frequency"], data["frequency"].values, data["level"].values[n]))
         text = f"{at:.4g}" if peak["carried"] is not False else f"({at:.4g})"
         named.append((at, height, text))
-    picture_file.name_places(ax, named)
+    picture_file.label_points(ax, named)
     known = [end for end in summary["cutoff"][:_CURVES] if end is not None]
     if known:
-        carried.shade(ax, min(known) * (scale if own else 1), summary["points_per_wave"])
+        grid_cutoff.shade(ax, min(known) * (scale if own else 1), summary["points_per_wave"])
     if count > 1 or beside:
         picture_file.legend_beside(ax, title=f"{_CURVES} of {count} signals" if count > _CURVES else None)
     look.curves([ax])

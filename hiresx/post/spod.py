@@ -7,11 +7,11 @@ import numpy as np
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.output.fields import field_file, glance
+from hiresx.output.fields import field_file, field_header
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import modes, view
-from hiresx.post.result import Result, opened, stem
+from hiresx.post.result import Result, as_run, file_stem
 from hiresx.post.snapshots import Snapshots
 from hiresx.results import Run, needs
 
@@ -39,7 +39,7 @@ def spod(
     Of fields in space choose a plane as an output.subset: modes are drawn of flat fields. Weights are the areas of the
     cells. Raises HiresxError for fields at unequal distances and too few of them.
     """
-    run, look = opened(run), look or Look()
+    run, look = as_run(run), look or Look()
     series = run.series([variable], -np.inf if start is None else start, np.inf if end is None else end, subset=subset)
     blocks = {name: node for name, node in series.children.items()}
     times = np.asarray(next(iter(blocks.values()))["time"].values, dtype=float)
@@ -106,7 +106,7 @@ def spod(
     data.attrs = {"title": run.title, "frequency": summary["frequency"], "variable": variable}
     draw_of = {"title": run.title, "axes": (horizontal, vertical), "line": line, "variable": variable}
     return Result(
-        stem("spod", variable, subset if subset != "fields" else ""),
+        file_stem("spod", variable, subset if subset != "fields" else ""),
         summary,
         data,
         lambda: _draw(found, pieces, first_modes, draw_of, look),
@@ -118,7 +118,7 @@ def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Itera
     """The values of all blocks, one time after the other; each file is opened once where it holds the variable."""
     frames = field_file.frames(run.path, subset)
     for n, step in enumerate(next(iter(blocks.values()))["step"].values):
-        stored = glance.values(frames[int(step)], list(blocks), variable)
+        stored = field_header.read_stored(frames[int(step)], list(blocks), variable)
         if stored is not None:
             yield np.concatenate([part.ravel() for part in stored])
             continue
@@ -149,7 +149,7 @@ def _draw(found: modes.Modes, pieces: list[Any], shapes: list[np.ndarray], about
     highest = found.energy[1:].max()
     top.set_ylim(max(found.energy[1:, 0].min() * 1e-3, highest * 1e-10), highest * 3)
     top.axvline(found.frequency[about["line"]], color=picture_file.OTHERS[0], lw=0.8, ls="--")
-    picture_file.frequencies(top, found.frequency[1], found.frequency[-1])
+    picture_file.use_frequency_axis(top, found.frequency[1], found.frequency[-1])
     top.set_xlabel(r"$f\,L/c_\mathrm{ref}$")
     top.set_ylabel(f"energy of {about['variable']}")
     top.grid(lw=0.3, color="0.85", which="both")

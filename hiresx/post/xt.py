@@ -6,8 +6,8 @@ import numpy as np
 
 from hiresx.output.fields import derived
 from hiresx.output.show import picture_file
-from hiresx.post import even_samples as signal_reading
-from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.post import signals as signal_reading
+from hiresx.post.result import Result, as_run, dataset, file_stem
 
 
 def xt(
@@ -15,7 +15,7 @@ def xt(
 ) -> Result:
     """The column of a history "NAME.COLUMN" at all its places over time; with `fluctuations` less its mean at each
     place. Raises HiresxError for fewer than two places."""
-    run = opened(run)
+    run = as_run(run)
     mend = "give a probe with a line or several points"
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, mend)
     mean = taken.values.mean(axis=0)
@@ -65,4 +65,4 @@ def xt(
         ax.set_title(f"{run.title}\n{taken.history}", fontsize=9)
         return figure
 
-    return Result(stem("xt", signals), summary, data, draw, case=run.case)
+    return Result(file_stem("xt", signals), summary, data, draw, case=run.case)

@@ -79,7 +79,7 @@ class OfTree:
             over = self._tree.attrs.get("averaged_over")
             when = f"averaged over {over:.4g}" if over is not None else f"$t = {time:.4g}\\,L/c_\\mathrm{{ref}}$"
             figure.suptitle(f"{self._tree.attrs.get('title', '')}\n{when}", fontsize=10)
-            picture_file.named(figure, self._tree.attrs)
+            picture_file.use_length_symbol(figure, self._tree.attrs)
         axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
         return figure, axes[0] if len(axes) == 1 else np.array(axes)
 
@@ -140,7 +140,7 @@ def _curves(held: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
         axes[-1].set_xlabel(picture_file.TIME if along == "time" else f"${along}/L$" if along in "xyz" else along)
         if held.attrs.get("title"):
             figure.suptitle(f"{held.attrs['title']}\n{held.attrs.get('name', '')}", fontsize=10)
-        picture_file.named(figure, held.attrs)
+        picture_file.use_length_symbol(figure, held.attrs)
     return figure, axes[0] if len(axes) == 1 else axes
 
 

@@ -4,14 +4,14 @@ from types import ModuleType
 
 from hiresx.base import optional
 
-MEND = "pip install 'hiresx[post]'"
+INSTALL = "pip install 'hiresx[post]'"
 
 
 def xarray() -> ModuleType:
     """xarray. Raises HiresxError where it is missing or broken."""
-    return optional.import_required("xarray", "results need xarray", MEND)
+    return optional.import_required("xarray", "results need xarray", INSTALL)
 
 
 def scipy(part: str) -> ModuleType:
     """scipy.`part`. Raises HiresxError where SciPy is missing or broken."""
-    return optional.import_required(f"scipy.{part}", "this analysis needs SciPy", MEND)
+    return optional.import_required(f"scipy.{part}", "this analysis needs SciPy", INSTALL)

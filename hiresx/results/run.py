@@ -12,7 +12,7 @@ from hiresx.base.notify import notify
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
-from hiresx.output.fields.glance import glance
+from hiresx.output.fields.field_header import read_header
 from hiresx.output.saved import record as records
 from hiresx.output.watch import history as histories
 from hiresx.output.watch import surface_file
@@ -86,7 +86,7 @@ class Run:
         `which`: a step (0 or more), a number from the end (-1: the last), or a time (a float: the nearest kept).
         `variables`: any that can be written or derived; default: those stored. `subset`: a part of the fields.
         """
-        return trees.fields([self.file(which, subset)], _named(variables))
+        return trees.fields([self.file(which, subset)], _as_list(variables))
 
     def series(
         self,
@@ -98,17 +98,21 @@ class Run:
     ) -> Any:
         """Fields of all times from `start` to `end`, of each `every`-th one: as `fields` does, with the dimension time
         first and coordinates once. A slab of it reads that slab of each file."""
+        return trees.fields(self.files(start, end, every, subset), _as_list(variables), series=True)
+
+    def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
+        """The field files from `start` to `end`, of each `every`-th one. Raises HiresxError where there are none."""
         if every < 1:
             raise HiresxError(f"every = {every} selects nothing", "give 1 or more")
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
         if start == -np.inf and end == np.inf:
-            return trees.fields(paths[::every], _named(variables), series=True)
-        times = {path: glance(path).time for path in paths}
+            return paths[::every]
+        times = {path: read_header(path).time for path in paths}
         kept = [path for path in paths if start <= times[path] <= end][::every]
         if not kept:
             there = f"{min(times.values()):g} to {max(times.values()):g}"
             raise HiresxError(f"{self.path} has no {subset} from {start:g} to {end:g}", f"there are times {there}")
-        return trees.fields(kept, _named(variables), series=True)
+        return kept
 
     def history(self, name: str) -> Any:
         """What the monitor `name` saw: an xarray.Dataset over time (sample, where the time stands still) and place,
@@ -173,8 +177,8 @@ class Run:
                 return found[steps[step]]
             if step in found:
                 return found[step]
-            raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_some(steps)}")
-        times = {path: glance(path).time for path in found.values()}
+            raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_abbreviate(steps)}")
+        times = {path: read_header(path).time for path in found.values()}
         nearest = min(times, key=lambda path: abs(times[path] - which))
         if not min(times.values()) <= which <= max(times.values()):
             notify(f"{self.path} has no {subset} at time {which:g}: the nearest are those of time {times[nearest]:g}")
@@ -190,7 +194,7 @@ class Run:
         if record:
             found.append(("steps, time", f"{record.get('steps')}, {float(record.get('time') or 0.0):.6g} L / c_ref"))
             found.append(("points, backend", f"{record.get('points')}, {record.get('backend')}"))
-        found.append(("fields of steps", _some(self.steps)))
+        found.append(("fields of steps", _abbreviate(self.steps)))
         found += [("subsets", ", ".join(self.subsets))] if self.subsets else []
         found.append(("histories", ", ".join(self.histories) or "none"))
         found += [("surfaces", ", ".join(self.surfaces))] if self.surfaces else []
@@ -210,11 +214,11 @@ class Run:
         return f"<div><strong>{html.escape(self.title)}</strong><table>{rows}</table></div>"
 
 
-def _named(variables: Iterable[str] | str | None) -> list[str] | None:
+def _as_list(variables: Iterable[str] | str | None) -> list[str] | None:
     return [variables] if isinstance(variables, str) else None if variables is None else list(variables)
 
 
-def _some(steps: list[int]) -> str:
+def _abbreviate(steps: list[int]) -> str:
     if len(steps) <= 8:
         return ", ".join(map(str, steps)) or "none"
     return f"{', '.join(map(str, steps[:3]))}, ... {steps[-1]} ({len(steps)} in all)"

@@ -53,7 +53,7 @@ class StoredVariable:
         return np.empty((0, *np.empty(self.nodes, bool)[key[1:]].shape), self.dtype) if found is None else found
 
     def _of(self, path: Path, key: tuple[Any, ...]) -> np.ndarray:
-        with field_file.opened(path) as (file, groups):
+        with field_file.open_file(path) as (file, groups):
             group = next((group for group in groups if group.name == self.block), None)
             if group is None:
                 raise HiresxError(f'there is no block "{self.block}"', "see whether the run was overwritten")

@@ -45,5 +45,5 @@ def dataset(stored: surface_file.StoredSurface, title: str) -> Any:
     }  # fmt: skip
     coordinates = {"time": (clock, time, about["time"]), "step": (clock, step, about["step"])}
     coordinates |= {name: ("place", values, about[name]) for name, values in stored.fixed.items()}
-    attributes = {"name": stored.name, "title": title, **surface_file.described(stored), "file": str(stored.path)}
+    attributes = {"name": stored.name, "title": title, **surface_file.describe(stored), "file": str(stored.path)}
     return xarray.Dataset(held, coordinates, attributes)

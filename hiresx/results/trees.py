@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.device.averaging import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
-from hiresx.output.fields.glance import glance
+from hiresx.output.fields.field_header import read_header
 from hiresx.results import needs
 from hiresx.results.block_tree import block_tree
 from hiresx.results.stored import AXES, Computed, StoredVariable, lazy
@@ -30,7 +30,7 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
     """
     xarray = needs.xarray()
     first = field_file.describe(paths[0])
-    about = [glance(path) for path in paths] if series else []
+    about = [read_header(path) for path in paths] if series else []
     for path, other in zip(paths, about, strict=False):
         if other.blocks != first["blocks"]:
             raise HiresxError(f"{path} has other blocks than {paths[0]}", "open them one by one")
@@ -64,7 +64,7 @@ def averages(path: Path) -> Any:
     xarray = needs.xarray()
     about = field_file.describe(path)
     gamma = about["case"]["gas"]["gamma"]
-    with field_file.opened(path) as (file, groups):
+    with field_file.open_file(path) as (file, groups):
         over = float(file["averaged_over"][...])
         attributes = {
             (group.name, kind, name): {"long_name": variable.long_name, "units": variable.units}

@@ -24,7 +24,8 @@ class InviscidPlan(ABC):
     the sums of mass fluxes behind the faces `walls`, and take the differences of `viscous_fluxes` too (by direction,
     with ghosts) while `r` is there, in such directions as `carried` names.
 
-    `work_variables`: reals of work memory per padded point for the gas."""
+    `work_variables`: reals of work memory per padded point for the gas. `flux_fields`: by its name the field that the
+    numerical flux reads, if it does."""
 
     work_variables: int
 
@@ -39,6 +40,8 @@ class InviscidPlan(ABC):
     ):
         self.program, self.state, self.interpolation, self.walls = program, state, interpolation, walls
         self.viscous_fluxes = viscous_fluxes or {}
+        read = state.array("flux_fields")
+        self.flux_fields = {} if read is None else {"fields": read}
         self.early: list[Call] = []
         self.late: list[Call] = []
         for order, d in enumerate(ordered(state, late)):
@@ -78,6 +81,7 @@ class Pencils(InviscidPlan):
                 "inviscid_sweep", None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d, no_flux), r=s.r,
                 sv=s.variable_stride, o=s.origin, sd=s.strides[d], nd=s.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
                 first=int(first), walls=int(d in map(direction, self.walls)), viscous=int(d in carried),
+                **self.flux_fields,
             )
         ]  # fmt: skip
 
@@ -113,14 +117,15 @@ class Decomposed(InviscidPlan):
 
         def visit_walls(flux: Any, r: Any) -> None:
             for face in sorted(face for face in self.walls if direction(face) == d):
-                extent, nodes = _face(s, face)
+                extent, nodes = face_nodes(s, face)
                 calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, r=r))
 
         traits = "interpolates_nodes", "correction_reach"
         last, around = (kernels.trait("interpolation", self.interpolation, name) for name in traits)
         visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus)
         visit("physical_flux", -around, around, q=s.q, m=area, f=flux, pressure=pressure)
-        visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, minus=minus, plus=plus)
+        states = {"minus": minus, "plus": plus} | self.flux_fields
+        visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, **states)
         visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=int(first))
         visit_walls(minus, s.r)
         if s.scalars:
@@ -137,7 +142,7 @@ def ordered(state: BlockState, late: Set[int]) -> list[int]:
     return sorted(state.active, key=lambda d: (d in late, d))
 
 
-def _face(state: BlockState, face: str) -> tuple[tuple[int, int, int], dict[str, int]]:
+def face_nodes(state: BlockState, face: str) -> tuple[tuple[int, int, int], dict[str, int]]:
     """Extent of a face; index of its first node, strides along it and inwards."""
     d = direction(face)
     tangents = [e for e in range(3) if e != d]

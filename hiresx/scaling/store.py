@@ -6,7 +6,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from hiresx.output.saved import by_library, files
+from hiresx.output.saved import files, library_files
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.show import picture_file
 
@@ -39,7 +39,7 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
         with files.replacing(path) as temporary:
             temporary.write_text(json.dumps(document, indent=1), encoding="utf-8")
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None
 
 
 def write_netcdf(path: Path, document: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
     netCDF4 = library()
 
     rows = document["rows"]
-    with by_library.replacing(path) as temporary, LOCK, netCDF4.Dataset(temporary, "w") as file:
+    with library_files.replacing(path) as temporary, LOCK, netCDF4.Dataset(temporary, "w") as file:
         file.title = f"{document['mode']} scaling of {document['case']}"
         file.hardware = json.dumps(document["hardware"])
         file.createDimension("run", len(rows))

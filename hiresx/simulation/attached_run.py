@@ -79,7 +79,7 @@ class AttachedRun:
     def _restore_attachments(self, place: Path) -> None:
         """Give them what they had captured at `place`."""
         captured = self._continuation.captured
-        with self.comm.together(), checkpoint.understood(place):
+        with self.comm.together(), checkpoint.reading_contents(place):
             for attachment in self.attachments:
                 if attachment.name in captured:
                     attachment.restore(captured[attachment.name])

@@ -11,7 +11,7 @@ from hiresx.case import Case, load
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
-from hiresx.output.saved import block_arrays, checkpoint, identity, record
+from hiresx.output.saved import checkpoint, distributed_arrays, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
 from hiresx.simulation import blow_up
@@ -39,7 +39,7 @@ class Continuation:
     def _compare_case(self, found: checkpoint.FoundCheckpoint) -> dict[str, list[Any]]:
         """Refuse a checkpoint of another case; returns the keys that differ and may: [there, here]."""
         place, values = str(found.container.path), found.container.values
-        with checkpoint.understood(found.container.path):
+        with checkpoint.reading_contents(found.container.path):
             try:
                 # keys that this version has and that one had not take their defaults
                 old = Case.from_dict(values["case"]).model_dump(mode="json")
@@ -49,7 +49,7 @@ class Continuation:
             steps, time = values["solver"]["steps"], values["solver"]["time"]
             self.notes.append(f"going on from {place}: step {steps}, time {time:.6g}")
         self.notes += [f"passed over: {reason}" for _, reason in found.passed]
-        self.notes += [identity.told(difference) for difference in changed]
+        self.notes += [identity.format_difference(difference) for difference in changed]
         return {key: [old, new] for key, old, new in changed}
 
     def compare_grid(self, prints: Any) -> None:
@@ -57,7 +57,7 @@ class Continuation:
         if self._found is None:
             return
         container = self._found.container
-        with checkpoint.understood(container.path):
+        with checkpoint.reading_contents(container.path):
             same = identity.check_grid(container.values["grid"], prints, str(container.path))
         if not same:
             self.notes.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
@@ -68,7 +68,7 @@ class Continuation:
         container = self._found.container
         history = self.restore(container, solver)
         self.passed = self._found.passed
-        before = self._comm.bcast(record.found(out) if self._comm.root else None)
+        before = self._comm.bcast(record.read_or_empty(out) if self._comm.root else None)
         self.restarts += before.get("restarts") or []
         self.epochs += before.get("epochs") or []
         self.restarts.append(
@@ -76,7 +76,7 @@ class Continuation:
                 "checkpoint": str(container.path),
                 "step": solver.steps,
                 "time": solver.time,
-                "at": record.now(),
+                "at": record.utc_now(),
                 "changed": self._changed,
                 "before": {key: before.get(key) for key in ("status", "error", "steps", "started", "ended", "wall_s")},
             }
@@ -87,13 +87,13 @@ class Continuation:
         """`solver`, `retries` and `captured` as a checkpoint of this run has them. Returns the history until then.
         Collective."""
         values = container.values
-        with checkpoint.understood(container.path):
-            solver.restore(values["solver"], block_arrays.reader(container, "solver/"))
+        with checkpoint.reading_contents(container.path):
+            solver.restore(values["solver"], distributed_arrays.read_from_file(container, "solver/"))
             real = solver.configuration.real
-            identity.check_given(values["given"], solver.given(), real, str(container.path))
+            identity.check_functions(values["given"], solver.given(), real, str(container.path))
             history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
             self.retries = [{"checkpoint": entry["checkpoint"], **entry} for entry in values["run"]["retries"]]
-            self.captured = checkpoint.unpacked(container)
+            self.captured = checkpoint.unpack(container)
         self.source = container.path
         return history
 
@@ -101,20 +101,20 @@ class Continuation:
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
         """What a checkpoint of now holds. Collective."""
-        attached, arrays = checkpoint.packed({a.name: a.capture() for a in attachments}, self._comm)
+        attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,
             "backend": solver.backend.name,
-            "written": record.now(),
+            "written": record.utc_now(),
             "case": self._resolved,
             "grid": prints,
             "given": solver.given(),
             "solver": solver.values(),
-            "run": {"history": record.plain(history, finite=False), "retries": self.retries},
+            "run": {"history": record.to_json_types(history, finite=False), "retries": self.retries},
             "attachments": attached,
         }
         return values, [
-            *block_arrays.labelled("solver/", (_alive(solver, piece) for piece in solver.pieces())),
+            *distributed_arrays.label_pieces("solver/", (_alive(solver, piece) for piece in solver.pieces())),
             *arrays,
         ]
 

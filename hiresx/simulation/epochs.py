@@ -11,7 +11,7 @@ from hiresx.decomposition.held_arrays import Piece
 from hiresx.decomposition.parts import points_by_rank
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.block_arrays import Reader
+from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.simulation.rebalance import Plan
 from hiresx.simulation.redistribution import redistribute
 from hiresx.solver import Solver
@@ -35,7 +35,7 @@ class Carried:
         self._stopwatch, self._overlap, self._retaken = solver.stopwatch, solver.overlap, solver.retaken
         self._waited = 0.0
         self.captured = _moved(captured, move)
-        self.captured |= {a.name: checkpoint.remembered(a.capture(), move) for a in attachments}
+        self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
         """Go to another cut than the one that was thought of. Collective."""

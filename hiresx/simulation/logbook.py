@@ -133,7 +133,7 @@ class Logbook:
             self.finish(status, said)
             if not s.comm.root and s.out is not None and not getattr(error, "everywhere", False):
                 # Rank 0, which keeps the record, will not come to know.
-                record.fail(s.out, status, f"rank {s.comm.rank}: {said}")
+                record.mark_failed(s.out, status, f"rank {s.comm.rank}: {said}")
 
 
 def _own(solver: Solver) -> dict[str, Any]:

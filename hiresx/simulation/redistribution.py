@@ -12,8 +12,8 @@ from hiresx.decomposition.held_arrays import Piece, sizes
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.grid.cutting import within
 from hiresx.mpi.communicator import Communicator
-from hiresx.output.saved import block_arrays
-from hiresx.output.saved.block_arrays import Reader
+from hiresx.output.saved import distributed_arrays
+from hiresx.output.saved.distributed_arrays import Reader
 
 # Bytes that a rank sends, and that it receives, at a time beside the arrays themselves.
 BUFFER = 16 << 20
@@ -46,7 +46,7 @@ def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communica
     found: list[Piece] = []
     for name in dict.fromkeys(name for theirs in told for name, _ in theirs):
         found += _array(name, [dict(theirs).get(name, []) for theirs in told], arrays.pop(name, []), parts, comm)
-    return block_arrays.held(found)
+    return distributed_arrays.read_from_memory(found)
 
 
 def _about(piece: Piece) -> tuple[Range, tuple[int, ...], str]:

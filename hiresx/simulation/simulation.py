@@ -24,8 +24,8 @@ from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.show.progress import Progress
-from hiresx.output.watch.monitors.own import Own
 from hiresx.output.watch.monitors.probe import ProbeMonitor
+from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
 from hiresx.rhs import fast_waves, frozen, layers
@@ -138,10 +138,10 @@ class Simulation(RecutRun):
         with self.comm.together():
             if self.comm.local.root:
                 refuse_folded(self.case, ground, compiled)
-        files.once(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
+        files.on_root(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         with self.comm.together():
             placed = layers.placed(self.case, ground.grid.blocks)
-        files.once(self.comm, lambda: layers.check(placed, ground.grid.blocks))
+        files.on_root(self.comm, lambda: layers.check(placed, ground.grid.blocks))
         self.resolved = placed.model_dump(mode="json")
         self.placement = place(self.comm, ground.cut, backend, strategy=placement, bind=bind)
         self.backend = self.placement.backend
@@ -225,7 +225,9 @@ class Simulation(RecutRun):
         )
         with ExitStack() as held:
             if self.out is not None:
-                held.enter_context(directories.locked(directories.made(self.out, self.comm), self.comm))
+                held.enter_context(
+                    directories.lock_directory(directories.make_directory(self.out, self.comm), self.comm)
+                )
             requests = held.enter_context(Requests())
             watchdog = held.enter_context(Watchdog(self.comm, self.out, self.on_timeout))
             log = Logbook(self, last_step)
@@ -253,14 +255,16 @@ class Simulation(RecutRun):
                         if isinstance(attachment, FieldOutput):
                             attachment.pausing = self._pausing
                     stopped = None if self._finished(last_step) else self._out_of_time_message()
-                    self._continuation.captured = {a.name: checkpoint.remembered(a.capture()) for a in self.attachments}
+                    self._continuation.captured = {
+                        a.name: checkpoint.restore_in_memory(a.capture()) for a in self.attachments
+                    }
                     for failed in self._finish_attachments():
                         raise failed
             except BaseException as error:
                 watchdog.stop()
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
-                # What only this rank knows of ends all of them (`end_process`): nothing to wait for is
+                # What only this rank knows of ends all of them (hiresx.mpi.communicator.ended): nothing to wait for is
                 # begun.
                 self.comm.mark_aborting(error)
                 alone = self.comm.size > 1 and not getattr(error, "everywhere", False)
@@ -393,7 +397,7 @@ class Simulation(RecutRun):
             "least_p": least_pressure,
         }
         for attachment in self.attachments:
-            if isinstance(attachment, Own):
+            if isinstance(attachment, UserMonitor):
                 entry |= attachment.values(self.solver)
         self.history.append(entry)
         self._trace.remember()
@@ -407,7 +411,7 @@ class Simulation(RecutRun):
         self._pace = 0.0
         self._ends.begin()
         if self.out is not None:
-            files.once(self.comm, self._tidy)
+            files.on_root(self.comm, self._tidy)
         for line in self.restarted:
             bar.note(line)
         restarted = again or self._continuation.source is not None
@@ -420,7 +424,7 @@ class Simulation(RecutRun):
 
     def _tidy(self) -> None:
         assert self.out is not None
-        directories.sweep(self.out)
+        directories.remove_stale(self.out)
         record.keep_resolved(self.out, self.case)
         checkpoint.set_aside(self._continuation.passed)
 
@@ -476,7 +480,7 @@ class Simulation(RecutRun):
             with suppress(HiresxError):
                 path = blow_up.write_neighbourhood(self.out, self.solver, error, self.resolved)
         path = self.comm.bcast(path, error.rank or 0)
-        found = self.comm.bcast(checkpoint.listed(self.out)[:1] if self.comm.root else None)
+        found = self.comm.bcast(checkpoint.list_checkpoints(self.out)[:1] if self.comm.root else None)
         if path is not None:
             error.hint += f"; what is around it is in {path}"
         if found:

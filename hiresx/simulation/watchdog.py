@@ -98,7 +98,7 @@ class Watchdog:
     def _end(self, error: WatchdogTimeout) -> None:
         if self._directory is not None:
             with suppress(Exception):  # the job ends all the same
-                record.fail(self._directory, "interrupted", f"rank {self._comm.rank}: {error}")
+                record.mark_failed(self._directory, "interrupted", f"rank {self._comm.rank}: {error}")
         try:
             self._report(error)
         finally:

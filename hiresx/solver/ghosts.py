@@ -62,6 +62,15 @@ class Ghosts:
     def finish_fluxes(self) -> None:
         self.halo.finish_fluxes()
 
+    def send_field(self, name: str) -> None:
+        """The field of that name, which a term gave, on its way."""
+        self.halo.start_field(name)
+        if not self.overlap:
+            self.halo.finish_field(name)
+
+    def finish_field(self, name: str) -> None:
+        self.halo.finish_field(name)
+
     def meanwhile(self, parts: Sequence[Calls]) -> Callable[[], None]:
         """Launches of all parts, made while halos are on their way: what has come is taken in between."""
         if not self.others:

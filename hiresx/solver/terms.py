@@ -4,11 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from hiresx.case import Case
 from hiresx.device.call import Call, Calls
+from hiresx.device.fields import FIELDS
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.plans import PLANS, fluxes_ahead, inviscid_plan
+from hiresx.rhs.repeated import repeat_at_faces
 from hiresx.rhs.terms import (
+    FLUX_FIELDS,
     FLUXES,
     GHOSTS,
     HALOS,
@@ -23,6 +26,8 @@ from hiresx.rhs.terms import (
     Task,
     added,
     in_order,
+    sent,
+    with_halos,
 )  # fmt: skip
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.compact_terms import compact_tasks
@@ -88,18 +93,22 @@ class Terms:
         all parts of this rank, are prepared once and made together.
         """
         conditions, ghosts, others = self._conditions, self._ghosts, self._ghosts.others
-        steps = [self._launched("boundary", conditions.ghost_calls(), (), [GHOSTS])]
+        steps = [self._launched("boundary", conditions.ghost_calls(), (), [GHOSTS] if others else [GHOSTS, HALOS])]
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self._is_viscous:
             steps += self._viscous_steps()
         early = ghosts.meanwhile([block.early for block in self.inviscid])
         late = ghosts.meanwhile([block.late for block in self.inviscid])
-        first = [GHOSTS, *[SENT] * self.viscous_first]
+        # What fluxes read is made of the state with all its ghosts: then there is no work left to wait with for these.
+        read = [FLUX_FIELDS] * bool(self._blocks.layout.flux_fields)
+        first = [GHOSTS, *[SENT] * self.viscous_first, *map(sent, read)]
         steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
         if others:
             arrival: Task = ("exchange", lambda stage: ghosts.finish_state())
-            steps.append(Step([arrival], [INNER_FLUXES if self.viscous_first else INNER], [HALOS]))
-            steps.append(Step([("inviscid", lambda stage: late())], [HALOS, INNER], [INVISCID]))
+            before = INNER_FLUXES if self.viscous_first else GHOSTS if read else INNER
+            steps.append(Step([arrival], [before], [HALOS]))
+            behind = [HALOS, INNER, *map(with_halos, read)]
+            steps.append(Step([("inviscid", lambda stage: late())], behind, [INVISCID]))
         if self.axisymmetric:
             sources = [call for a in self.axisymmetric for call in a.source]
             steps.append(self._launched("axisymmetric", sources, [INVISCID], [RATES]))
@@ -119,8 +128,10 @@ class Terms:
             steps.append(Step(compact_tasks(self._blocks, ghosts, conditions, self._compact), [RATES], [VISCOUS]))
         if conditions.sponges:
             steps.append(self._launched("sponge", conditions.sponge_calls(), [RATES], [SOURCES]))
+        exchanged = {field.name for field in FIELDS if field.halo == "term"}
         for term in added(case, self._blocks.program, self._blocks.states):
             steps.append(self._launched(term.name, term.calls, term.needs, term.gives))
+            steps += [step for name in term.gives if name in exchanged for step in self._halo_steps(name)]
         if conditions.poles.any:
             everything = [what for step in steps for what in step.gives]
             steps.append(self._launched("boundary", conditions.poles.rest, everything, ()))
@@ -129,6 +140,15 @@ class Terms:
     def _launched(self, name: str, calls: Calls, needs: Sequence[str], gives: Sequence[str]) -> Step:
         made = self._blocks.program.prepare(calls)
         return Step([(name, lambda stage: made())], needs, gives)
+
+    def _halo_steps(self, name: str) -> list[Step]:
+        """The ghosts of a field that a term has given."""
+        ghosts, program = self._ghosts, self._blocks.program
+        calls = [call for state in self._blocks.states for call in repeat_at_faces(program, state, name)]
+        repeated = program.prepare([calls])
+        send: Task = ("exchange", lambda stage: ghosts.send_field(name))
+        begun = Step([("boundary", lambda stage: repeated()), send], [name], [sent(name)])
+        return [begun, Step([("exchange", lambda stage: ghosts.finish_field(name))], [sent(name)], [with_halos(name)])]
 
     def _difference_tasks(self) -> list[Task]:
         inner = self._ghosts.meanwhile([block.difference.inner for block in self.viscous])

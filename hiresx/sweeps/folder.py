@@ -73,12 +73,12 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
         keys = {key: [*before["keys"][key], *(v for v in keys[key] if v not in before["keys"][key])] for key in keys}
         runs = list(dict.fromkeys([*before.get("runs", ()), *runs]))
         digests = {**before["grid_files"], **digests}
-    directories.made(out)
+    directories.make_directory(out)
     entries = {
         "hiresx": __version__,
         "case": str(case),
         "title": plan.title,
-        "keys": {key: record.plain(values, finite=False) for key, values in keys.items()},
+        "keys": {key: record.to_json_types(values, finite=False) for key, values in keys.items()},
         "named_by": list(named_by(out) or plan.named_by),
         "grid_files": digests,
         "runs": runs,
@@ -100,7 +100,7 @@ def holds_sweep(out: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise files.fault(out, error) from None
+        raise files.io_error(out, error) from None
     if held:
         raise HiresxError(
             f"{out} holds something else than a sweep: {held[0]}", "name an empty or new folder: --out DIR"
@@ -116,7 +116,7 @@ def read_entries(out: Path) -> dict[str, Any]:
         if not isinstance(found["keys"], dict) or not isinstance(found["grid_files"], dict):
             raise TypeError("its entries are of another kind")
     except OSError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise HiresxError(
             f"{path} does not describe a sweep: {error}", "bring it back, or begin another sweep with --out DIR"
@@ -240,4 +240,4 @@ def write(path: Path, text: str) -> None:
         with files.replacing(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None

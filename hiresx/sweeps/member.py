@@ -36,7 +36,7 @@ def need(out: Path, member: SweepMember) -> Need:
         refuse(str(folder), [difference for difference in found if difference[0] not in _FREE])
     if kept.get("status") == "finished":
         return "nothing"
-    return "go on" if checkpoint.listed(folder) else "begin again"
+    return "go on" if checkpoint.list_checkpoints(folder) else "begin again"
 
 
 def _known(case: dict[str, Any]) -> dict[str, Any]:

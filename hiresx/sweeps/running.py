@@ -122,8 +122,8 @@ def run(
     wanted.check(of)
     launcher = mpi_library.find(how.mpirun)[1] if how.ranks > 1 else None
     folder.holds_sweep(out)
-    directories.made(out)
-    with directories.locked(out), Requests() as requests:
+    directories.make_directory(out)
+    with directories.lock_directory(out), Requests() as requests:
         folder.claim(out, case, of)
         needs = {one.name: member.need(out, one) for one in of.members}
         rows = {one.name: table.row(out, one, fresh=False) for one in of.members}
@@ -205,7 +205,7 @@ def _one(
             with redirect_stdout(_Teller(log, None)), redirect_stderr(_Teller(log, prefix)):
                 ended = job.run(line, how.ranks, launcher is not None and launcher.hydra)
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None
     if ended.status not in (0, 2, 3) and ended.asked is None:
         _explain(place, path, ended)
     if ended.asked is None and ended.status - 128 in ENDING:
@@ -219,9 +219,9 @@ def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
     if ended.status > 128 and ended.signal is None:
         how = f"was ended by signal {ended.status - 128}"
     told = f"the run {how}"
-    if record.found(place).get("status") in ("running", "lost"):
+    if record.read_or_empty(place).get("status") in ("running", "lost"):
         with suppress(HiresxError):
-            record.fail(place, "failed", told)
+            record.mark_failed(place, "failed", told)
     elif not member.last_error(log):
         with suppress(OSError), log.open("a", encoding="utf-8") as stream:
             stream.write(f"error: {told}\n")
@@ -232,9 +232,9 @@ def _free(place: Path, say: Say) -> bool:
     until, said = wall.monotonic() + PATIENCE, False
     while True:
         try:
-            with directories.locked(place):
+            with directories.lock_directory(place):
                 # where locks are not known, or the process is on another host, there is only its word
-                return record.found(place).get("status") != "running"
+                return record.read_or_empty(place).get("status") != "running"
         except HiresxError:
             if wall.monotonic() > until:
                 return False

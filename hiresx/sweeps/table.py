@@ -68,7 +68,7 @@ class SweepTable:
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
-        plain: dict[str, Any] = record.plain(
+        plain: dict[str, Any] = record.to_json_types(
             {"title": self.title, "keys": self.keys, "columns": self.columns, "runs": self.rows}
         )
         return plain

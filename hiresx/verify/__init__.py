@@ -1,6 +1,6 @@
-"""Verification: does the method do on this machine and backend what it should?
+"""Verifies the method on this machine and backend.
 
-A group of checks is a file in hiresx/verify/groups/. `LONG = True` in it keeps the group for those who name it.
+A group of checks is a file in hiresx/verify/groups/. With `LONG = True` it only runs when it is named.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What a check is: a flow to run, a number to take from it, and what that number must be."""
+"""Checks: a flow that is run, a number that is measured, and the limit of that number."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -59,19 +59,19 @@ class CheckRun:
         return " ".join([*words, *(f"--set {s}" if '"' not in s else f"--set '{s}'" for s in self.sets)])
 
     @cached_property
-    def loaded(self) -> Case:
+    def loaded_case(self) -> Case:
         return load(self.case, self.preset, self.sets)
 
     @cached_property
     def configuration(self) -> Configuration:
-        return configuration(self.loaded)
+        return configuration(self.loaded_case)
 
 
-class Finished:
+class CompletedRun:
     """A run that has come to its end, and the state it started from. `case`: the run's, if it is not as loaded."""
 
     def __init__(self, run: CheckRun, backend: str, case: Case | None = None):
-        self.simulation = Simulation(case or run.loaded, backend, monitors=run.monitors)
+        self.simulation = Simulation(case or run.loaded_case, backend, monitors=run.monitors)
         self.case, self.blocks = self.simulation.case, self.simulation.blocks
         self._start = [self.simulation.solver.primitives(b) for b in range(len(self.blocks))]
         self.simulation.run(progress=False)
@@ -109,7 +109,7 @@ class Workbench:
 
     def case(self, run: CheckRun) -> Case:
         """The case of a run, to be computed by the plan under test."""
-        return run.loaded if self.plan is None else run.loaded.model_copy(update={"plan": self.plan})
+        return run.loaded_case if self.plan is None else run.loaded_case.model_copy(update={"plan": self.plan})
 
     def command(self, run: CheckRun) -> str:
         """The command line that makes the same run by the same plan."""
@@ -128,21 +128,21 @@ class Workbench:
             raise found
         return found
 
-    def finished(self, run: CheckRun) -> Finished:
-        return self.once(_finish, run)
+    def complete(self, run: CheckRun) -> CompletedRun:
+        return self.once(_complete, run)
 
     def forget(self) -> None:
         """Give the memory of finished runs back."""
         self._known.clear()
 
 
-def _finish(bench: Workbench, run: CheckRun) -> Finished:
-    return Finished(run, bench.backend, bench.case(run))
+def _complete(bench: Workbench, run: CheckRun) -> CompletedRun:
+    return CompletedRun(run, bench.backend, bench.case(run))
 
 
 @dataclass(frozen=True)
 class Check:
-    """`measure` gets what `runs` left, one Finished each, or the Workbench where there are none; so does `curves`,
+    """`measure` gets what `runs` left, one CompletedRun each, or the Workbench where there are none; so does `curves`,
     whose named sequences of numbers are kept beside the result, for pictures."""
 
     name: str
@@ -154,13 +154,13 @@ class Check:
     """What `measure` compiles besides its runs."""
 
     def value(self, bench: Workbench) -> float:
-        return float(self.measure(*self._given(bench)))
+        return float(self.measure(*self._inputs(bench)))
 
-    def drawn(self, bench: Workbench) -> Mapping[str, Sequence[float] | np.ndarray]:
-        return self.curves(*self._given(bench)) if self.curves else {}
+    def curve_values(self, bench: Workbench) -> Mapping[str, Sequence[float] | np.ndarray]:
+        return self.curves(*self._inputs(bench)) if self.curves else {}
 
-    def _given(self, bench: Workbench) -> list[Any]:
-        return [bench.finished(run) for run in self.runs] if self.runs else [bench]
+    def _inputs(self, bench: Workbench) -> list[Any]:
+        return [bench.complete(run) for run in self.runs] if self.runs else [bench]
 
-    def compiled(self) -> list[Configuration]:
+    def needed_configurations(self) -> list[Configuration]:
         return [*(run.configuration for run in self.runs), *self.configurations]

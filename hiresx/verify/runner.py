@@ -1,4 +1,4 @@
-"""Finds the groups of checks and works through them."""
+"""Finds the groups of checks and runs them."""
 
 import importlib
 import math
@@ -30,7 +30,7 @@ def names() -> list[str]:
 
 def group(name: str) -> ModuleType:
     """The module of a group: its docstring says what is checked, CHECKS is a list of Check, LONG whether it takes
-    minutes; `tabulated`, where it has one, makes columns and rows for the page of {check: curves}.
+    minutes; `page_table`, where it has one, makes columns and rows for the page of {check: curves}.
 
     Raises HiresxError for a name that is none."""
     if name not in names():
@@ -38,7 +38,7 @@ def group(name: str) -> ModuleType:
     return importlib.import_module(f"hiresx.verify.groups.{name.replace('-', '_')}")
 
 
-def chosen(asked: Sequence[str]) -> list[str]:
+def choose_groups(asked: Sequence[str]) -> list[str]:
     """Names of the groups that `asked` stands for, each once, in the order of `names`."""
     found = set() if asked else {name for name in names() if not group(name).LONG}
     for word in asked:
@@ -55,7 +55,7 @@ def run(
 ) -> list[dict[str, Any]]:
     """See hiresx.verify.run."""
     say = say or (_to_terminal if sys.stderr.isatty() else _to_nobody)
-    wanted = chosen(asked)
+    wanted = choose_groups(asked)
     bench = Workbench(find_backend(backend).name, plan)
     if plan is not None:
         known_plan(plan, bench.backend)
@@ -75,18 +75,18 @@ def run(
 def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
     """Compile what `checks` need on all cores at once; returns how many configurations that is. Not on a GPU, whose
     kernels are compiled as they are used. What fails to compile fails again, and is reported, in its check."""
-    wanted = list(dict.fromkeys(found for check in checks for found in check.compiled()))
+    wanted = list(dict.fromkeys(found for check in checks for found in check.needed_configurations()))
     if bench.backend == "cuda":
         return len(wanted)
 
-    def compiled(configuration: Configuration) -> None:
+    def compile_one(configuration: Configuration) -> None:
         try:
             find_backend(bench.backend).compile(configuration)
         except HiresxError:
             return
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(compiled, wanted))
+        list(pool.map(compile_one, wanted))
     return len(wanted)
 
 
@@ -96,7 +96,7 @@ def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
     value, curves, error, left_out = math.nan, {}, None, None
     try:
         value = check.value(bench)
-        curves = {key: [_rounded(v) for v in values] for key, values in check.drawn(bench).items()}
+        curves = {key: [_round(v) for v in values] for key, values in check.curve_values(bench).items()}
     except UnsuitedPlan as fault:
         left_out = fault.message
     except HiresxError as fault:
@@ -118,7 +118,7 @@ def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
     }
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{float(value):.{DIGITS}g}")
 
 

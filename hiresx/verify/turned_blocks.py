@@ -1,4 +1,4 @@
-"""The same flow on the same nodes, cut into other blocks whose indexes run otherwise: the results must not change."""
+"""Cuts a grid into other blocks and turns their indexes: a flow computed on them must have the same result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,11 +30,11 @@ class Turn:
 
     def array(self, values: np.ndarray) -> np.ndarray:
         """`values` (..., nk, nj, ni) in the new indexes."""
-        return _permuted(values, self.m)
+        return _permute(values, self.m)
 
     def back(self, values: np.ndarray) -> np.ndarray:
         """`values` (..., nk, nj, ni) in the new indexes, in the old ones."""
-        return _permuted(values, self.m.T)
+        return _permute(values, self.m.T)
 
     def face(self, face: str) -> str:
         d = direction(face)
@@ -46,7 +46,7 @@ class Turn:
         return triple((int(a.min()), int(a.max()) + 1) for a in ends)
 
 
-def _permuted(values: np.ndarray, m: np.ndarray) -> np.ndarray:
+def _permute(values: np.ndarray, m: np.ndarray) -> np.ndarray:
     """Axes k, j, i of `values` permuted and reversed as the signed permutation `m` of i, j, k says."""
     n = values.ndim
     source = [int(np.flatnonzero(m[e])[0]) for e in (2, 1, 0)]
@@ -72,7 +72,7 @@ def turns(size: tuple[int, int, int]) -> list[Turn]:
 
 
 @dataclass(frozen=True)
-class Rearranged:
+class TurnedCase:
     """`case` on `grid` computes what another case does on the blocks of which these are `parts`, each turned."""
 
     case: Case
@@ -111,7 +111,7 @@ def random_parts(whole: Decomposition, count: int, chance: np.random.Generator) 
     return parts
 
 
-def rearranged(case: Case, whole: Decomposition, blocks: int, chance: np.random.Generator) -> Rearranged:
+def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random.Generator) -> TurnedCase:
     """`case` on the nodes of `whole`, cut at random into about `blocks` blocks, each turned at random, with its
     boundary conditions, periodic ones as connections, named by region."""
     parts = random_parts(whole, blocks, chance)
@@ -125,7 +125,7 @@ def rearranged(case: Case, whole: Decomposition, blocks: int, chance: np.random.
                 name = f"patch.{patch.place}"
                 regions[name] = (*regions.get(name, ()), (turn.face(patch.face), turn.box(patch.range)))
         new.append(Block(f"b{n}", *triple(turn.array(np.asarray(c)) for c in (block.x, block.y, block.z)), regions))
-    connections = [_turned(c, chosen[c.block], chosen[c.donor]) for c in cut.connections]
+    connections = [_turn_connection(c, chosen[c.block], chosen[c.donor]) for c in cut.connections]
     dump = case.model_dump(mode="json")
     dump["boundary"] = [
         p.condition.model_dump(mode="json") | {"faces": "all", "range": f"patch.{n}", "block": None}
@@ -136,7 +136,7 @@ def rearranged(case: Case, whole: Decomposition, blocks: int, chance: np.random.
             names = [whole.blocks[part.whole].name for part in parts]
             sponge["blocks"] = [f"b{n}" for n, name in enumerate(names) if name in sponge["blocks"]]
     changed = Case.from_dict(dump, case.directory, case.name)
-    return Rearranged(changed, Grid(tuple(new), tuple(connections)), tuple(parts), tuple(chosen))
+    return TurnedCase(changed, Grid(tuple(new), tuple(connections)), tuple(parts), tuple(chosen))
 
 
 def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
@@ -147,7 +147,7 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> f
     return float(np.max([(np.abs(a - b) / scale).max() for a, b in zip(found, expected, strict=True)]))
 
 
-def _turned(c: Connection, own: Turn, donor: Turn) -> Connection:
+def _turn_connection(c: Connection, own: Turn, donor: Turn) -> Connection:
     matrix = donor.m @ np.array(c.matrix) @ own.m.T
     offset = donor.m @ np.array(c.offset) + donor.offset - matrix @ own.offset
     return replace(

@@ -25,39 +25,60 @@ def case(boundary, n, **tables) -> Case:
     return Case.from_dict({"grid": grid, "initial": start, "boundary": boundary} | tables)
 
 
-def pulled() -> float:
-    """How far a uniform gas is from what it falls to."""
+def conserved(run) -> list[np.ndarray]:
+    return [np.array(state.interior(run.backend.to_host(state.q))) for state in run.solver.states]
+
+
+def same_from_restart(through, name: str, halfway: int, begin=lambda run: None) -> bool:
+    """Whether the run `through`, which is over, ends in the same bits where it is stopped `halfway` and goes on."""
+    first = Simulation(through.case, device, out=f"{folder}/{name}")
+    begin(first)
+    first.run(steps=halfway, progress=False)
+    rest = Simulation(restart=f"{folder}/{name}", backend=device)
+    rest.run(progress=False)
+    same = all(np.array_equal(a, b) for a, b in zip(conserved(through), conserved(rest), strict=True))
+    return bool(rest.comm.min([float(same and rest.step_count == through.step_count)])[0])
+
+
+def pulled() -> dict:
+    """How far a uniform gas is from what it falls to, and whether it falls on as it did behind a restart."""
     spec = case([{"faces": "all", "type": "periodic"}], [24, 20, 1], pull={"acceleration": PULL}, time={"steps": 6})
     run = Simulation(spec, device)
     run.run(progress=False)
     wanted = (0.3 + PULL[0] * run.time, 0.2 + PULL[1] * run.time, PULL[2] * run.time, P)
     found = zip("uvwp", wanted, strict=True)
     off = max(np.abs(block.state(name) - goal).max() for name, goal in found for block in run.blocks)
-    return float(run.comm.max([off])[0])
+    same = same_from_restart(run, "pulled", 3)
+    return {"off": float(run.comm.max([off])[0]), "same": same}
 
 
 def decays() -> dict:
     """A scalar between walls that hold it at 0, which spreads and decays: how far from the solution by every plan, and
-    from the first plan."""
+    from the first plan; whether a restart goes on to the last bit."""
     walls = {"type": "no-slip-wall", "temperature": 1.0, "scalars": {"dye": 0.0}}
     spec = case(
         [{"faces": ["imin", "imax"], "type": "periodic"}, {"faces": ["jmin", "jmax"], **walls}], [12, 25, 1],
         gas={"reynolds": REYNOLDS}, scalar=[{"name": "dye", "schmidt": SCHMIDT}], decay={"rate": K},
         time={"end": END, "dt": 0.002}, initial={"state": {"rho": 1.0, "u": 0.0, "v": 0.0, "p": P}},
     )  # fmt: skip
-    found = {}
-    for plan in (*_OF_BACKEND[device], "compact"):
-        run = Simulation(spec.model_copy(update={"plan": plan}), device)
+    found, same = {}, True
+
+    def begin(run):
         for block in run.blocks:
             block.set_state(1.0, 0.0, 0.0, 0.0, P, {"dye": np.sin(np.pi * block.y)})
+
+    for plan in (*_OF_BACKEND[device], "compact"):
+        run = Simulation(spec.model_copy(update={"plan": plan}), device)
+        begin(run)
         run.run(progress=False)
+        same &= same_from_restart(run, f"decays-{plan}", 10, begin)
         rate = K + np.pi**2 / (REYNOLDS * SCHMIDT)
         off = [np.abs(b.state("dye") - np.exp(-rate * run.time) * np.sin(np.pi * b.y)).max() for b in run.blocks]
         found[plan] = float(run.comm.max([max(off, default=0.0)])[0]), [b.state("dye") for b in run.blocks]
     first = next(iter(found.values()))[1]
     apart = [np.abs(a - b).max() for _, arrays in found.values() for a, b in zip(arrays, first, strict=True)]
     apart = world().mpi_comm.allreduce(max(apart, default=0.0), max) if world().size > 1 else max(apart)
-    return {"off": {plan: off for plan, (off, _) in found.items()}, "apart": float(apart)}
+    return {"off": {plan: off for plan, (off, _) in found.items()}, "apart": float(apart), "same": same}
 
 
 def filled(state) -> bool:

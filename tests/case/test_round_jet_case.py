@@ -10,7 +10,7 @@ from hiresx.case.functions import prescribed
 from hiresx.case.schema import Sponge
 from hiresx.case.waves import Waves
 from hiresx.errors import HiresxError
-from hiresx.post.azimuthal import ring
+from hiresx.post.azimuthal import ring_angles
 from hiresx.rhs.sponge import share_and_box
 
 GIVEN = {"speed": 0.64, "layer": 0.1, "modes": 4, "highest": 1.5, "seed": 1}
@@ -27,7 +27,9 @@ def test_it_fits_its_grid(preset):
     lip = next(probe for probe in case.probe if probe.name == "lip")
     radii = {round(float(np.hypot(y, z)), 5) for _, y, z in lip.places}
     assert radii == {0.65} and 0.5 + grid.lip_thickness < 0.65 and len(lip.places) == 16
-    np.testing.assert_allclose(np.sort(ring(np.array(lip.places), "lip") % (2 * np.pi)), np.arange(16) * np.pi / 8)
+    np.testing.assert_allclose(
+        np.sort(ring_angles(np.array(lip.places), "lip") % (2 * np.pi)), np.arange(16) * np.pi / 8
+    )
     # the shortest disturbances have five cells or more per wave
     speed = 0.7 * case.parameters["exit_mach"] / np.sqrt(1 + 0.2 * case.parameters["exit_mach"] ** 2)
     assert speed / case.parameters["disturbance_frequency"] > 5 * grid.exit_spacing

@@ -14,7 +14,7 @@ from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.solver import Solver
-from hiresx.verify.turned_blocks import difference, random_parts, rearranged, turns
+from hiresx.verify.turned_blocks import difference, random_parts, turn_blocks, turns
 
 STEPS = 20
 SAME = 1e-12
@@ -64,7 +64,7 @@ def parameters(names, quick):
 @given(blocks=st.sampled_from([2, 3, 4, 7, 8, 12]), seed=st.integers(0, 2**32 - 1))
 def test_any_cut_and_any_orientation(name, blocks, seed):
     case, whole, expected = reference(name)
-    new = rearranged(case, whole, blocks, np.random.default_rng(seed))
+    new = turn_blocks(case, whole, blocks, np.random.default_rng(seed))
     found = new.wholes(computed(new.case, grid=new.grid))
     assert difference(found, expected) <= SAME
 
@@ -84,7 +84,7 @@ def test_parts_of_one_block(name, where):
 def test_cuts_through_the_end_of_a_c_cut(seed):
     """Where the ways through the C-grid's own connection and through the cut lead to different ghosts at an edge."""
     case, whole, expected = reference("airfoil, C-grid")
-    new = rearranged(case, whole, 8, np.random.default_rng(seed))
+    new = turn_blocks(case, whole, 8, np.random.default_rng(seed))
     assert difference(new.wholes(computed(new.case, grid=new.grid)), expected) <= SAME
 
 
@@ -92,7 +92,7 @@ def test_cuts_through_the_end_of_a_c_cut(seed):
 def test_the_free_stream_stays_on_any_arrangement():
     case, whole, _ = reference("free stream, viscous")
     for seed in range(3):
-        new = rearranged(case, whole, 12, np.random.default_rng(seed))
+        new = turn_blocks(case, whole, 12, np.random.default_rng(seed))
         solver = Solver(new.case, backend("cpu"), grid=new.grid)
         solver.initialize()
         before = [np.asarray(piece.array) for piece in solver.pieces()]

@@ -31,7 +31,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate import estimate_ranks
 from hiresx.grid import Block, Connection, build
 from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
-from hiresx.verify.turned_blocks import random_parts, rearranged
+from hiresx.verify.turned_blocks import random_parts, turn_blocks
 
 
 def joined(sizes, connections=()) -> Decomposition:
@@ -128,7 +128,7 @@ def test_as_many_ranks_as_parts():
 def test_blocks_turned_any_way(ranks):
     case = load("taylor-green", overrides=["grid.n=[24,24,24]"])
     whole = decompose(case, build(case.grid, case.directory))
-    new = rearranged(case, whole, 6, np.random.default_rng(ranks))
+    new = turn_blocks(case, whole, 6, np.random.default_rng(ranks))
     turned = decompose(new.case, new.grid)
     for parts in (partition(turned, ranks), random_parts(turned, 4, np.random.default_rng(1))):
         cut = split(turned, parts)

@@ -8,6 +8,7 @@ from shutil import copytree, ignore_patterns
 import numpy as np
 import pytest
 import sanitize
+from sanitize_flows import computed
 
 from hiresx import kernels
 from hiresx.device import Configuration, emulated
@@ -168,6 +169,14 @@ def test_verification_compares_what_no_order_of_points_changes():
     configuration = Configuration(viscosity="sutherland", schmidt=(0.7,))
     found = differences([emulated.Backend(), Backend(order=2, poisoned=False)], configuration)
     assert len(found) > 60 and {name: worst for name, worst in found.items() if not worst < AGREE} == {}
+
+
+@pytest.mark.slow
+def test_launches_of_several_blocks_as_one_do_not_go_by_the_order_of_threads():
+    usual = computed("turned blocks", "fused", Backend(0, poisoned=False))
+    for order in ORDERS:
+        found = computed("turned blocks", "fused", Backend(order, poisoned=False, batches=True))
+        assert not sanitize.changes(found, usual)
 
 
 @pytest.mark.slow

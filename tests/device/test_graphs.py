@@ -1,13 +1,16 @@
 """Launches recorded as a CUDA graph: what depends on each other stays in order, what does not goes side by side.
 Streams that note what they are given play the GPU."""
 
+import ctypes
 import itertools
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.ctypeslib import as_array
 
 from hiresx.device import graphs
+from hiresx.device.batches import Together
 from hiresx.device.call import Call
 from hiresx.device.graphs import FIRST, Graph
 from hiresx.device.side_by_side import Noting
@@ -63,24 +66,44 @@ class Program(Noting):
     def __init__(self):
         self.made, self.order = 0, []
 
+    def shape(self, call):
+        return (1, 1, 1), (4, 1, 1)
+
+    def loaded(self, launches):
+        return list(launches)
+
+    def launch_together(self, stream, guard, one):
+        """Of launches whose arrays are all that is different."""
+        (table,) = one.tables
+        rows = [[as_array((ctypes.c_double * 4).from_address(address)) for address in row] for row in table.tolist()]
+
+        def launch():
+            for x, y in rows:
+                self.launch(guard, x, y)
+
+        self._put(stream, one, launch)
+
     def launch(self, guard, x, y):
         self.made += 1
         if guard is None or guard[0] >= 0:
             y[...] = 2 * x[: len(y)]
 
     def launch_on(self, stream, guard, call):
-        x, y = call.arguments.values()
+        self._put(stream, call, lambda: self.launch(guard, *call.arguments.values()))
+
+    def _put(self, stream, one, launch):
         if Stream.capturing is None:
-            self.launch(guard, x, y)
+            launch()
             return
         number = len(Stream.capturing)
-        Stream.capturing.append((lambda: self.launch(guard, x, y), set(stream.behind)))
-        self.order.append((number, call, stream))
+        Stream.capturing.append((launch, set(stream.behind)))
+        self.order.append((number, one, stream))
         stream.behind.add(number)
 
 
 @pytest.fixture
-def gpu():
+def gpu(monkeypatch):
+    monkeypatch.setattr(graphs, "LEAST", 1000)  # launches stay single, but where a test says otherwise
     runtime = SimpleNamespace(streamCaptureModeRelaxed=2)
     return SimpleNamespace(cuda=SimpleNamespace(Stream=Stream, Event=Event, runtime=runtime))
 
@@ -256,3 +279,29 @@ def test_every_stream_is_a_part_of_the_recording(gpu):
     graph()
     streams = [on for _, _, on in program.order]
     assert len(set(map(id, streams))) == 5 and all(on.joined for on in streams)
+
+
+def test_what_is_the_same_for_several_blocks_is_one_launch(gpu, monkeypatch):
+    monkeypatch.setattr(graphs, "LEAST", 3)
+    a = arrays(8)
+    chains = [[scale(a[n], a[n + 4]), scale(a[n + 4], a[n])] for n in range(4)]
+    program, stream = Program(), Stream()
+    graph = Graph(gpu, program, [call for chain in chains for call in chain], stream)
+    for times in (1, 2, 3, 4):
+        graph()
+        assert program.made == 8 * times
+        assert all((a[n] == 4.0**times * (n + 1)).all() for n in range(4))
+        assert (graph._graph is not None) == (times > 2), "what is new is made in order before it is recorded"
+    assert [len(one.tables[0]) for _, one, _ in program.order] == [4, 4]
+    assert all(isinstance(one, Together) for _, one, _ in program.order)
+    assert [before for _, before in stream.recorded] == [set(), {0}]
+
+
+def test_few_launches_stay_single(gpu, monkeypatch):
+    monkeypatch.setattr(graphs, "LEAST", 3)
+    a = arrays(4)
+    program, stream = Program(), Stream()
+    graph = Graph(gpu, program, [scale(a[0], a[n]) for n in range(1, 4)], stream)
+    graph()
+    graph()
+    assert graph._graph is not None and len(stream.recorded) == 3

@@ -6,13 +6,16 @@ import math
 import os
 import struct
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hiresx import kernels
 from hiresx.case.viscosity import VISCOSITIES
-from hiresx.device import Configuration, cuda, nvrtc
+from hiresx.device import Configuration, cuda, graphs, nvrtc
+from hiresx.device.batch_wrappers import Entry, Form, generate_batched
+from hiresx.device.batches import arranged
 from hiresx.device.emulated import Backend as EmulatedBackend
 from hiresx.device.wrappers import generate
 from hiresx.equations.storage import PRECISIONS
@@ -28,6 +31,14 @@ extern "C" __global__ void table(int n, double *a) {
     a[0] = b[n & 31];
 }
 """
+
+
+def test_functions_for_several_launches_compile():
+    configuration = Configuration(viscosity="constant")
+    kinds = ("sweep_along", "sweep_across", "viscous_flux", "copy_halo", "update")  # in rows, lines, slabs and points
+    entries = [Entry(kernel, form) for kernel in kinds for form in Form]
+    image = nvrtc.compile(generate_batched(configuration, "cuda", entries), "sm_80").image
+    assert all(nvrtc.holds(image, entry.name) for entry in entries) and not nvrtc.holds(image, "update")
 
 
 @pytest.mark.slow
@@ -263,9 +274,15 @@ def on_host(array: np.ndarray):
 def program(request):
     """A cuda program whose kernels run on the CPU, and the same program of the emulated backend."""
     configuration = Configuration(precision=request.param, viscosity="constant")  # as other tests have it
-    emulated = EmulatedBackend().compile(configuration)
+    backend = EmulatedBackend()
+    emulated = backend.compile(configuration)
     module = Module(emulated._library)
-    return cuda.Program(module, cupy, None, emulated.signatures, configuration.real), emulated, configuration.real
+    host = SimpleNamespace(ndarray=cupy.ndarray, asarray=on_host)
+    launched = cuda.Program(
+        module, host, None, emulated.signatures, configuration.real,
+        lambda entries: Module(backend.batched(emulated, entries)),
+    )  # fmt: skip
+    return launched, emulated, configuration.real
 
 
 SHAPE, STRIDE = (5, 9, 9, 40), 9 * 9 * 40
@@ -295,6 +312,32 @@ def test_launch_takes_views_and_int32(program):
     assert np.flatnonzero(b).tolist() == [2, 3, 4] and np.array_equal(b[2:5], -a[3:6])
     launched.launch("copy_halo", (0, 1, 1), **lists, source=on_host(b), target=on_host(a), sign=1.0)
     assert np.array_equal(a, np.arange(10))
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_several_launches_as_one(program, form):
+    """By plain numbers and a table of arrays where all else is the same, else by a table of everything."""
+    launched, emulated, real = program
+    rng = np.random.default_rng(4)
+    calls, wanted = [], []
+    for n, extent in enumerate([(34, 3, 3)] * 3 if form is Form.ALIKE else [(34, 3, 3), (34, 3, 2), (34, 3, 3)]):
+        fields = [rng.random(SHAPE).astype(real) for _ in range(3)]
+        fields += [np.ones(SHAPE[1:], real), np.full(1, 0.1 + n, real)]
+        tail = {"dt_stride": 0, "a": 0.7, "b": 0.3, "first": int(form is Form.MIXED and n == 1)}
+        host = dict(zip(FIELDS, (field.copy() for field in fields), strict=True))
+        emulated.launch("update", extent, **PLACE, **host, **tail)
+        wanted.append((host["q0"], host["q"]))
+        device = dict(zip(FIELDS, map(on_host, fields), strict=True))
+        calls.append((launched.call("update", extent, **PLACE, **device, **tail), fields))
+    made, waits = arranged([call for call, _ in calls], launched.shape, lambda array: array.data.ptr, graphs._bytes)
+    assert [one.entry for one in made] == [Entry("update", form)] and waits == [[]]
+    for _ in range(2):  # what is loaded is loaded once
+        (loaded,) = launched.loaded(made)
+    launched._batched = None
+    launched.loaded(made)
+    launched.launch_together(None, None, loaded)
+    for (_, (q0, q, *_)), (q0_wanted, q_wanted) in zip(calls, wanted, strict=True):
+        assert np.array_equal(q0, q0_wanted) and np.array_equal(q, q_wanted)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,15 @@ def test_signatures(root):
     assert found["squares"].shared and not found["total"].shared and found["squares"].arguments[1] == ("int", "n")
 
 
+def test_a_field_of_no_variables_is_no_argument():
+    """The body gets a null pointer for it, wherever the kernel is compiled."""
+    text = "#define HX_MORE {}\nKERNEL(a, int i, int j, int k, field<1> x, const_field<HX_MORE> y, int n) {{}}\n"
+    (none, _), (two, _) = (kernels.declarations(text.format(count))[0] for count in (0, 2))
+    assert none.arguments == (("real *", "x"), ("int", "n")) and none.passed == ("x", "nullptr", "n")
+    assert none.parameters == "field<1> x, int n" and none.holds == {"x": 1}
+    assert [name for _, name in two.arguments] == ["x", "y", "n"] and two.holds == {"x": 1, "y": 2}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -18,7 +18,7 @@ import pytest
 from vortices import taylor_green
 
 from hiresx.base import threads as parallel
-from hiresx.bench.kernel_times import Timed
+from hiresx.bench.kernel_times import TimingBackend
 from hiresx.case import load
 from hiresx.device import backend, team
 from hiresx.device.call import Call
@@ -273,7 +273,7 @@ def test_a_stage_does_what_its_launches_do_one_by_one():
     case, found = FLOWS["jet"](), []
     device = backend("cpu")
     device.threads = 3
-    for where in (device, Timed(device)):  # which makes every launch by itself
+    for where in (device, TimingBackend(device)):  # which makes every launch by itself
         solver = Solver(case, where)
         solver.initialize()
         for _ in range(2):
@@ -285,7 +285,7 @@ def test_a_stage_does_what_its_launches_do_one_by_one():
 def test_threads_meet_once_for_a_task_of_all_blocks():
     """The jet's four blocks made nearly a hundred launches in each stage, each with threads of its own."""
     device = backend("cpu")
-    timed = Timed(device)
+    timed = TimingBackend(device)
     launches = Solver(FLOWS["jet"](), timed)
     launches.initialize()
     timed.launches = []

@@ -60,12 +60,11 @@ def test_single_precision_and_no_viscosity():
     "ranks, transport, names",
     [
         (2, "window", ["cpu", "cpu"]),
-        (3, "mpi", ["cpu", "emulated", "cpu"]),
-        (4, "auto", ["emulated", "cpu", "cpu", "emulated"]),
-        (3, "signals", ["emulated", "cpu", "emulated"]),
+        pytest.param(3, "mpi", ["cpu", "emulated", "cpu"], marks=pytest.mark.slow),
+        pytest.param(4, "auto", ["emulated", "cpu", "cpu", "emulated"], marks=pytest.mark.slow),
+        pytest.param(3, "signals", ["emulated", "cpu", "emulated"], marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.slow
 def test_ranks(ranks, transport, names):
     assert run_ranks(ranks, several, transport, names, range(4)) == [[]] * ranks
 

@@ -1,6 +1,7 @@
 """Exchange between GPUs: made of this host's memory, working as late as they may, and real ones."""
 
 import random
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ from hiresx.device import backend, cuda
 from hiresx.device.native import Array
 from hiresx.device.side_by_side import one_by_one
 from hiresx.errors import HiresxError
-from hiresx.exchange import cuda_aware, halo
+from hiresx.exchange import cuda_aware, gpu, halo
 
 # --- a GPU made of this host's memory, whose work is done as late as it may
 
@@ -200,3 +201,23 @@ def test_on_gpus(transport, names):
     if isinstance(found[0], str):
         pytest.skip(found[0])
     assert found == [[]] * len(names)
+
+
+@pytest.mark.parametrize(("asked", "taken"), [(0, 1), (7, 1), (gpu.PIECE, 1), (gpu.PIECE + 1, 2)])
+def test_memory_of_a_gpu_is_taken_in_whole_pieces(asked, taken, monkeypatch):
+    """And has room for the number by which others know it."""
+    sizes, anything = [], SimpleNamespace(record=lambda *_: None, synchronize=lambda: None)
+    memory = SimpleNamespace(Memory=sizes.append, OutOfMemoryError=MemoryError)
+    made = SimpleNamespace(
+        runtime=SimpleNamespace(CUDARuntimeError=RuntimeError), memory=memory, MemoryPointer=lambda *_: None,
+        get_current_stream=lambda: anything, Stream=lambda **_: anything, Event=lambda **_: anything,
+        Device=lambda: SimpleNamespace(id=0),
+    )  # fmt: skip
+    cupy = SimpleNamespace(
+        cuda=made, ndarray=lambda shape, dtype, memptr: np.ones(shape, dtype),
+        get_default_memory_pool=lambda: SimpleNamespace(free_all_blocks=lambda: None),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(gpu.cuda, "device", lambda number: SimpleNamespace(address="0000:01:00.0"))
+    found = gpu.Gpu().memory(asked)
+    assert sizes == [taken * gpu.PIECE] and found.nbytes == max(asked, 8) and not found.any()

@@ -1,6 +1,7 @@
 """Every mixture of ranks on a GPU of their own, on a shared GPU and on a CPU, on one host and on two, by every
 transport: they agree and messages arrive, or they refuse in the same words. GPUs are stand-ins, ranks are threads."""
 
+import threading
 from collections import Counter
 from itertools import combinations, product
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from thread_ranks import Deserted, StandInGpu, ThreadMemory, run_threads
 
+from hiresx.bench import exchange as measured
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, endpoint, mpi, window
 from hiresx.exchange.choice import NAMES
@@ -312,3 +314,19 @@ def test_what_all_ranks_make_together_fails_on_one(monkeypatch, what):
     told = run_threads((0, 0, 0), work)
     assert [type(error) for error in told] == [Deserted, MemoryError, Deserted]
     assert all(gpu is None or not gpu.opened for gpu in gpus.values())
+
+
+@pytest.mark.parametrize(("hosts", "failed"), [((0, 0), None), ((0, 1), "the ranks are on several hosts")])
+def test_copies_between_gpus_are_measured_where_they_can_be(hosts, failed, monkeypatch):
+    device = SimpleNamespace(name="cuda", copy=np.copyto, synchronize=lambda: None)
+    own = threading.local()
+    monkeypatch.setattr("hiresx.exchange.gpu.Gpu", lambda: own.gpu)
+    monkeypatch.setattr(measured, "COPIED", 1000)
+
+    def work(comm):
+        own.gpu = StandInGpu(f"GPU {comm.rank}", comm)
+        return measured.copies(comm, device, 1), own.gpu.opened
+
+    for rows, opened in run_threads(hosts, work):
+        assert [row["copy"] for row in rows] == ["GPU to host", "host to GPU", "GPU to GPU"] and opened == []
+        assert rows[2].get("failed") == failed and (failed or rows[2]["gb_per_s"] > 0)

@@ -24,7 +24,7 @@ from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint
 from hiresx.solver import Solver
-from hiresx.verify.turned_blocks import difference, random_parts, rearranged
+from hiresx.verify.turned_blocks import difference, random_parts, turn_blocks
 
 STEPS = 20
 SAME = 1e-12
@@ -52,7 +52,7 @@ def every_cut(comm: Communicator, names: list[str], seed: int) -> dict[str, floa
         ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
         found[name] = difference(advanced(Solver(case, backend("cpu"), domain=ground), STEPS), expected)
         for transport, blocks, backends in WAYS:
-            new = rearranged(case, alone.decomposition, blocks, chance)
+            new = turn_blocks(case, alone.decomposition, blocks, chance)
 
             def parts(cut, blocks=blocks):
                 # Rank 0 alone is asked: its chance must not run ahead of the others'.
@@ -95,7 +95,7 @@ def written_and_read(comm: Communicator, folder: str) -> dict[str, float]:
     expected = whole(first.solver)
     found = {}
     for other in sorted(Path(folder).glob("*/")):
-        start = checkpoint.listed(other)[-1]  # of step 4, or of the beginning
+        start = checkpoint.list_checkpoints(other)[-1]  # of step 4, or of the beginning
         again = jet(None, comm, restart=start)
         begun = again.step_count
         again.run(steps=6 - begun, progress=False)
@@ -180,7 +180,7 @@ def test_a_killed_rank_ends_the_job_and_the_last_checkpoint_stays(tmp_path, mome
     folder = out / checkpoint.FOLDER
 
     def begun() -> bool:
-        if len(checkpoint.listed(out)) < 2:
+        if len(checkpoint.list_checkpoints(out)) < 2:
             return False
         return moment == "mid-step" or any(folder.glob(".*.part"))
 
@@ -200,7 +200,7 @@ def test_a_killed_rank_ends_the_job_and_the_last_checkpoint_stays(tmp_path, mome
 def test_sigterm_to_one_rank_ends_all_with_a_checkpoint(tmp_path):
     out = tmp_path / "run"
     process = hiresx(2, "run", "planar-jet", "--preset", "quick", "--out", str(out), cwd=tmp_path)
-    waiting(process, lambda: (out / "run.json").exists() and checkpoint.listed(out))
+    waiting(process, lambda: (out / "run.json").exists() and checkpoint.list_checkpoints(out))
     time.sleep(0.5)
     os.kill(min(processes(str(out))), signal.SIGTERM)
     status, _, err = ended(process)

@@ -30,7 +30,7 @@ from hiresx.grid import (
 )
 from hiresx.grid.plane import right_handed
 from hiresx.grid.reindexing import Reindexing, reindexed
-from hiresx.output.show.about import about
+from hiresx.output.show.describe import describe
 from hiresx.output.show.plot_quality import worst
 
 # x, y, z of a plane x-y grid in the planes in which 3-D codes hold it
@@ -191,7 +191,7 @@ def test_a_left_handed_plane_off_z_by_round_off_is_reversed(tmp_path, plane, off
     values = [x, y, 0.3 * (off > 1e-20) + off * np.ptp(x) * random.uniform(-1, 1, x.shape)]
     write(tmp_path / "g.x", [[values[PLANES[plane].index(c)] for c in range(3)]], "stream")
     if plane == "xy":
-        assert about(tmp_path / "g.x")["blocks"][0]["hands"] == "left"
+        assert describe(tmp_path / "g.x")["blocks"][0]["hands"] == "left"
     grid = build(GridFile(file=str(tmp_path / "g.x")))
     assert np.ptp(grid.blocks[0].z) == 0
     check_jacobian(grid)
@@ -229,7 +229,7 @@ def test_a_row_of_cells_is_a_line(tmp_path, axis, thin, backwards):
 def test_a_surface_in_space_is_no_plane(tmp_path):
     block = plane_grid().whole
     write(tmp_path / "g.x", [[block.x, block.y[:, ::-1], 1e-5 * block.x**2]], "stream")
-    assert about(tmp_path / "g.x")["blocks"][0]["hands"] == ""
+    assert describe(tmp_path / "g.x")["blocks"][0]["hands"] == ""
     with pytest.raises(HiresxError, match="lies in none of the planes"):
         build(GridFile(file=str(tmp_path / "g.x")))
 
@@ -368,7 +368,7 @@ def test_info_goes_by_content(tmp_path):
     for form in ("text", "records", "stream"):
         path = tmp_path / f"{form}.dat"
         write(path, as_delivered(arrangement.blocks, 0, "xz"), form)
-        found = about(path)
+        found = describe(path)
         assert found["kind"] == "grid (Plot3D)" and [b["thin"] for b in found["blocks"]] == ["i"] * 3
         assert found["connections"] == 2 * len(arrangement.tables)
         assert any("two equal planes" in line for line in found["done"])
@@ -376,7 +376,7 @@ def test_info_goes_by_content(tmp_path):
         assert np.abs(np.abs(normals).max(axis=1) - 1).max() < 0.1  # of a box that is a little bent
     (tmp_path / "notes.dat").write_text("Once upon a time")
     with pytest.raises(HiresxError, match="knows no such file"):
-        about(tmp_path / "notes.dat")
+        describe(tmp_path / "notes.dat")
 
 
 def test_info_names_collapsed_lines(tmp_path):
@@ -384,10 +384,10 @@ def test_info_names_collapsed_lines(tmp_path):
     r, t, p = np.meshgrid(np.linspace(1, 2, 8), np.linspace(0, 1.5, 9), np.linspace(0, 3.1, 10), indexing="ij")
     nodes_ = [r * np.cos(t), r * np.sin(t) * np.cos(p), r * np.sin(t) * np.sin(p)]
     write(tmp_path / "g.x", [[c.transpose(2, 1, 0) for c in nodes_]])
-    found = about(tmp_path / "g.x")
+    found = describe(tmp_path / "g.x")
     assert found["blocks"][0]["collapsed"].endswith("jmin along k")
     write(tmp_path / "g.x", [[c.transpose(2, 1, 0)[::-1] for c in nodes_]])
-    assert {about(tmp_path / "g.x")["blocks"][0]["hands"], found["blocks"][0]["hands"]} == {"right", "left"}
+    assert {describe(tmp_path / "g.x")["blocks"][0]["hands"], found["blocks"][0]["hands"]} == {"right", "left"}
 
 
 def test_a_case_starts_from_a_grid(tmp_path, capsys, monkeypatch):
@@ -410,7 +410,7 @@ def test_a_case_from_blocks_that_meet(tmp_path, monkeypatch, capsys):
     other, _ = np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 10), indexing="ij")
     right = np.broadcast_to(x[:1], other.shape) + 1
     write(tmp_path / "g.x", [[x[None], y[None]], [right[None], other[None]]])
-    assert [(row["block"], row["face"], row["other"]) for row in about(tmp_path / "g.x")["meets"]] == [
+    assert [(row["block"], row["face"], row["other"]) for row in describe(tmp_path / "g.x")["meets"]] == [
         ("block-1", "imax", "block-2"),
         ("block-2", "imin", "block-1"),
     ]

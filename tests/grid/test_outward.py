@@ -6,7 +6,7 @@ import pytest
 from hiresx.cli import execute
 from hiresx.grid import Block, Grid, write_plot3d
 from hiresx.grid.grid_report import grid_report, unassigned_parts
-from hiresx.grid.starting_case import case_text
+from hiresx.grid.starting_case import _rounded, case_text
 
 
 def normals(x, y, z, name="a") -> dict[str, list[float]]:
@@ -66,3 +66,7 @@ def test_info_says_what_is_left_over(tmp_path, capsys):
     assert "Faces left over" in said and "\nLeft" not in said
     assert "0, -1, 0" in said
     assert "outward normal [0.0, -1.0, 0.0]" in case_text(path, grid_report(path))
+
+
+def test_what_rounds_to_nothing_has_no_sign():
+    assert [str(_rounded(value)) for value in (-0.0, -0.12345678)] == ["0.0", "-0.123457"]

@@ -69,6 +69,6 @@ def test_files_are_read_as_they_come(tmp_path, monkeypatch):
 def test_a_rim_can_be_left_out():
     blocks = [SimpleNamespace(size=(5, 4, 3))] * 2
     joined = [Connection(0, "imax", face_range("imax", (5, 4, 3)), 1, offset=(-5, 0, 0))]
-    found = [public_grids._ghosts(joined, SimpleNamespace(blocks=blocks), rim) for rim in (True, False)]
+    found = [public_grid_runs._ghosts(joined, SimpleNamespace(blocks=blocks), rim) for rim in (True, False)]
     assert found[0] == {(0, 5, j, k): (1, 0, j, k) for j in range(4) for k in range(3)}
     assert found[1] == {(0, 5, j, 1): (1, 0, j, 1) for j in (1, 2)}

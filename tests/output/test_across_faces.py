@@ -5,7 +5,7 @@ import pytest
 
 from hiresx import grid, load
 from hiresx.decomposition import decompose
-from hiresx.output.fields import derived, field_file, joined
+from hiresx.output.fields import block_neighbours, derived, field_file
 from hiresx.output.fields.field_file import FieldBlock
 
 
@@ -24,7 +24,7 @@ def stored(path, case, connections, blocks, joined_by=True):
         zero = np.zeros_like(rho)
         state = {"rho": rho, "u": zero, "v": zero, "w": zero, "p": zero + 1}
         made.append(FieldBlock(b.name, *(np.asarray(c) for c in (b.x, b.y, b.z)), state))
-    text = joined.told(connections) if joined_by else ""
+    text = block_neighbours.encode_connections(connections) if joined_by else ""
     series = field_file.Series(made, case, ["rho", "u", "v", "w", "p"], "fp64", joined_by=text)
     series.write(path, made, 0.0, 0)
     return field_file.read(path, ["schlieren"]).blocks

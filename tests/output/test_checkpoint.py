@@ -61,7 +61,7 @@ def test_a_restart_after_any_step_gives_the_same_bits(name, backend, tmp_path):
     steps = STEPS.get(name, 6)
     whole = Simulation(every_step(case), backend=backend, out=tmp_path / "run", **given)
     whole.run(steps=steps, progress=False)
-    written = checkpoint.listed(tmp_path / "run")
+    written = checkpoint.list_checkpoints(tmp_path / "run")
     assert len(written) == steps + 1
     plain = Simulation(case, backend=backend, **given)
     plain.run(steps=steps, progress=False)
@@ -105,22 +105,22 @@ def test_a_branch_into_another_directory(tmp_path):
     first.run(steps=4, progress=False)
     branch = Simulation(backend="cpu", restart=tmp_path / "a", out=tmp_path / "b")
     branch.run(steps=2, progress=False)
-    steps = [int(re.search(r"step_(\d+)", path.name)[1]) for path in checkpoint.listed(tmp_path / "b")]
+    steps = [int(re.search(r"step_(\d+)", path.name)[1]) for path in checkpoint.list_checkpoints(tmp_path / "b")]
     assert steps == [6, 4] and (tmp_path / "b/case/case.toml").is_file()
-    assert len(checkpoint.listed(tmp_path / "a")) == 2
+    assert len(checkpoint.list_checkpoints(tmp_path / "a")) == 2
 
 
 def test_the_last_ones_are_kept(tmp_path):
     case = vortex(checkpoint__every_steps=2, checkpoint__keep=3)
     Simulation(case, backend="cpu", out=tmp_path).run(steps=9, progress=False)
-    names = [path.name for path in checkpoint.listed(tmp_path)]
+    names = [path.name for path in checkpoint.list_checkpoints(tmp_path)]
     assert names == [f"checkpoint_{n:06d}_step_{step:06d}.hxc" for n, step in ((6, 9), (5, 8), (4, 6))]
 
 
 def test_a_new_run_in_a_directory_drops_the_checkpoints_of_the_old_one(tmp_path):
     for steps in (9, 5):
         Simulation(vortex(), backend="cpu", out=tmp_path).run(steps=steps, progress=False)
-    assert [path.stem[-6:] for path in checkpoint.listed(tmp_path)] == ["000005", "000000"]
+    assert [path.stem[-6:] for path in checkpoint.list_checkpoints(tmp_path)] == ["000005", "000000"]
 
 
 def test_none_is_written_if_none_is_kept(tmp_path):
@@ -136,7 +136,7 @@ def test_an_interval_of_time_moves_no_step(tmp_path):
     timed = Simulation(vortex(checkpoint__every_time=0.13, checkpoint__keep=99), backend="cpu", out=tmp_path)
     timed.run(steps=12, progress=False)
     assert bits(timed) == bits(plain)
-    times = sorted(checkpoint.describe(path)["time"] for path in checkpoint.listed(tmp_path))
+    times = sorted(checkpoint.describe(path)["time"] for path in checkpoint.list_checkpoints(tmp_path))
     passed = [np.floor(time / 0.13) for time in times[:-1]]
     assert passed == list(range(len(passed))) and len(passed) > 2
 
@@ -166,7 +166,9 @@ def stepping(tmp_path, spec, steps: int, step: float, cost: float) -> list[tuple
         now[0] += step
         solver.steps += 1
         writer.after_step(solver, struck)
-    assert [n for n, _, _ in found][-9:] == sorted(int(path.stem[-6:]) for path in checkpoint.listed(tmp_path))[-9:]
+    assert [n for n, _, _ in found][-9:] == sorted(
+        int(path.stem[-6:]) for path in checkpoint.list_checkpoints(tmp_path)
+    )[-9:]
     return found
 
 
@@ -217,7 +219,7 @@ def test_the_clock_changes_no_result(tmp_path):
     simulation.run(steps=12, progress=False)
     plain = Simulation(vortex(), "cpu")
     plain.run(steps=12, progress=False)
-    assert bits(simulation) == bits(plain) and len(checkpoint.listed(tmp_path / "out")) > 4
+    assert bits(simulation) == bits(plain) and len(checkpoint.list_checkpoints(tmp_path / "out")) > 4
 
 
 def test_a_clock_that_goes_backwards_is_harmless(tmp_path, monkeypatch):
@@ -231,7 +233,7 @@ def test_a_clock_that_goes_backwards_is_harmless(tmp_path, monkeypatch):
     case = vortex(checkpoint__every_steps=2, checkpoint__keep=9, time__wall_limit=1000)
     record = Simulation(case, backend="cpu", out=tmp_path).run(steps=6, progress=False)
     assert record["status"] == "finished"
-    for n, path in enumerate(checkpoint.listed(tmp_path)):
+    for n, path in enumerate(checkpoint.list_checkpoints(tmp_path)):
         os.utime(path, (1e9 + n, 1e9 + n))  # the newest seems to be the oldest
     assert checkpoint.find(tmp_path).container.values["solver"]["steps"] == 6
     assert Simulation(backend="cpu", restart=tmp_path).step_count == 6

@@ -55,7 +55,7 @@ def forged(content: bytes, index) -> bytes:
 @given(data=st.data())
 @pytest.mark.slow
 def test_a_forged_index_is_refused_or_understood(finished, data):
-    path = checkpoint.listed(finished)[0]
+    path = checkpoint.list_checkpoints(finished)[0]
     content = path.read_bytes()
     index = json.loads(content[-48 - int.from_bytes(content[-16:-8], "little") : -48])
     place = data.draw(st.sampled_from(places(index)))
@@ -70,7 +70,7 @@ def test_a_forged_index_is_refused_or_understood(finished, data):
 
 def forgery(finished: Path) -> tuple[bytes, dict, Path]:
     """The newest checkpoint, its index, and where a forged one goes."""
-    content = checkpoint.listed(finished)[0].read_bytes()
+    content = checkpoint.list_checkpoints(finished)[0].read_bytes()
     index = json.loads(content[-48 - int.from_bytes(content[-16:-8], "little") : -48])
     return content, index, finished.parent / "forged.hxc"
 
@@ -84,7 +84,7 @@ def goes_on_from(path: Path, values: dict, finished: Path) -> bool:
     went_on = time < simulation.case.time.end
     assert simulation.step_count == step + went_on and 0 <= time <= simulation.time < np.inf
     # the flow itself was not forged
-    right = Simulation(vortex(), backend="cpu", restart=checkpoint.listed(finished)[0]).solver
+    right = Simulation(vortex(), backend="cpu", restart=checkpoint.list_checkpoints(finished)[0]).solver
     if went_on:
         assert simulation.time == time + simulation.solver.dt
         right.step_factor = float(told["step_factor"])
@@ -140,7 +140,7 @@ def test_a_run_refuses_what_no_run_can_have_written(finished, place, new):
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_bytes_changed_cut_or_added_are_refused(finished, data):
-    path = checkpoint.listed(finished)[0]
+    path = checkpoint.list_checkpoints(finished)[0]
     content = path.read_bytes()
     first = data.draw(st.integers(0, len(content)))
     last = data.draw(st.integers(first, min(first + 64, len(content))))

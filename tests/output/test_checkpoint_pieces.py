@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
 from hiresx.mpi.communicator import Communicator
-from hiresx.output.saved import block_arrays, container
+from hiresx.output.saved import container, distributed_arrays
 from hiresx.output.saved.container import Damaged
 
 
 def stored(path: Path, boxes: list, array: np.ndarray) -> container.Container:
     made = [Piece("q", box, array[(..., *slices(box))]) for box in boxes]
-    container.write(path, {}, block_arrays.labelled("p/", made))
+    container.write(path, {}, distributed_arrays.label_pieces("p/", made))
     return container.Container(path)
 
 
@@ -31,8 +31,8 @@ def test_any_box_is_read_from_any_cut(tmp_path_factory, seed, parts, lead):
     array = np.random.default_rng(seed).random((*lead, *reversed(size)))
     boxes = cut(size, parts, dice)
     found = stored(tmp_path_factory.getbasetemp() / "cut.hxc", boxes, array)
-    kept = block_arrays.held(Piece("q", box, array[(..., *slices(box))]) for box in boxes)
-    for read in (block_arrays.reader(found, "p/"), kept):
+    kept = distributed_arrays.read_from_memory(Piece("q", box, array[(..., *slices(box))]) for box in boxes)
+    for read in (distributed_arrays.read_from_file(found, "p/"), kept):
         assert read.whole("q") == tuple((0, n) for n in size)
         for box in (read.whole("q"), inside(size, dice), inside(size, dice)):
             assert np.array_equal(read("q", box), array[(..., *slices(box))])
@@ -44,7 +44,7 @@ def test_large_arrays_are_read_a_few_planes_at_a_time(tmp_path, monkeypatch):
     for chunk in (1, 500, 1000, 2500):
         monkeypatch.setattr(container, "_CHUNK", chunk)
         for box in (((0, 7), (0, 8), (0, 9)), ((2, 3), (1, 7), (3, 8))):
-            assert np.array_equal(block_arrays.reader(found, "p/")("q", box), array[(..., *slices(box))])
+            assert np.array_equal(distributed_arrays.read_from_file(found, "p/")("q", box), array[(..., *slices(box))])
 
 
 def test_a_piece_is_held_neither_in_writing_nor_in_reading(tmp_path):
@@ -52,7 +52,7 @@ def test_a_piece_is_held_neither_in_writing_nor_in_reading(tmp_path):
     nbytes = 8 * 5 * 64**3  # 10 MB
     made = [
         (
-            block_arrays.label("q", ((64 * n, 64 * (n + 1)), (0, 64), (0, 64))),
+            distributed_arrays.label("q", ((64 * n, 64 * (n + 1)), (0, 64), (0, 64))),
             Later(shape, float, lambda: np.ones(shape)),
         )
         for n in range(8)
@@ -62,7 +62,7 @@ def test_a_piece_is_held_neither_in_writing_nor_in_reading(tmp_path):
         container.write(tmp_path / "c", {}, made)
         assert tracemalloc.get_traced_memory()[1] < 1.5 * nbytes, "one array after the other"
         container._CHUNK, chunk = 1 << 18, container._CHUNK
-        read = block_arrays.reader(container.Container(tmp_path / "c"))
+        read = distributed_arrays.read_from_file(container.Container(tmp_path / "c"))
         tracemalloc.reset_peak()
         part = read("q", ((60, 70), (0, 64), (0, 64)))
         assert tracemalloc.get_traced_memory()[1] < part.nbytes + 2**20
@@ -78,7 +78,7 @@ def test_only_pieces_that_meet_the_box_are_read(tmp_path):
     content = bytearray((tmp_path / "c").read_bytes())
     content[len(container.MAGIC) + array.nbytes // 2 + 5] ^= 1  # in the second
     (tmp_path / "c").write_bytes(content)
-    read = block_arrays.reader(found, "p/")
+    read = distributed_arrays.read_from_file(found, "p/")
     left = ((1, 6), (0, 4), (0, 2))
     assert np.array_equal(read("q", left), array[(..., *slices(left))])
     with pytest.raises(Damaged, match=r"array p/q\[6:12,0:4,0:3\] was changed"):
@@ -90,18 +90,18 @@ def test_pieces_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"q\[0:3,0:2,0:1\]: an array of the shape"):
         Piece("q", box, np.zeros((1, 3, 2)))
     with pytest.raises(ValueError, match="do not make up a whole"):
-        block_arrays.check_whole(["q[0:3,0:2,0:1]", "q[2:5,0:2,0:1]"])
+        distributed_arrays.check_whole(["q[0:3,0:2,0:1]", "q[2:5,0:2,0:1]"])
     with pytest.raises(ValueError, match="do not make up a whole"):
-        block_arrays.check_whole(["a", "q[3:5,0:2,0:1]"])
-    block_arrays.check_whole(["a", "q[0:3,0:2,0:1]", "q[3:5,0:2,0:1]", "b[0:1,0:1,0:1]"])
+        distributed_arrays.check_whole(["a", "q[3:5,0:2,0:1]"])
+    distributed_arrays.check_whole(["a", "q[0:3,0:2,0:1]", "q[3:5,0:2,0:1]", "b[0:1,0:1,0:1]"])
     container.write(
         tmp_path / "c", {}, [("q[0:3,0:2,0:1]", array), ("q[2:5,0:2,0:1]", array), ("r[0:2,0:3,0:1]", array)]
     )
     found = container.Container(tmp_path / "c")
     with pytest.raises(Damaged, match="the pieces of r do not fit"):
-        block_arrays.reader(found)
+        distributed_arrays.read_from_file(found)
     container.write(tmp_path / "c", {}, [("q[0:3,0:2,0:1]", array), ("q[2:5,0:2,0:1]", array)])
-    read = block_arrays.reader(container.Container(tmp_path / "c"))
+    read = distributed_arrays.read_from_file(container.Container(tmp_path / "c"))
     assert not read("q", ((0, 2), (0, 2), (0, 1))).any()
     with pytest.raises(Damaged, match=r"two pieces of q hold nodes of \[2:5,"):
         read("q", ((0, 5), (0, 2), (0, 1)))
@@ -110,7 +110,7 @@ def test_pieces_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(Damaged, match="there is no array p"):
         read("p", box)
     with pytest.raises(LookupError, match="no array"):
-        block_arrays.held([])("p", box)
+        distributed_arrays.read_from_memory([])("p", box)
 
 
 @settings(max_examples=60, deadline=None)
@@ -119,17 +119,19 @@ def test_pieces_in_other_places_are_refused(tmp_path_factory, seed):
     dice, size, path = random.Random(seed), (6, 5, 4), tmp_path_factory.getbasetemp() / "moved.hxc"
     array = np.random.default_rng(seed).random((2, *reversed(size)))
     boxes = cut(size, 4, dice)
-    made = dict(block_arrays.labelled("", [Piece("q", box, array[(..., *slices(box))]) for box in boxes]))
+    made = dict(distributed_arrays.label_pieces("", [Piece("q", box, array[(..., *slices(box))]) for box in boxes]))
     label = dice.choice(list(made))
     numbers, change = [int(n) for n in re.findall(r"\d+", label)], dice.choice([1, 2, 10**6, 999_999_000])
     d = dice.randrange(3)
     ends = [(numbers[2 * e] + change * (e == d), numbers[2 * e + 1] + change * (e == d)) for e in range(3)]
-    assume(block_arrays.label("q", ends) not in made)
-    container.write(path, {}, [(key if key != label else block_arrays.label("q", ends), made[key]) for key in made])
+    assume(distributed_arrays.label("q", ends) not in made)
+    container.write(
+        path, {}, [(key if key != label else distributed_arrays.label("q", ends), made[key]) for key in made]
+    )
     with pytest.raises(Damaged):
-        block_arrays.reader(container.Container(path))("q", tuple((0, n) for n in size))
+        distributed_arrays.read_from_file(container.Container(path))("q", tuple((0, n) for n in size))
     with pytest.raises(Damaged):  # nor is a large array made for it
-        read = block_arrays.reader(container.Container(path))
+        read = distributed_arrays.read_from_file(container.Container(path))
         read("q", ((0, read.whole("q")[0][1]), *((0, 10**9),) * 2))
 
 

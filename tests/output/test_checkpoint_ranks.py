@@ -23,7 +23,7 @@ from hiresx import HiresxError, load
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
 from hiresx.mpi.communicator import Communicator, world
-from hiresx.output.saved import block_arrays, checkpoint, container, directories, files
+from hiresx.output.saved import checkpoint, container, directories, distributed_arrays, files
 
 KILLS = int(os.environ.get("HIRESX_KILLS", "4"))
 # Blocks (ni, nj, nk) of no handy size, one of them plane.
@@ -68,9 +68,9 @@ def writer(folder: Path, comm: Communicator, seed: int = 0, **options) -> tuple[
         state = held(comm.size, comm.rank, dice, solver.steps)
         mean = [Piece("0", p.box, np.asarray(p.array)[:2]) for p in held(comm.size, comm.rank, dice) if p.name == "q.0"]
         captured = {"averages": {"weight": 0.5, "mean": mean, "plain": np.arange(3)}}
-        values, arrays = checkpoint.packed(captured, comm)
+        values, arrays = checkpoint.pack(captured, comm)
         kept = {"hiresx": "0", "solver": {"steps": solver.steps, "time": 0.0}, "attachments": values, "rank": comm.rank}
-        return kept, [*block_arrays.labelled("solver/", state), *arrays]
+        return kept, [*distributed_arrays.label_pieces("solver/", state), *arrays]
 
     return checkpoint.Checkpoints(folder, spec, contents, lambda: None, comm=comm, **options), solver
 
@@ -79,7 +79,7 @@ def same(found: container.Container, dice: random.Random) -> None:
     """Asserts that random boxes of a checkpoint hold what belongs there."""
     step = found.values["solver"]["steps"]
     assert found.values["rank"] == 0
-    read, averages = block_arrays.reader(found, "solver/"), checkpoint.unpacked(found)["averages"]
+    read, averages = distributed_arrays.read_from_file(found, "solver/"), checkpoint.unpack(found)["averages"]
     assert averages["weight"] == 0.5 and averages["plain"].tolist() == [0, 1, 2]
     for b, size in enumerate(SIZES):
         for box in (*cut(size, 3, dice), inside(size, dice)):
@@ -159,15 +159,17 @@ def failing(comm: Communicator, folder: Path) -> dict:
     found["no directory"] = write(mine, folder / "nowhere/c")
 
     def overlap() -> checkpoint.Contents:
-        return {}, block_arrays.labelled("", [Piece("q", box, np.zeros((2, 2, 2)))] if comm.rank < 2 else [])
+        return {}, distributed_arrays.label_pieces("", [Piece("q", box, np.zeros((2, 2, 2)))] if comm.rank < 2 else [])
 
     checkpoints._contents = overlap
     found["overlap"] = said(comm, lambda: checkpoints.write(solver))
     directories._ARRIVAL_S = 0.2  # seconds
-    found["not shared"] = said(comm, lambda: directories.made(folder / ("a" if comm.rank == 0 else "b"), comm))
-    with directories.locked(folder, comm):
-        found["locked"] = said(comm, lambda: directories.locked(folder, comm).__enter__())
-    with directories.locked(folder, comm):
+    found["not shared"] = said(
+        comm, lambda: directories.make_directory(folder / ("a" if comm.rank == 0 else "b"), comm)
+    )
+    with directories.lock_directory(folder, comm):
+        found["locked"] = said(comm, lambda: directories.lock_directory(folder, comm).__enter__())
+    with directories.lock_directory(folder, comm):
         pass
     # None of this has left anything, and what was there is whole.
     same(checkpoint.find(folder, comm).container, random.Random(comm.rank))
@@ -181,7 +183,7 @@ def damaged(comm: Communicator, folder: Path) -> dict:
     checkpoints.start(solver, None, True)
     solver.steps = 1
     checkpoints.write(solver)
-    path = checkpoint.listed(folder)[0]
+    path = checkpoint.list_checkpoints(folder)[0]
     content, dice, told = path.read_bytes(), random.Random(5), []
     sizes = [0, 8, len(content) // 2, len(content) - 1]
     for n in range(24):
@@ -203,12 +205,12 @@ def damaged(comm: Communicator, folder: Path) -> dict:
         path.write_bytes(content)
         container.write(other, container.Container(path).values | {"x": 1}, [])
     comm.barrier()
-    apart = said(comm, lambda: checkpoint.opened(path if comm.rank != 2 else other, comm))
+    apart = said(comm, lambda: checkpoint.open_checkpoint(path if comm.rank != 2 else other, comm))
     container.write(other, container.Container(path).values | {"format": 1}, [], comm)
     early = said(comm, lambda: checkpoint.find(other, comm))
     nowhere = said(comm, lambda: checkpoint.find(folder / "nowhere", comm))
-    files.once(comm, lambda: checkpoint.set_aside([(path, "")]))
-    assert [p.name[-6:] for p in checkpoint.listed(folder)] == ["00.hxc"], "set aside"
+    files.on_root(comm, lambda: checkpoint.set_aside([(path, "")]))
+    assert [p.name[-6:] for p in checkpoint.list_checkpoints(folder)] == ["00.hxc"], "set aside"
     return {"told": told, "apart": apart, "early": early, "nowhere": nowhere}
 
 
@@ -224,15 +226,15 @@ def clocks(comm: Communicator, folder: Path) -> list[int]:
         now[0] += 1
         solver.steps += 1
         checkpoints.after_step(solver, struck)
-    return sorted(int(path.stem[-6:]) for path in checkpoint.listed(folder))
+    return sorted(int(path.stem[-6:]) for path in checkpoint.list_checkpoints(folder))
 
 
 def forever(comm: Communicator, folder: Path) -> None:
     """One checkpoint after the other. The rank named in the file `suicide` kills itself while it writes."""
-    directories.made(folder, comm)
+    directories.make_directory(folder, comm)
     (folder / f"{comm.rank}.pid").write_text(str(os.getpid()))
-    with directories.locked(folder, comm):
-        files.once(comm, lambda: directories.sweep(folder))
+    with directories.lock_directory(folder, comm):
+        files.on_root(comm, lambda: directories.remove_stale(folder))
         assert not list(folder.rglob(".*.part"))
         checkpoints, solver = writer(folder, comm)
         victim = (folder / "suicide").read_text() if (folder / "suicide").exists() else ""
@@ -251,7 +253,7 @@ def forever(comm: Communicator, folder: Path) -> None:
             ]
 
         checkpoints._contents = fatal
-        found = files.once(comm, lambda: checkpoint.listed(folder))
+        found = files.on_root(comm, lambda: checkpoint.list_checkpoints(folder))
         if found:
             same(checkpoint.find(folder, comm).container, random.Random(1))
         checkpoints.start(solver, None, not found)
@@ -334,7 +336,7 @@ def test_a_rank_that_is_killed_while_it_writes(tmp_path):
         for path in pids:
             path.unlink(missing_ok=True)
         (out / "suicide").write_text(str(n % 3) if n < 3 else "")
-        before = [path.name for path in checkpoint.listed(out)][:1]
+        before = [path.name for path in checkpoint.list_checkpoints(out)][:1]
         process = subprocess.Popen(
             [*launcher(), "-n", "3", sys.executable, __file__, str(out)],
             env=os.environ | ENVIRONMENT,
@@ -345,7 +347,7 @@ def test_a_rank_that_is_killed_while_it_writes(tmp_path):
         try:
             if n >= 3:
                 end = time.monotonic() + 60
-                while [path.name for path in checkpoint.listed(out)][:1] == before:
+                while [path.name for path in checkpoint.list_checkpoints(out)][:1] == before:
                     assert process.poll() is None and time.monotonic() < end, process.communicate()
                     time.sleep(0.005)
                 time.sleep(dice.uniform(0, 0.3))

@@ -56,7 +56,7 @@ def test_a_table_that_nobody_allows_to_change_is_refused(run):
 def test_every_key_of_the_case_may_change_or_is_held():
     held = {"parameters", "gas", "grid", "axisymmetric", "scheme", "boundary", "sponge", "scalar"}
     keys = [*(name for name in Case.model_fields if name != "time"), *(f"time.{name}" for name in Time.model_fields)]
-    assert {key for key in keys if not identity.may_differ(key)} == {*held, "time.local"}
+    assert {key for key in keys if not identity.may_change(key)} == {*held, "time.local"}
     tables = {key.partition(".")[0] for key in identity.MAY_DIFFER}
     assert tables <= Case.model_fields.keys(), "what is listed is there"
 
@@ -146,7 +146,7 @@ def test_other_waves_are_refused(tmp_path):
 
 
 def test_another_format_is_refused(run):
-    path = checkpoint.listed(run)[0]
+    path = checkpoint.list_checkpoints(run)[0]
     found = container.Container(path)
     arrays = [(name, found.array(name)) for name in found.names]
     container.write(path, found.values | {"format": 7, "hiresx": "9.9"}, arrays)
@@ -155,7 +155,7 @@ def test_another_format_is_refused(run):
 
 
 def test_a_hundred_flipped_bits_are_refused(run):
-    path = checkpoint.listed(run)[0]
+    path = checkpoint.list_checkpoints(run)[0]
     content = path.read_bytes()
     random.seed(3)
     places = [random.randrange(8 * len(content)) for _ in range(84)]
@@ -170,7 +170,7 @@ def test_a_hundred_flipped_bits_are_refused(run):
 
 
 def test_a_truncated_one_is_refused(run):
-    path = checkpoint.listed(run)[0]
+    path = checkpoint.list_checkpoints(run)[0]
     content = path.read_bytes()
     for size in (0, 1, 8, 55, 56, len(content) // 3, len(content) // 2, len(content) - 9, len(content) - 1):
         path.write_bytes(content[:size])
@@ -182,7 +182,7 @@ def test_a_truncated_one_is_refused(run):
 
 
 def test_the_newest_whole_one_is_taken_and_the_others_named(run):
-    newest, second, _ = checkpoint.listed(run)
+    newest, second, _ = checkpoint.list_checkpoints(run)
     newest.write_bytes(newest.read_bytes()[:-100])
     content = bytearray(second.read_bytes())
     content[1000] ^= 1
@@ -205,14 +205,14 @@ def _run_whole() -> Simulation:
 
 
 def test_none_whole_is_said(run):
-    for path in checkpoint.listed(run):
+    for path in checkpoint.list_checkpoints(run):
         path.write_bytes(b"")
     with pytest.raises(HiresxError, match=r"no checkpoint in .* is whole"):
         checkpoint.find(run)
 
 
 def test_what_no_run_can_have_written_is_refused(run):
-    path = checkpoint.listed(run)[0]
+    path = checkpoint.list_checkpoints(run)[0]
     found = container.Container(path)
     values = {key: value for key, value in found.values.items() if key != "solver"}
     container.write(path, values, [])
@@ -271,7 +271,7 @@ def test_a_container_refuses_what_it_could_not_give_back(tmp_path):
     with pytest.raises(TypeError, match="neither"):
         container.write(tmp_path / "c", {"a": {1, 2}}, [])
     with pytest.raises(TypeError, match="attachment probe wants to keep where"):
-        checkpoint.parted("probe", {"where": [1, 2]})
+        checkpoint.split_captured("probe", {"where": [1, 2]})
     assert not list(tmp_path.iterdir())
 
 

@@ -10,7 +10,7 @@ from written_runs import Run, periodic
 import hiresx
 from hiresx import HiresxError
 from hiresx.output.fields import field_file as fields
-from hiresx.output.show import about
+from hiresx.output.show import describe
 
 CLOCK = "output.every_steps=2"
 PLANE = 'output.subset=[{name="mid", plane={z=0.3}}]'
@@ -36,7 +36,7 @@ def test_files_that_link_say_what_files_with_coordinates_say(tmp_path):
         assert (tmp_path / "once" / f"{name}_grid.nc").is_file() and not (
             tmp_path / "each" / f"{name}_grid.nc"
         ).exists()
-    found = about.about(tmp_path / "once" / "mid_grid.nc")
+    found = describe.describe(tmp_path / "once" / "mid_grid.nc")
     assert found["kind"] == "coordinates of fields" and [v["name"][-1] for v in found["variables"]] == ["x", "y", "z"]
 
 

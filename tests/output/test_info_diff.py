@@ -12,10 +12,10 @@ from hiresx import HiresxError, Simulation, __version__, cli, load
 from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf, vtk
-from hiresx.output.saved import block_arrays, checkpoint, container
+from hiresx.output.saved import checkpoint, container, distributed_arrays
 from hiresx.output.show import compare_checkpoints
-from hiresx.output.show.about import about
 from hiresx.output.show.compare import compare
+from hiresx.output.show.describe import describe
 
 SETTINGS = (
     "grid.n=[9, 8, 7]",
@@ -48,7 +48,7 @@ def other(tmp_path_factory):
 
 
 def test_a_run(one):
-    found = about(one)
+    found = describe(one)
     assert (found["kind"], found["status"], found["steps"]) == ("run", "finished", 4)
     holds = {entry["what"]: entry for entry in found["holds"]}
     assert holds["fields"] == {
@@ -63,14 +63,14 @@ def test_a_run(one):
     assert holds["fields for ParaView and VisIt"]["files"] == "fields.pvd"
     assert holds["history centre"]["count"] == 5 and "p" in holds["history centre"]["variables"]
     assert {"averages", "history residual"} <= holds.keys()
-    kept = [int(path.stem.rpartition("_")[2]) for path in checkpoint.listed(one)]
+    kept = [int(path.stem.rpartition("_")[2]) for path in checkpoint.list_checkpoints(one)]
     assert (holds["checkpoints"]["count"], holds["checkpoints"]["steps"]) == (len(kept), [min(kept), max(kept)])
-    assert about(one / "run.json") == found
+    assert describe(one / "run.json") == found
     json.dumps(found, allow_nan=False)
 
 
 def test_fields_and_parts_of_them(one):
-    found = about(netcdf.frame(one, 4))
+    found = describe(netcdf.frame(one, 4))
     data = fields.read(netcdf.frame(one, 4)).blocks[0]
     assert (found["kind"], found["step"], found["time"]) == ("fields", 4, pytest.approx(0.2))
     (block,) = found["blocks"]
@@ -79,28 +79,28 @@ def test_fields_and_parts_of_them(one):
     p = next(variable for variable in found["variables"] if variable["name"] == "p")
     assert (p["is"], p["units"], p["type"]) == ("pressure", "rho_ref c_ref^2", "float64")
     assert (p["least"], p["greatest"]) == (data.state["p"].min(), data.state["p"].max())
-    found = about(netcdf.frame(one, 2, "mid"))
+    found = describe(netcdf.frame(one, 2, "mid"))
     assert found["kind"] == "fields (plane z = 0.3)" and found["variables"][0]["type"] == "float32"
 
 
 def test_the_other_files_of_a_run(one):
-    assert about(one / "averages.nc")["averaged_over"].endswith("L / c_ref")
-    found = about(one / "history" / "centre.nc")
+    assert describe(one / "averages.nc")["averaged_over"].endswith("L / c_ref")
+    found = describe(one / "history" / "centre.nc")
     assert found["kind"] == "history of centre (probe)" and found["samples"] == 5 and found["steps"] == [0, 4]
     assert found["places"] == [[0.0, 0.0, 0.0]]
-    found = about(checkpoint.listed(one)[0])
+    found = describe(checkpoint.list_checkpoints(one)[0])
     assert (found["kind"], found["step"], found["blocks"][0]["ni"]) == ("checkpoint, whole", 4, 9)
-    found = about(one / "case" / "case.toml")
+    found = describe(one / "case" / "case.toml")
     assert found["kind"] == "case" and found["time"]["steps"] == 4
-    assert about(one / "case") == found
+    assert describe(one / "case") == found
 
 
 def test_files_for_paraview(one):
-    found = about(vtk.series(one))
+    found = describe(vtk.series(one))
     assert [entry["file"] for entry in found["files"]] == [f"vtk/fields_{n:06d}.vtm" for n in (0, 2, 4)]
-    found = about(vtk.frame(one, 4))
+    found = describe(vtk.frame(one, 4))
     assert found["files"] == [{"name": "box", "file": "fields_000004_box.vts"}] and found["time"] == pytest.approx(0.2)
-    found = about(one / "vtk" / "fields_000004_box.vts")
+    found = describe(one / "vtk" / "fields_000004_box.vts")
     assert found["size"] == [9, 8, 7]
     assert [(v["name"], v["components"]) for v in found["variables"]] == [("rho", 1), ("velocity", 3), ("p", 1)]
 
@@ -112,38 +112,38 @@ def test_grids_and_files_of_another_origin(tmp_path):
 
     x, y = np.meshgrid(np.linspace(0, 1, 8), np.linspace(0, 2, 9))
     write_plot3d(tmp_path / "g.xyz", Grid((Block("a", x[None], y[None], np.zeros((1, 9, 8))),), (), ({},)))
-    found = about(tmp_path / "g.xyz")
+    found = describe(tmp_path / "g.xyz")
     assert found["kind"] == "grid (Plot3D)" and found["points"] == 72 and found["blocks"][0]["y"] == [0, 2]
     with netCDF4.Dataset(tmp_path / "o.nc", "w") as file:
         file.title = "theirs"
         file.createDimension("n", 3)
         file.createGroup("g").createVariable("v", "f8", ("n",)).units = "m"
-    found = about(tmp_path / "o.nc")
+    found = describe(tmp_path / "o.nc")
     assert found["attributes"] == {"title": "theirs"}
     assert found["variables"] == [{"name": "g/v", "is": "", "units": "m", "shape": [3]}]
 
 
 def test_what_cannot_be_told(tmp_path, one):
     with pytest.raises(HiresxError, match="cannot read"):
-        about(tmp_path / "nowhere")
+        describe(tmp_path / "nowhere")
     with pytest.raises(HiresxError, match="neither a run nor a case"):
-        about(tmp_path)
+        describe(tmp_path)
     (tmp_path / "a.txt").write_text("text")
     with pytest.raises(HiresxError, match="knows no such file"):
-        about(tmp_path / "a.txt")
+        describe(tmp_path / "a.txt")
     whole = netcdf.frame(one, 4).read_bytes()
     for content in (whole[: len(whole) // 2], whole[:9], b""):
         (tmp_path / "cut.nc").write_bytes(content)
         with pytest.raises(HiresxError, match=r"cut\.nc"):
-            about(tmp_path / "cut.nc")
-    damaged = bytearray(checkpoint.listed(one)[0].read_bytes())
+            describe(tmp_path / "cut.nc")
+    damaged = bytearray(checkpoint.list_checkpoints(one)[0].read_bytes())
     damaged[len(damaged) // 2] ^= 1
     (tmp_path / "c.hxc").write_bytes(damaged)
     with pytest.raises(HiresxError, match="not a whole checkpoint"):
-        about(tmp_path / "c.hxc")
+        describe(tmp_path / "c.hxc")
     (tmp_path / "v.vtm").write_text('<?xml version="1.0"?><VTKFile type="x"><a></VTKFile>')
     with pytest.raises(HiresxError, match="not a whole VTK file"):
-        about(tmp_path / "v.vtm")
+        describe(tmp_path / "v.vtm")
 
 
 @pytest.mark.parametrize("name", ["", "fields_000004.nc", "history/centre.nc", "case", "fields.pvd"])
@@ -196,7 +196,8 @@ def test_the_latest_time_in_common_is_compared(one, tmp_path):
 def test_checkpoints_whose_times_differ_by_round_off_are_of_one_time(tmp_path):
     """As those of other backends and numbers of ranks are."""
     checkpoints = [
-        checkpoint.listed(run(tmp_path / f"{n}", f"time.dt={dt!r}"))[0] for n, dt in enumerate((0.05, 0.05 + 1e-16))
+        checkpoint.list_checkpoints(run(tmp_path / f"{n}", f"time.dt={dt!r}"))[0]
+        for n, dt in enumerate((0.05, 0.05 + 1e-16))
     ]
     found = compare(*checkpoints)["results"]
     assert found["times"][0] != found["times"][1] and found["one_time"] and not found["same"]
@@ -240,8 +241,8 @@ def rewritten(path, other, change=lambda array: array, at=3, **values):
     """The checkpoint once more, everything in pieces in two of them, the cut at i = `at`."""
     found = container.Container(path)
     read, made = (
-        block_arrays.reader(found),
-        [(n, found.array(n)) for n in found.names if block_arrays.parsed(n) is None],
+        distributed_arrays.read_from_file(found),
+        [(n, found.array(n)) for n in found.names if distributed_arrays.parse_label(n) is None],
     )
     for name in read.names:
         ends, *rest = read.whole(name)
@@ -250,13 +251,15 @@ def rewritten(path, other, change=lambda array: array, at=3, **values):
             whole = (
                 change(read(name, read.whole(name)).copy()) if name == "solver/q.0" else read(name, read.whole(name))
             )
-            made += block_arrays.labelled("", [block_arrays.Piece(name, box, whole[(..., *slices(box))])])
+            made += distributed_arrays.label_pieces(
+                "", [distributed_arrays.Piece(name, box, whole[(..., *slices(box))])]
+            )
     container.write(other, found.values | values, made)
     return other
 
 
 def test_checkpoints_are_the_same_however_they_are_cut(one, tmp_path, capsys):
-    last = checkpoint.listed(one)[0]
+    last = checkpoint.list_checkpoints(one)[0]
     cuts = [rewritten(last, tmp_path / f"{at}.hxc", at=at) for at in (3, 5)]
     assert container.Container(cuts[0]).names != container.Container(cuts[1]).names
     for pair in ((last, cuts[0]), cuts):
@@ -267,11 +270,11 @@ def test_checkpoints_are_the_same_however_they_are_cut(one, tmp_path, capsys):
         assert any(name.startswith("averages/") for name in variables)
     assert cli.execute(["diff", *map(str, cuts)]) == 0
     assert "the same to the last bit (step 4 and 4" in capsys.readouterr().out
-    assert about(cuts[0])["blocks"] == about(last)["blocks"] and cli.execute(["info", str(cuts[0])]) == 0
+    assert describe(cuts[0])["blocks"] == describe(last)["blocks"] and cli.execute(["info", str(cuts[0])]) == 0
 
 
 def test_checkpoints_that_differ(one, tmp_path, capsys):
-    last, first = checkpoint.listed(one)
+    last, first = checkpoint.list_checkpoints(one)
 
     def changed(array):
         array[4, 1, 2, 6] += 0.5
@@ -292,13 +295,13 @@ def test_checkpoints_that_differ(one, tmp_path, capsys):
     assert cli.execute(["diff", str(last), str(tmp_path / "grid.hxc")]) == 1
     assert "grid: nodes differ" in capsys.readouterr().out
     larger = run(tmp_path / "larger", "grid.n=[10, 8, 7]")
-    rho = compare(last, checkpoint.listed(larger)[0])["results"]["variables"][0]
+    rho = compare(last, checkpoint.list_checkpoints(larger)[0])["results"]["variables"][0]
     assert rho["first"]["least"] < rho["first"]["mean"] < rho["first"]["greatest"]
-    assert cli.execute(["diff", str(last), str(checkpoint.listed(larger)[0])]) == 1
+    assert cli.execute(["diff", str(last), str(checkpoint.list_checkpoints(larger)[0])]) == 1
 
 
 def test_checkpoints_are_compared_with_checkpoints(one, tmp_path):
-    last = checkpoint.listed(one)[0]
+    last = checkpoint.list_checkpoints(one)[0]
     for pair in ((last, one), (netcdf.frame(one, 4), last)):
         with pytest.raises(HiresxError, match=r"is a checkpoint, .* is none"):
             compare(*pair)

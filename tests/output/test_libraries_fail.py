@@ -10,7 +10,7 @@ from plotted import block, case, mesh
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
-from hiresx.output.saved import by_library
+from hiresx.output.saved import library_files
 from hiresx.post.result import Result, dataset
 from hiresx.scaling import store
 
@@ -65,15 +65,15 @@ def test_a_full_disk_and_a_quota(tmp_path, monkeypatch, number, said, of_library
     def refused(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(by_library.os, "posix_fallocate", refused)
-    with pytest.raises(HiresxError, match=said) as caught, by_library.replacing(tmp_path / "f.nc") as temporary:
+    monkeypatch.setattr(library_files.os, "posix_fallocate", refused)
+    with pytest.raises(HiresxError, match=said) as caught, library_files.replacing(tmp_path / "f.nc") as temporary:
         temporary.write_bytes(b"begun")
         raise of_library
     assert str(tmp_path / "f.nc") in caught.value.message and not os.listdir(tmp_path)
 
 
 def test_what_is_no_fault_of_the_disk_is_told_as_it_was(tmp_path):
-    written = by_library.replacing(tmp_path / "f.nc")
+    written = library_files.replacing(tmp_path / "f.nc")
     with pytest.raises(HiresxError, match=r"cannot write .*f\.nc: NetCDF: HDF error"), written:
         raise RuntimeError("NetCDF: HDF error")
     assert not os.listdir(tmp_path)

@@ -12,9 +12,10 @@ from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import decompose, domain
 from hiresx.device import backend as device
 from hiresx.grid import build
-from hiresx.output.saved.block_arrays import held
+from hiresx.output.saved.distributed_arrays import read_from_memory
 from hiresx.output.watch import history, monitors
 from hiresx.output.watch.monitors import extrema
+from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.solver import Solver
 from hiresx.verify.turned_blocks import random_parts
 
@@ -284,7 +285,7 @@ def test_a_run_that_was_interrupted_leaves_the_histories_and_averages_of_one_tha
 
 def understood(captured: dict) -> dict:
     """What `capture` gave, as `restore` takes it."""
-    return {key: held(value) if isinstance(value, list) else value for key, value in captured.items()}
+    return {key: read_from_memory(value) if isinstance(value, list) else value for key, value in captured.items()}
 
 
 def test_attachments_continue_from_what_they_captured_without_a_directory():
@@ -294,7 +295,7 @@ def test_attachments_continue_from_what_they_captured_without_a_directory():
     first.run(steps=17, progress=False)
     captured = {a.name: a.capture() for a in first.attachments}
     second = Simulation(case, backend="cpu", initial=pulse)
-    second.solver.restore(first.solver.values(), held(first.solver.pieces()))
+    second.solver.restore(first.solver.values(), read_from_memory(first.solver.pieces()))
     for attachment in second.attachments:
         attachment.restore(understood(captured[attachment.name]))
         attachment.begin(second.solver, True)
@@ -334,3 +335,14 @@ def test_histories_of_an_earlier_run_do_not_stay_beside_those_of_a_new_one(tmp_p
     Simulation(first, backend="cpu", out=tmp_path).run(progress=False)
     Simulation(Case.from_dict(tables(average={})), backend="cpu", out=tmp_path).run(progress=False)
     assert list(history.histories(tmp_path)) == ["residual"]
+
+
+def test_what_a_function_of_ones_own_gives_is_the_same_on_all_ranks():
+    """A number that is none on every rank is the same; round-off and what is lost on one rank only are told apart."""
+    watch = object.__new__(UserMonitor)
+    watch.history = SimpleNamespace(name="mine")
+    for same in ([math.nan, math.nan], [2.0, 2.0 + 1e-13]):
+        assert watch._difference([{"a": value} for value in same]) is None
+    for other in (math.nan, 2.001):
+        error = watch._difference([{"a": 2.0}, {"a": other}])
+        assert f"a = 2 on rank 0 and {other:.9g} on rank 1" in error.message

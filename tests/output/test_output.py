@@ -25,7 +25,7 @@ from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.formats import netcdf
-from hiresx.output.saved import by_library, directories, machine_record, record
+from hiresx.output.saved import directories, library_files, machine_record, record
 
 CASE = {
     "title": "a test",
@@ -169,7 +169,7 @@ def test_writing_from_a_thread_while_another_reads(tmp_path):
 def test_a_full_disk_is_noticed_before_writing(tmp_path, monkeypatch):
     path = fields.write(tmp_path / "f.nc", two_blocks(), 0.0, 0, CASE)
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(by_library.shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10_000))
+    monkeypatch.setattr(library_files.shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10_000))
     with pytest.raises(HiresxError) as caught:
         fields.write(path, two_blocks(), 1.0, 1, CASE)
     assert caught.value.message == f"cannot write {path}: the disk is full"
@@ -186,19 +186,19 @@ def test_a_disk_that_fills_while_writing(tmp_path):
 
 
 def test_output_directories_that_cannot_be(tmp_path):
-    assert directories.made(tmp_path / "a" / "b").is_dir()
+    assert directories.make_directory(tmp_path / "a" / "b").is_dir()
     assert os.listdir(tmp_path / "a" / "b") == []
     (tmp_path / "file").touch()
     with pytest.raises(HiresxError, match=r"cannot write to .*file: it is a file, not a directory"):
-        directories.made(tmp_path / "file")
+        directories.make_directory(tmp_path / "file")
     with pytest.raises(HiresxError, match=r"cannot write to .*file/under: a part of the path is a file"):
-        directories.made(tmp_path / "file" / "under")
+        directories.make_directory(tmp_path / "file" / "under")
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a directory that nobody may write to")
 def test_read_only_directories():
     with pytest.raises(HiresxError, match=r"cannot write to /sys/kernel: (permission denied|the file system is read)"):
-        directories.made("/sys/kernel")
+        directories.make_directory("/sys/kernel")
     with pytest.raises(HiresxError, match=r"cannot write /sys/kernel/f\.nc"):
         fields.write("/sys/kernel/f.nc", two_blocks(), 0.0, 0, CASE)
     with pytest.raises(HiresxError, match=r"cannot write /sys/kernel/run\.json"):

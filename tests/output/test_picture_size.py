@@ -6,9 +6,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 from command_line import command
+from matplotlib.figure import Figure
 from plotted import case, jet, ring, save
 
 from hiresx.errors import HiresxError
+from hiresx.output.show import exact_size
 from hiresx.output.show.look import Look
 from hiresx.output.show.plot import animate_run, plot_run
 from hiresx.output.show.plot_grid import plot_grid
@@ -125,3 +127,12 @@ def test_options_of_plot_that_would_go_unheard(tmp_path, arguments, message):
 def test_options_of_post_that_would_go_unheard(tmp_path, arguments, message):
     status, _, err = command("post", *arguments, cwd=tmp_path)
     assert status == 2 and message in err
+
+
+@pytest.mark.parametrize(
+    ("at", "align", "room"),
+    [(0.5, "center", 400), (0.2, "center", 160), (0.7, "center", 240), (0.7, "right", 280), (0.7, "left", 120)],
+)
+def test_the_room_of_a_text_ends_at_the_nearer_rim(at, align, room):
+    drawn = Figure((4.0, 3.0), dpi=100)
+    assert exact_size._room(drawn, drawn.text(at, 0.5, "words", ha=align)) == pytest.approx(room, abs=1)

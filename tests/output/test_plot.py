@@ -139,7 +139,7 @@ def test_a_plane_that_meets_a_part_of_the_grid(tmp_path):
 
 def test_colour_scales():
     def shades(name, *values):
-        norm, colour_map, extend = colours.shades(name, np.array(values))
+        norm, colour_map, extend = colours.default_scale(name, np.array(values))
         return norm.vmin, norm.vmax, colour_map, extend
 
     low, high, colour_map, _ = shades("vorticity", *np.linspace(-1, 2, 1001))

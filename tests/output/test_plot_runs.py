@@ -46,7 +46,7 @@ def test_a_line_that_was_written_is_drawn_with_its_gaps(tmp_path):
     line.gaps = (20,)
     fields.write(netcdf.frame(tmp_path, 7, "cut"), [line], 0.5, 7, case("Line"), part="line x = 0")
     data = fields.read(netcdf.frame(tmp_path, 7, "cut"), ["rho"])
-    drawn = lines.samples(data, [{"x": b.x, "y": b.y, "z": b.z} | dict(b.state) for b in data.blocks], 1, None)
+    drawn = lines.line_values(data, [{"x": b.x, "y": b.y, "z": b.z} | dict(b.state) for b in data.blocks], 1, None)
     assert drawn.along == "y" and list(drawn.gaps) == [20]
     picture(plot_run(tmp_path, subset="cut")[0])
 
@@ -94,7 +94,7 @@ def test_runs_are_compared_at_one_time_or_not_at_all(tmp_path, ours, theirs, ste
             assert "--against" in caught.value.hint
             return
         chosen = plot_module._at_one_time([one, two], step, "fields")
-    assert [fields.moment(path) for path in chosen] == pytest.approx(drawn, rel=1e-12)
+    assert [fields.read_time(path) for path in chosen] == pytest.approx(drawn, rel=1e-12)
     assert bool(said) == (step is None and drawn[0] != ours[-1])
 
 
@@ -114,7 +114,7 @@ def test_fields_of_different_times_are_compared_by_their_names_and_both_times_ar
 
 
 def test_a_difference_is_white_at_zero():
-    norm, colour_map, _ = colours.shades("rho", np.linspace(0.1, 0.3, 100), difference=True)
+    norm, colour_map, _ = colours.default_scale("rho", np.linspace(0.1, 0.3, 100), difference=True)
     assert (norm.vmin, colour_map) == (-norm.vmax, "RdBu_r")
 
 
@@ -158,11 +158,11 @@ def test_histories_are_drawn(watched, tmp_path):
 
 
 def test_norms_share_a_panel_and_what_is_always_zero_is_left_out(watched):
-    chosen = plot_history_module._chosen(watched, "residual", None)
+    chosen = plot_history_module._select_columns(watched, "residual", None)
     assert chosen.panels == [["rho"], ["least_p"]] and chosen.norms == {"rho"}
-    assert plot_history_module._chosen(watched, "residual.dt,rho_w", None).panels == [["dt"], ["rho_w"]]
-    assert plot_history_module._chosen(watched, "rake", None).panels == [["p_0", "p_1", "p_2"]]
-    assert plot_history_module._chosen(watched, "rake.p_1", None).panels == [["p_1"]]
+    assert plot_history_module._select_columns(watched, "residual.dt,rho_w", None).panels == [["dt"], ["rho_w"]]
+    assert plot_history_module._select_columns(watched, "rake", None).panels == [["p_0", "p_1", "p_2"]]
+    assert plot_history_module._select_columns(watched, "rake.p_1", None).panels == [["p_1"]]
 
 
 def test_spectra_are_drawn(watched, tmp_path):

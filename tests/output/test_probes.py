@@ -232,7 +232,9 @@ def test_samples_that_stay_on_the_device_for_a_while_are_the_same(backend, tmp_p
         stay = stay if bytes_ > 1 else 1  # no more than there is memory for
         _, whole = ran(case, initial=pulse, out=out, backend=backend)
         assert max(fetched) == max(min(stay, most), filtered_nodes.BEHIND)
-        Simulation(restart=checkpoint.listed(out)[1], backend=backend).run(progress=False)  # behind the newest, step 40
+        Simulation(restart=checkpoint.list_checkpoints(out)[1], backend=backend).run(
+            progress=False
+        )  # behind the newest, step 40
         again = {name: history.read(path).flat() for name, path in history.histories(out).items() if name in whole}
         kept[stay, bytes_] = (whole, again)
     for some in (table for pair in kept.values() for table in pair):

@@ -118,6 +118,8 @@ def test_plain_lines_come_at_a_sane_rate():
     assert 50 + 2 < len(lines) < 150
     # 10 s: a line for every 5 % would come twice a second; not within one.
     assert 9 <= len(run_progress(0.01, 1000, steps=1000)[0].splitlines()) <= 13
+    # Without an end only the clock counts.
+    assert len(run_progress(0.1, 95)[0].splitlines()) == 2
     # 40 s: every 5 % is every 2 s.
     assert 20 <= len(run_progress(0.04, 1000, steps=1000)[0].splitlines()) <= 23
 

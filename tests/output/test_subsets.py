@@ -8,7 +8,7 @@ from hiresx import HiresxError, load
 from hiresx.decomposition import Part
 from hiresx.equations.gas import Gas
 from hiresx.grid.blocks import whole_box
-from hiresx.output.fields import cut, derived, portions, selection
+from hiresx.output.fields import cut, derived, local_regions, selection
 from hiresx.output.fields import field_file as fields
 
 NAMES = ["p", "mach", "schlieren", "q_criterion"]
@@ -75,8 +75,8 @@ def share(run, names=NAMES):
     parts = [Part(0, whole_box(block.size))]
     margin = any(not derived.VARIABLES[name].local for name in names)
     if isinstance(piece, selection.NodeBlock):
-        return portions.OwnBoxes(piece, [block], parts, margin)
-    return portions.OwnSamples(piece, [block], parts, parts, 0, 1, margin)
+        return local_regions.LocalBoxes(piece, [block], parts, margin)
+    return local_regions.LocalSamples(piece, [block], parts, parts, 0, 1, margin)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -87,12 +87,12 @@ def test_slabs_and_threads_change_nothing(monkeypatch, workers, spec):
     state = run.solver.states[0]
     (source,) = mine.sources
     q = state.interior(run.solver.backend.to_host(state.q))[(slice(None), *source.box)]
-    ((whole,), _) = mine.portions(NAMES, [portions.Held(q)], Gas(1.4), np.dtype("f8"), 1)
-    monkeypatch.setattr(portions, "_LAYERS", 3)
-    monkeypatch.setattr(portions, "_NODES", 1)
-    monkeypatch.setattr(portions, "_KEPT", 0)
+    ((whole,), _) = mine.portions(NAMES, [local_regions.LocalState(q)], Gas(1.4), np.dtype("f8"), 1)
+    monkeypatch.setattr(local_regions, "_LAYERS", 3)
+    monkeypatch.setattr(local_regions, "_NODES", 1)
+    monkeypatch.setattr(local_regions, "_KEPT", 0)
     source._metrics.clear()
-    ((parted,), _) = mine.portions(NAMES, [portions.Held(q)], Gas(1.4), np.dtype("f8"), workers)
+    ((parted,), _) = mine.portions(NAMES, [local_regions.LocalState(q)], Gas(1.4), np.dtype("f8"), workers)
     assert not source._metrics
     for name in NAMES:
         np.testing.assert_allclose(parted.values[name], whole.values[name], rtol=0, atol=1e-13, err_msg=name)

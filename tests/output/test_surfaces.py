@@ -15,8 +15,8 @@ from hiresx import open as open_run
 from hiresx.decomposition import decompose
 from hiresx.grid import build
 from hiresx.output.saved import checkpoint
-from hiresx.output.watch import interpolation, monitors, surface_file
-from hiresx.output.watch.sampled import surface
+from hiresx.output.watch import interpolation, monitors, surface_file, surface_places
+from hiresx.output.watch.surface_places import surface
 
 BOX = {"lower": [0.4, 0.2, 0.2], "upper": [1.6, 0.8, 0.8], "spacing": 0.15}
 CYLINDER = {"start": 0.3, "end": 1.7, "radius": 0.2, "end_radius": 0.3, "centre": [0.5, 0.5], "spacing": 0.1}
@@ -136,14 +136,14 @@ def test_places_are_found_between_blocks_and_in_the_last_gap_of_a_period():
     everywhere[:3] = [[1.99, 0.99, 0.99], [1.95, 0.0, 0.5], [0.0, 0.999, 0.0]]
     for made, points, dimensions in ((jet, beside, 2), (periodic, everywhere, 3)):
         decomposition = decompose(made, build(made.grid, made.directory))
-        block, xi = interpolation.located(decomposition, points, "surface")
+        block, xi = interpolation.locate_places(decomposition, points, "surface")
         for b in np.unique(block):
             known, mine = interpolation._map(decomposition, b), block == b
             np.testing.assert_allclose(known.at(xi[mine])[0], points[mine, :dimensions], atol=1e-10)
             assert known.beyond(xi[mine]).max() <= 0.51
     with pytest.raises(HiresxError, match=r"surface.0 .* lies outside the grid"):  # in the lip of the nozzle
         lip = decompose(jet, build(jet.grid, jet.directory))
-        interpolation.located(lip, np.array([[-0.1, 0.55, 0.0]]), 'surface.0 "a"')
+        interpolation.locate_places(lip, np.array([[-0.1, 0.55, 0.0]]), 'surface.0 "a"')
 
 
 def test_a_place_is_as_at_a_probe(tmp_path):
@@ -197,8 +197,8 @@ def test_the_emulated_gpu_gives_the_same(alone, tmp_path):
 
 
 def test_arithmetic_in_single_precision(alone, tmp_path):
-    # Hardly viscous, as other tests have those kernels too.
-    ran(tmp_path, LISTED[:1], changes={"scheme": {"precision": "fp32"}, "gas": {"reynolds": 1e6}}, steps=2)
+    # Hardly viscous, as other tests have those kernels too; with the clock that makes the same steps.
+    ran(tmp_path, LISTED[:2], changes={"scheme": {"precision": "fp32"}, "gas": {"reynolds": 1e6}}, steps=2)
     found, expected = samples(tmp_path)["box"], samples(alone)["box"]
     np.testing.assert_allclose(found["p"], expected["p"][: len(found)], rtol=0, atol=2e-6)
 
@@ -206,7 +206,7 @@ def test_arithmetic_in_single_precision(alone, tmp_path):
 def interrupted(out, surfaces=LISTED) -> Simulation:
     """A run of six steps that is left with its checkpoint of step 4."""
     simulation = ran(out, surfaces, changes={"checkpoint": {"every_steps": 4, "keep": 5}})
-    newest = max(checkpoint.listed(out), key=lambda path: path.name)
+    newest = max(checkpoint.list_checkpoints(out), key=lambda path: path.name)
     newest.unlink()
     return simulation
 
@@ -319,3 +319,12 @@ def test_names_and_clocks():
         placed(LISTED[0], n=(24, 1, 1))
     with pytest.raises(HiresxError, match="needs three dimensions"):
         placed(LISTED[1], n=(24, 15, 1))
+
+
+@pytest.mark.parametrize(
+    ("cells", "number"), [({"spacing": 0.1}, (19, 3)), ({"spacing": 0.5}, (8, 1)), ({"cells": [4, 3, 2]}, (3, 2))]
+)
+def test_a_cylinder_is_round_however_coarse(cells, number):
+    """Eight cells around it by a spacing, and three if that few are asked for."""
+    given = case({"name": "a", "cylinder": {**CYLINDER, "spacing": None, **cells}}).surface[0].cylinder
+    assert surface_places._round(given) == number

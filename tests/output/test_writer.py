@@ -1,8 +1,10 @@
 """Fields written in the background: the thread, the clocks, restarts, and what a full disk does."""
 
+import errno
 import os
 import threading
 import time
+from contextlib import nullcontext
 
 import netCDF4
 import numpy as np
@@ -349,7 +351,7 @@ def by_layout(path, known, blocks, step):
             values = {
                 name: state.get(name, derived.evaluate([name], flow)[name]) for name in ABOUT["output"]["variables"]
             }
-            frame.put(n, [places.IndexPortion(places.IndexBox.all(block.shape), block.x, block.y, block.z, values)])
+            frame.put(n, [places.LocalRegion(places.IndexBox.all(block.shape), block.x, block.y, block.z, values)])
     frame.publish()
     return path
 
@@ -361,3 +363,14 @@ def test_arrays_that_are_not_contiguous_are_refused(tmp_path):
 
     with pytest.raises(HiresxError, match=r"does not write /p as a contiguous array"):
         file_layout.learn(tmp_path / "f.nc", define)
+
+
+@pytest.mark.parametrize(("fault", "passes"), [(None, True), (errno.EINVAL, True), (errno.EIO, False)])
+def test_only_a_directory_that_cannot_be_synced_is_let_be(fault, passes, tmp_path, monkeypatch):
+    def fsync(handle):
+        if fault is not None:
+            raise OSError(fault, os.strerror(fault))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with nullcontext() if passes else pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        files.sync(tmp_path)

@@ -13,7 +13,7 @@ import made_runs
 from hiresx import cli
 from hiresx.errors import HiresxError
 from hiresx.post import azimuthal
-from hiresx.post.azimuthal import decomposed, ring
+from hiresx.post.azimuthal import decompose, ring_angles
 
 F, DT, SAMPLES = 0.4, 0.05, 4000
 TIME = DT * np.arange(SAMPLES)
@@ -37,7 +37,7 @@ def noise(n, size=1e-5):
 @pytest.mark.parametrize("m", [0, 1, -1, 2, -3])
 def test_a_wave_is_found_in_its_mode_alone(m, start):
     theta, _ = circle(8, start)
-    found = decomposed(wave(m, theta), theta, DT)
+    found = decompose(wave(m, theta), theta, DT)
     assert found.m.tolist() == [-3, -2, -1, 0, 1, 2, 3]
     power = found.density.sum(axis=1) * found.frequency[1]
     assert power[found.m == m] == pytest.approx(0.5e-6, rel=0.02)
@@ -50,10 +50,10 @@ def test_all_modes_add_up_to_the_mean_square():
     """Nine places see |m| <= 4: nothing is lost, and the order in which they are given does not matter."""
     theta, _ = circle(9)
     values = noise(9, 1.0)
-    found = decomposed(values, theta, DT)
+    found = decompose(values, theta, DT)
     np.testing.assert_allclose(found.density.sum(axis=0)[2:], found.whole.density[0][2:], rtol=1e-9)
     shuffled = np.random.default_rng(0).permutation(9)
-    again = decomposed(values[:, shuffled], theta[shuffled], DT)
+    again = decompose(values[:, shuffled], theta[shuffled], DT)
     np.testing.assert_allclose(again.density, found.density, rtol=1e-9)
 
 
@@ -104,4 +104,4 @@ def test_what_is_no_ring_is_refused():
         (places[:-1], "do not lie at equal angles"),
     ):
         with pytest.raises(HiresxError, match=message):
-            ring(wrong, "lip.p")
+            ring_angles(wrong, "lip.p")

@@ -17,7 +17,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate import resolution
 from hiresx.output.watch import history
 from hiresx.output.watch.locate import Locator
-from hiresx.post import azimuthal, carried, spectrum
+from hiresx.post import azimuthal, grid_cutoff, spectrum
 from hiresx.post.jet_screech import screech
 from hiresx.results import Run
 
@@ -43,7 +43,7 @@ def heard(folder, n, *tones):
 def coarse(monkeypatch):
     """A grid whose cells are .05 by .2 by .1."""
     z, y, x = np.meshgrid(np.linspace(-1, 1, 21), np.linspace(-1, 1, 11), np.linspace(-1, 1, 41), indexing="ij")
-    monkeypatch.setattr(carried, "_coordinates", lambda run: [(x, y, z)])
+    monkeypatch.setattr(grid_cutoff, "_coordinates", lambda run: [(x, y, z)])
 
 
 @pytest.mark.parametrize("name", ["planar-jet", "round-jet"])
@@ -53,21 +53,23 @@ def test_it_is_what_check_says(name, monkeypatch):
     case = load(name, "quick")
     decomposition = decompose(case, grid.build(case.grid, case.directory))
     blocks, locator = decomposition.blocks, Locator(decomposition)
-    monkeypatch.setattr(carried, "_coordinates", lambda run: [(b.x, b.y, b.z) for b in blocks])
+    monkeypatch.setattr(grid_cutoff, "_coordinates", lambda run: [(b.x, b.y, b.z) for b in blocks])
     for probe in case.probe:
         places = np.array(probe.places)[:: len(probe.places) // 7 + 1]
         located = [locator.find(place) for place in places]
         expected = [1 / (8 * resolution.spacing_at(blocks[at.block], at.index)) for at in located]
-        np.testing.assert_allclose(carried.cutoffs(SimpleNamespace(), places), expected, rtol=1 / 7, err_msg=probe.name)
+        np.testing.assert_allclose(
+            grid_cutoff.cutoffs(SimpleNamespace(), places), expected, rtol=1 / 7, err_msg=probe.name
+        )
 
 
 def test_more_points_and_what_is_not_known(coarse):
     places = np.array([[0.01, 0.03, 0.02], [0.5, -0.5, 0.5], [7.0, 0.0, 0.0]])
-    np.testing.assert_allclose(carried.cutoffs(None, places), [CUTOFF, CUTOFF, np.nan])
-    np.testing.assert_allclose(carried.cutoffs(None, places, 16), [CUTOFF / 2, CUTOFF / 2, np.nan])
-    assert carried.cutoffs(None, None) is None and carried.least(None) is None
+    np.testing.assert_allclose(grid_cutoff.cutoffs(None, places), [CUTOFF, CUTOFF, np.nan])
+    np.testing.assert_allclose(grid_cutoff.cutoffs(None, places, 16), [CUTOFF / 2, CUTOFF / 2, np.nan])
+    assert grid_cutoff.cutoffs(None, None) is None and grid_cutoff.lowest(None) is None
     with pytest.raises(HiresxError, match="1 points per wavelength make no wave"):
-        carried.cutoffs(None, places, 1)
+        grid_cutoff.cutoffs(None, places, 1)
 
 
 def test_a_run_without_fields_does_not_know(tmp_path):

@@ -121,7 +121,7 @@ def test_what_begins_in_the_plane_is_heard_with_its_wake(name):
         p[:, n], along = at(place, time)
         velocity[:, n, :2] = along.T
     reader = lambda some: (1 + p[:, some], velocity[:, some], 1 / 1.4 + p[:, some])  # noqa: E731
-    times, (found,) = fwh_plane.shares(line, time, reader, observers, fwh.Stream(), still=True)
+    times, (found,) = fwh_plane.pressure_by_group(line, time, reader, observers, fwh.Stream(), still=True)
     for signal, clock, observer in zip(found, times, observers, strict=True):
         exact, _ = at(observer, clock)
         assert clock[0] == pytest.approx(np.linalg.norm(observer) - 0.5, abs=0.3)

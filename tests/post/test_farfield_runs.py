@@ -12,6 +12,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx import open as open_run
 from hiresx.cli import execute
 from hiresx.output.watch import monitors
+from hiresx.post import farfield_picture
 from hiresx.post.farfield import ObserverArc, farfield
 from hiresx.post.observers import read
 
@@ -137,6 +138,9 @@ def test_the_command_writes_numbers_signals_and_a_picture(run, capsys, tmp_path)
     with (tmp_path / "farfield_capped.csv").open() as file:
         rows = list(csv.DictReader(file))
     found = farfield(run, "capped", [[0, 10, 0], [4, -6, 7]], mach=0.3, segments=1, ambient=101325.0)
+    for data, title in ((found.data, "observers"), (found.data.isel(observer=[0]), None)):
+        legend = farfield_picture.draw(data, found.summary).axes[0].get_legend()
+        assert (legend and legend.get_title().get_text()) == title
     assert list(rows[0]) == ["time", "p_0", "p_1"] and len(rows) == found.data.sizes["time"]
     assert float(rows[5]["p_1"]) == float(found.data["pressure"].values[1, 5])
     assert execute([*arguments, "--arc", "11,30,150,4", "--caps", "each", "--out", str(tmp_path / "each.png")]) == 0

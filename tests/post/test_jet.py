@@ -332,10 +332,10 @@ def test_a_line_out_of_order_is_refused(tmp_path):
 
 def test_points_that_are_kept_have_a_source():
     for shape in ("planar", "round"):
-        for points in jet_points.kept(shape):
+        for points in jet_points.stored_points(shape):
             assert points.source.partition(": ")[0] in ("measured", "computed")
             assert all(np.isfinite(values).all() for pair in points.columns.values() for values in pair)
-    (measured,) = jet_points.kept("round")
+    (measured,) = jet_points.stored_points("round")
     assert measured.measured and measured.label == "Panda 1999 (measured)"
     assert dict(zip(*measured.columns["St"], strict=True)) == {1.19: 0.596, 1.42: 0.351}
 

@@ -55,10 +55,10 @@ def test_no_text_lies_over_a_curve(run, drawn):
 @pytest.mark.parametrize("picture", ["axis", "lip_spectra", "against_theory"])
 def test_no_text_lies_over_a_curve_of_a_jet(run, picture):
     jet(run)
-    from hiresx.post.jet import analysed, jet_of
+    from hiresx.post.jet import analyse, expanded_jet
     from hiresx.results import open as open_run
 
-    ours = analysed(open_run(run), jet_of(open_run(run)))
+    ours = analyse(open_run(run), expanded_jet(open_run(run)))
     with picture_file.style():
         figure = (
             jet_pictures.against_theory([ours], []) if picture[0:2] == "ag" else getattr(jet_pictures, picture)(ours)
@@ -91,4 +91,4 @@ def test_units_are_set_as_symbols(units, shown):
     ],
 )
 def test_the_length_is_called_as_the_case_calls_it(words, symbol, shown):
-    assert picture_file.named_text(words, {"length_symbol": symbol} if symbol else None) == shown
+    assert picture_file.with_length_symbol(words, {"length_symbol": symbol} if symbol else None) == shown

@@ -105,6 +105,17 @@ def lips(tmp_path):
     return tmp_path
 
 
+def test_a_cross_spectrum_is_told_where_both_signals_are(tmp_path):
+    """Not where the first one is loudest."""
+    time = 0.05 * np.arange(2000)
+    both, one = (1e-3 * np.sin(2 * np.pi * f * time) for f in (1.7, 3.1))
+    noise = 1e-5 * np.random.default_rng(2).standard_normal((time.size, 2))
+    signals = noise + np.stack([both + 5 * one, both], axis=1)
+    made_runs.probe(made_runs.run(tmp_path), "lips", time, PLACES, p=1 / 1.4 + signals)
+    (found,) = spectrum(tmp_path, "lips.p", cross=True).summary["cross"]
+    assert found["frequency"] == pytest.approx(1.7, abs=0.02) and abs(found["phase_deg"]) < 1
+
+
 def test_levels_are_sound_pressure_levels(lips):
     found = spectrum(lips, "lips.p_0", ambient=101325.0).summary
     pascals = 1e-3 * 1.4 * 101325.0

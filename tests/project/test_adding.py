@@ -136,7 +136,7 @@ ADDED = {
             (
                 "class Case(Table)",
                 'class Pull(Table):\n    """The same acceleration everywhere."""\n\n'
-                '    acceleration: tuple[float, float, float] = Field(description="along x, y, z")\n\n\n'
+                '    acceleration: Annotated[tuple[float, float, float], Listed] = Field(description="x, y, z")\n\n\n'
                 'class Decay(Table):\n    """Of passive scalars."""\n\n'
                 '    rate: float = Field(description="share that goes in a unit of time")\n\n\n',
             ),
@@ -146,6 +146,11 @@ ADDED = {
                 '    decay: Decay | None = Field(None, description="source of scalars")\n',
             ),
         ],
+    },
+    "field that the fluxes read, as a sensor": {
+        "kernels/flux/hybrid.h": ("", (ROOT / "tests/added/hybrid.h").read_text()),
+        "hiresx/rhs/terms/shocks.py": ("", (ROOT / "tests/added/shocks.py").read_text()),
+        "kernels/terms/shocks.h": ("", (ROOT / "tests/added/shocks.h").read_text()),
     },
     "field kept at every node": {
         "hiresx/device/fields.py": (
@@ -473,7 +478,7 @@ def test_a_field_and_terms_are_declared_once(device, ranks, tmp_path):
     diffusivity and values on walls, by every plan."""
     done = _in_a_copy(("term of a stage", "field kept at every node"), "declared.py", device, ranks, tmp_path)
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["pulled"] < 1e-13
+    assert found["pulled"]["off"] < 1e-13 and found["pulled"]["same"] and found["decays"]["same"]
     assert found["decays"]["apart"] < 1e-12 and len(found["decays"]["off"]) == 3
     assert max(found["decays"]["off"].values()) < 2e-5
     assert found["marked"]["same"] == [True] * 3 and found["marked"]["spread"] > 0.3

@@ -105,7 +105,7 @@ def test_fields_by_step_by_number_and_by_time(run):
     steps = list(field_file.frames(run.path))
     assert steps == run.steps == [0, 4, 8]
     assert int(run.fields(4).coords["step"]) == 4 and int(run.fields(-2).coords["step"]) == 4
-    time = field_file.moment(run.file(4))
+    time = field_file.read_time(run.file(4))
     assert int(run.fields(1.01 * time).coords["step"]) == 4, "the nearest time"
     with pytest.raises(HiresxError, match="no fields of step 5"):
         run.fields(5)

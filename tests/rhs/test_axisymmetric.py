@@ -16,7 +16,7 @@ from hiresx.device import backend
 from hiresx.grid import Block, Grid, build
 from hiresx.output.watch import monitors
 from hiresx.solver import Solver
-from hiresx.verify.turned_blocks import difference, random_parts, rearranged
+from hiresx.verify.turned_blocks import difference, random_parts, turn_blocks
 
 GAMMA = 1.4
 P = 1 / GAMMA
@@ -276,7 +276,7 @@ def test_nothing_depends_on_cuts(local):
     assert np.abs(expected[0][2]).max() > 0.1
     for seed in range(3):
         chance = np.random.default_rng(seed)
-        new = rearranged(case, whole, 5, chance)
+        new = turn_blocks(case, whole, 5, chance)
         assert difference(new.wholes(advanced(Solver(new.case, backend("cpu"), grid=new.grid), 20)), expected) < 1e-12
         cut = domain(case, parts=lambda of, chance=chance: random_parts(of, 4, chance))
         assert difference(advanced(Solver(case, backend("emulated"), domain=cut), 20), expected) < 1e-12

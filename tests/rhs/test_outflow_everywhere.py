@@ -65,7 +65,7 @@ def test_a_restart_gives_the_same_bits(backend, precision, tmp_path):
     spec = edges(checkpoint={"every_steps": 7}, scheme={"precision": precision})
     whole = Simulation(spec, backend, initial=start, out=tmp_path / "run")
     whole.run(steps=20, progress=False)
-    for path in checkpoint.listed(tmp_path / "run")[:-1]:
+    for path in checkpoint.list_checkpoints(tmp_path / "run")[:-1]:
         again = Simulation(spec, backend, initial=start, restart=shutil.copy(path, tmp_path / "copy.hxc"))
         again.run(steps=20 - again.step_count, progress=False)
         for name in ("rho", "u", "v", "p"):

@@ -13,8 +13,9 @@ from hiresx.case import Case
 from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
-from hiresx.simulation.blow_up import BlowUp
-from hiresx.verify.checks import Finished
+from hiresx.output.fields import field_file
+from hiresx.simulation.blow_up import BlowUp, write_neighbourhood
+from hiresx.verify.checks import CompletedRun
 from hiresx.verify.groups import robustness
 
 SIX_OVER = 1 / 1.4
@@ -141,9 +142,9 @@ FIVE += [pytest.param("steger_warming", "z", marks=pytest.mark.slow)]
 @pytest.mark.parametrize("flow", robustness.FLOWS, ids=[flow.title for flow in robustness.FLOWS])
 def test_the_default_lives(flow, flux, weights):
     run = flow.run(flux, weights, "limiter", small=True)
-    assert run.loaded.scheme.positivity == load("sod").scheme.positivity
-    finished = Finished(run, "cpu")
-    assert finished.time == pytest.approx(run.loaded.time.end) and robustness.least(finished) > 1e-12
+    assert run.loaded_case.scheme.positivity == load("sod").scheme.positivity
+    finished = CompletedRun(run, "cpu")
+    assert finished.time == pytest.approx(run.loaded_case.time.end) and robustness.least(finished) > 1e-12
 
 
 HARD = {
@@ -168,7 +169,7 @@ def test_single_precision_lives():
     for title in ("Sedov's blast", "123 problem", "cylindrical blast"):
         flow = next(flow for flow in robustness.FLOWS if flow.title == title)
         run = flow.run("steger_warming", "js", "limiter", small=True)
-        single = Finished(type(run)(run.case, run.preset, (*run.sets, 'scheme.precision="fp32"')), "cpu")
+        single = CompletedRun(type(run)(run.case, run.preset, (*run.sets, 'scheme.precision="fp32"')), "cpu")
         assert robustness.least(single) > 1e-12, title
 
 
@@ -262,3 +263,16 @@ def test_what_is_said_of_a_blow_up_helps(tmp_path, monkeypatch, capsys):
     assert json.loads((tmp_path / "runs/sod-1/run.json").read_text())["time"] == pytest.approx(0.1)
     vacuum = ["run", "vacuum", "--backend", "cpu", "--set", "grid.n=[100,1,1]", "--set", "time.dt=0.0006", "--set"]
     assert [execute([*vacuum, f'scheme.positivity="{kind}"']) for kind in ("fallback", "limiter")] == [3, 0]
+
+
+def test_the_neighbourhood_of_a_blow_up_is_that_of_its_node_in_whatever_part(tmp_path):
+    case = load("isentropic-vortex", None, ["grid.n=[40,32,1]"])
+    halves = [Part(0, ((0, 18), (0, 32), (0, 1)), 0), Part(0, ((18, 40), (0, 32), (0, 1)), 0)]
+    solver = Simulation(case, "cpu", parts=lambda grid: halves).solver
+    solver.initialize()
+    error = BlowUp("it is gone", "begin anew", 0, (29, 5, 0))
+    path = write_neighbourhood(tmp_path, solver, error, case.model_dump(mode="json"))
+    (found,) = field_file.read(path).blocks
+    assert found.name.endswith("_from_21_0_0") and found.x.shape == (1, 14, 17)
+    part = solver.states[1].block
+    assert np.array_equal(found.x, part.x[:, :14, 3:20]) and np.array_equal(found.y, part.y[:, :14, 3:20])

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 
+from hiresx.device.fields import Field
 from hiresx.rhs.terms import Step, in_order
 
 
@@ -29,3 +30,9 @@ def test_what_cannot_be_put_in_order_is_refused():
         in_order([step("flux", "sensor")])
     with pytest.raises(ValueError, match="wait for each other: a, b"):
         in_order([step("one", "b", "a"), step("other", "a", "b")])
+
+
+def test_what_a_term_gives_with_its_ghosts_is_kept_in_work_numbers():
+    """The kernel that repeats nodes of faces knows no others."""
+    with pytest.raises(ValueError, match='field "mark": what a term gives'):
+        Field("mark", "stored", lambda layout: 1, halo="term")

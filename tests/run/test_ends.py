@@ -118,22 +118,22 @@ def test_a_record_tells_a_run_from_one_that_was_lost(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["status"] == "lost" and f"process {kept['process']['pid']} on" in told["error"]
     assert told["to go on"] == f"hiresx run --restart {tmp_path / 'out'}"
-    (tmp_path / "out" / "run.json").write_text(json.dumps(kept | {"process": process.own()}))
+    (tmp_path / "out" / "run.json").write_text(json.dumps(kept | {"process": process.current_process()}))
     assert record.read(tmp_path / "out")["status"] == "running"
 
 
 def test_which_processes_are_known_to_be_gone():
-    own = process.own()
-    assert all(own.values()) and not process.gone(own)
-    assert process.gone(own | {"since": own["since"] + 1}), "its number was given again"
-    assert process.gone(own | {"boot": "another"})
+    own = process.current_process()
+    assert all(own.values()) and not process.has_ended(own)
+    assert process.has_ended(own | {"since": own["since"] + 1}), "its number was given again"
+    assert process.has_ended(own | {"boot": "another"})
     for other in ({"host": "another"}, {"space": "another", "since": 1}, {"host": "another", "boot": "another"}):
-        assert not process.gone(own | other), "nobody here can know"
+        assert not process.has_ended(own | other), "nobody here can know"
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     theirs = own | {"pid": child.pid, "since": process._since(str(child.pid))}
-    assert theirs["since"] and not process.gone(theirs)
+    assert theirs["since"] and not process.has_ended(theirs)
     child.communicate(b"\n")
-    assert process.gone(theirs) and not process.gone(None) and not process.gone({"pid": 1})
+    assert process.has_ended(theirs) and not process.has_ended(None) and not process.has_ended({"pid": 1})
 
 
 class Torn(Exception):

@@ -24,7 +24,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx.base.signals import Requests, Terminated, raise_on_termination
 from hiresx.case.toml import dumps
 from hiresx.output.fields import field_file as fields
-from hiresx.output.saved import block_arrays, checkpoint, directories
+from hiresx.output.saved import checkpoint, directories, distributed_arrays
 from hiresx.simulation.blow_up import BlowUp
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
@@ -146,7 +146,7 @@ def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place, kills):
             time.sleep(clock.uniform(0, 1))
         else:
             before = reached
-            wait_for(process, lambda: len(checkpoint.listed(out)) and last_step(out) > before, place)  # noqa: B023
+            wait_for(process, lambda: len(checkpoint.list_checkpoints(out)) and last_step(out) > before, place)  # noqa: B023
             time.sleep(clock.uniform(0, 0.2))
         process.kill()
         assert process.wait() == -signal.SIGKILL
@@ -368,7 +368,7 @@ def test_a_blow_up_leaves_its_neighbourhood_and_the_last_good_checkpoint(tmp_pat
     good = checkpoint.find(tmp_path)
     assert good.container.values["solver"]["steps"] == simulation.step_count  # with which the fatal step began
     assert good.container.path.name in error.value.hint
-    read = block_arrays.reader(good.container, "solver/")
+    read = distributed_arrays.read_from_file(good.container, "solver/")
     q = read("q.0", read.whole("q.0"))
     assert np.isfinite(q).all() and (q[0] > 0).all()
 
@@ -401,7 +401,7 @@ def test_retries_take_smaller_steps_from_the_last_good_checkpoint(tmp_path):
     steps = [entry["step"] for entry in simulation.history]
     assert steps == list(range(61)), "no step twice, none missing"
     # and a restart keeps the smaller step
-    states = {entry: path for entry, path in enumerate(checkpoint.listed(tmp_path / "run"))}
+    states = {entry: path for entry, path in enumerate(checkpoint.list_checkpoints(tmp_path / "run"))}
     again = Simulation(case, backend="cpu", restart=shutil.copy(states[1], tmp_path / "copy.hxc"))
     assert again.solver.step_factor == retries[-1]["factor"] and again.step_count < 60
     again.run(progress=False)
@@ -443,7 +443,7 @@ def test_a_failure_is_recorded_and_the_others_are_finished(place, monkeypatch):
 
 def test_a_lock_goes_with_its_holder(tmp_path):
     refused = pytest.raises(HiresxError, match="another process is running")
-    with directories.locked(tmp_path), refused, directories.locked(tmp_path):
+    with directories.lock_directory(tmp_path), refused, directories.lock_directory(tmp_path):
         pass
-    with directories.locked(tmp_path):
+    with directories.lock_directory(tmp_path):
         pass

@@ -5,7 +5,7 @@ import pytest
 
 from hiresx.case import load
 from hiresx.device import backend
-from hiresx.device.native import NativeProgram, _Batch
+from hiresx.device.native import NativeProgram, _Prepared
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver, joined_steps
 from hiresx.solver.joined_steps import JoinedSteps
@@ -79,7 +79,7 @@ def test_a_step_is_one_call(monkeypatch):
 
         return note
 
-    for kind, name in ((_Batch, "run"), (NativeProgram, "run"), (NativeProgram, "launch")):
+    for kind, name in ((_Prepared, "run"), (NativeProgram, "run"), (NativeProgram, "launch")):
         monkeypatch.setattr(kind, name, noting(getattr(kind, name)))
     solver = Solver(jet(), backend("cpu"))
     solver.initialize()

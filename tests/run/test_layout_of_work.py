@@ -16,7 +16,7 @@ from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.grid import build
 from hiresx.grid.blocks import FACES, direction, side
 from hiresx.rhs.viscous import inner_box, shells
-from hiresx.verify.turned_blocks import rearranged
+from hiresx.verify.turned_blocks import turn_blocks
 
 SIZES = [(9, 11, 13), (8, 7, 1), (20, 1, 1)]
 
@@ -55,7 +55,7 @@ def test_what_needs_a_late_ghost_is_not_in_the_inner_box(size):
 def layouts():
     """Of four ranks that hold a box of six turned blocks, cut among them."""
     case = load("taylor-green", overrides=["grid.n=[24,24,24]"])
-    new = rearranged(case, decompose(case, build(case.grid, case.directory)), 6, np.random.default_rng(4))
+    new = turn_blocks(case, decompose(case, build(case.grid, case.directory)), 6, np.random.default_rng(4))
     whole = decompose(new.case, new.grid)
     cut = split(whole, partition(whole, 4))
     owners = [part.rank for part in cut.parts]

@@ -73,7 +73,7 @@ def test_one_signal_ends_a_rank_that_waits_for_a_stopped_one(tmp_path, transport
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 120
-        while len(checkpoint.listed(out)) < 2:
+        while len(checkpoint.list_checkpoints(out)) < 2:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.01)
         waits, stopped = ranks_of(out)

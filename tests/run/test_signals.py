@@ -108,7 +108,7 @@ def waiting(process: subprocess.Popen, there) -> None:
 
 
 def steps(out: Path) -> int:
-    return record.found(out).get("steps") or 0
+    return record.read_or_empty(out).get("steps") or 0
 
 
 def test_a_run_whose_terminal_goes_away_ends_with_a_checkpoint(tmp_path):
@@ -142,7 +142,7 @@ def test_a_run_under_nohup_goes_on_without_its_terminal(tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )  # fmt: skip
     try:
-        waiting(process, lambda: checkpoint.listed(tmp_path / "out"))
+        waiting(process, lambda: checkpoint.list_checkpoints(tmp_path / "out"))
         for stream in (process.stdout, process.stderr):
             stream.close()  # nobody reads any more
         process.send_signal(signal.SIGHUP)
@@ -168,7 +168,7 @@ def test_a_warning_reaches_the_ranks(tmp_path, by):
     )  # fmt: skip
     number = signal.SIGHUP if by == "launch" else signal.SIGUSR1
     try:
-        waiting(process, lambda: checkpoint.listed(tmp_path / "out"))
+        waiting(process, lambda: checkpoint.list_checkpoints(tmp_path / "out"))
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
     finally:

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import made_runs
 import numpy as np
@@ -73,6 +74,23 @@ def test_a_curve_for_each_combination_of_the_other_keys():
     assert line.get_xydata().tolist() == [[10, 3], [20, 4]]
     with pytest.raises(HiresxError, match=r'no run has a number in the column "x\.b"'):
         found.plot("a", "b")
+
+
+def test_a_notebook_shows_the_table():
+    shown = SweepTable("t", (), ("run", "y"), ({"run": "<a>", "y": 1 / 3}, {"run": "b", "y": None}))._repr_html_()
+    rows = ("<th>run</th><th>y</th>", "<td>&lt;a&gt;</td><td>0.333333</td>", "<td>b</td><td></td>")
+    assert shown == f"<table>{''.join(f'<tr>{cells}</tr>' for cells in rows)}</table>"
+
+
+def test_the_row_of_a_run_has_what_analyses_find_and_why_others_fail(tmp_path):
+    made_runs.run(tmp_path / "one")
+
+    def fails(run):
+        raise HiresxError(f"jet: no probe in {run.name}")
+
+    every = [SimpleNamespace(values=fails), SimpleNamespace(values=lambda run: {"spectrum.bins": 4})]
+    found = row(tmp_path, SweepMember("one", {}, {}, ()), (), every)
+    assert found["spectrum.bins"] == 4 and found["error"] == "jet: no probe in one"
 
 
 def test_a_sample_at_the_start_counts(tmp_path):

@@ -12,8 +12,8 @@ from hiresx.case.toml import dumps
 from hiresx.cli import execute
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import checkpoint, process, record
-from hiresx.output.show.about import about
-from hiresx.output.show.standing import standing
+from hiresx.output.show.describe import describe
+from hiresx.output.show.run_status import run_status
 
 TABLES = {
     "title": "box",
@@ -92,13 +92,15 @@ def test_a_run_in_pieces_writes_what_the_clocks_ask_for(tmp_path):
     for _ in range(6):
         simulation.run(steps=1, progress=False, write_last=False)
     assert list(fields.frames(pieces)) == list(fields.frames(whole)) == [0, 4, 6]
-    assert [path.name for path in checkpoint.listed(pieces)] == [path.name for path in checkpoint.listed(whole)]
+    assert [path.name for path in checkpoint.list_checkpoints(pieces)] == [
+        path.name for path in checkpoint.list_checkpoints(whole)
+    ]
     last = [fields.read(fields.frames(out)[6]).blocks[0].state for out in (pieces, whole)]
     np.testing.assert_array_equal(last[0]["u"], last[1]["u"])
     # otherwise every return is an end that a run can go on from
     begun(tmp_path / "once", steps=3, **tables)
     assert list(fields.frames(tmp_path / "once")) == [0, 3]
-    assert checkpoint.listed(tmp_path / "once")[0].name.endswith("step_000003.hxc")
+    assert checkpoint.list_checkpoints(tmp_path / "once")[0].name.endswith("step_000003.hxc")
 
 
 # --- under way
@@ -107,7 +109,14 @@ def test_a_run_in_pieces_writes_what_the_clocks_ask_for(tmp_path):
 def _under_way(out, **more) -> dict:
     """The record as it was when the run began, of a process that is there: this one."""
     entries = json.loads((out / "run.json").read_text())
-    entries |= {"status": "running", "steps": 0, "time": 0.0, "ended": None, "process": process.own(), **more}
+    entries |= {
+        "status": "running",
+        "steps": 0,
+        "time": 0.0,
+        "ended": None,
+        "process": process.current_process(),
+        **more,
+    }
     (out / "run.json").write_text(json.dumps(entries))
     return entries
 
@@ -116,19 +125,19 @@ def test_info_of_a_run_under_way_takes_the_newest_sample(tmp_path, capsys):
     out = tmp_path / "out"
     run = begun(out, steps=3, time={"steps": 12})
     _under_way(out, last_step=12)
-    told = about(out)
+    told = describe(out)
     assert (told["steps"], told["time"], told["percent"]) == (3, pytest.approx(run.time), 25.0)
     assert execute(["info", str(out)]) == 0
     assert "percent" in capsys.readouterr().out
     # by the time, where that ends it first
     entries = _under_way(out, last_step=12)
     entries["case"]["time"]["end"] = 2 * run.time
-    assert standing(out, entries)["percent"] == 50.0
+    assert run_status(out, entries)["percent"] == 50.0
     # nothing of what is not known, or not under way
     entries["case"]["time"]["end"] = None
-    assert "percent" not in standing(out, entries | {"last_step": None})
-    assert standing(out, entries | {"status": "finished"}) == {}
-    assert standing(out, entries | {"status": "lost"}) == {"steps": 3, "time": pytest.approx(run.time)}
+    assert "percent" not in run_status(out, entries | {"last_step": None})
+    assert run_status(out, entries | {"status": "finished"}) == {}
+    assert run_status(out, entries | {"status": "lost"}) == {"steps": 3, "time": pytest.approx(run.time)}
 
 
 def test_the_time_left_is_that_of_the_rate_so_far(tmp_path):
@@ -138,12 +147,12 @@ def test_the_time_left_is_that_of_the_rate_so_far(tmp_path):
     entries = _under_way(out, last_step=12)
     entries["started"] = datetime.fromtimestamp(seen - 100, UTC).isoformat()
     # a quarter took 100 s, and 20 s have gone by since
-    assert standing(out, entries, now=seen + 20)["left_s"] == pytest.approx(280, abs=1)
+    assert run_status(out, entries, now=seen + 20)["left_s"] == pytest.approx(280, abs=1)
     # two of the three steps were another process's
     entries["restarts"] = [{"step": 2, "time": 0.0}]
-    assert standing(out, entries, now=seen)["left_s"] == pytest.approx(900, abs=1)
+    assert run_status(out, entries, now=seen)["left_s"] == pytest.approx(900, abs=1)
     entries["started"] = datetime.fromtimestamp(seen - 0.5, UTC).isoformat()
-    assert "left_s" not in standing(out, entries, now=seen)
+    assert "left_s" not in run_status(out, entries, now=seen)
 
 
 def test_the_record_knows_the_last_step(tmp_path):

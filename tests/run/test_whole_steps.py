@@ -103,7 +103,9 @@ def test_the_device_comes_to_the_samples_of_a_filter_by_itself(tmp_path, monkeyp
         simulation = Simulation(case, "emulated", out=tmp_path / name)
         simulation.run(steps=60, progress=False)
         number[name] = len(looks)
-        Simulation(restart=checkpoint.listed(tmp_path / name)[1], backend="emulated").run(steps=35, progress=False)
+        Simulation(restart=checkpoint.list_checkpoints(tmp_path / name)[1], backend="emulated").run(
+            steps=35, progress=False
+        )
         files = sorted((tmp_path / name / "history").glob("*.nc"))
         found[name] = [file.read_bytes() for file in files], simulation.step_count, simulation.time
     assert len(found["by itself"][0]) == 3 and found["by itself"] == found["by the host"]

@@ -1,8 +1,11 @@
 """What every system offers beside its own: vectors put together, and derivatives of what it computes by differences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from hiresx.solver.history import History
 from hiresx.time.system import System, Vector
 
 X, CHANGE = np.array([1.0, -2.0, 0.5]), np.array([0.3, 0.0, -4.0])
@@ -80,3 +83,21 @@ def test_the_step_of_a_difference_is_that_of_the_rounding():
     found = system.of(X)
     system.derivative(function, system.of(X), system.of(X), system.vector(), found)
     assert not asked and not found.arrays[0].any()
+
+
+def test_earlier_steps_are_taken_from_a_checkpoint_as_far_as_they_are_any():
+    """The newest ones, as many as the integrator looks at."""
+    block = SimpleNamespace(part=SimpleNamespace(whole=0, box=None), size=(4, 3, 2))
+    vectors = SimpleNamespace(
+        new=lambda: Vector([np.zeros((5, 2, 3, 4))]), fill=lambda s, array, values: np.copyto(array, values)
+    )
+    history = History(SimpleNamespace(states=[block]), vectors, 2)
+    given = np.random.default_rng(1).random((3, 5, 2, 3, 4))
+    history.read([0.1, 0.2, 0.3], lambda name, box: given[int(name.split(".")[1])])
+    assert history.steps == [0.1, 0.2]
+    assert np.array_equal([step.state.arrays[0] for step in history.earlier], given[:2])
+    for values in (given[0, :, :-1], given[0].astype("f4")):
+        with pytest.raises(ValueError, match=r"history\.0 is"):
+            history.read([0.1], lambda name, box, values=values: values)
+    with pytest.raises(ValueError, match="earlier steps of"):
+        history.read([0.0], lambda name, box: given[0])

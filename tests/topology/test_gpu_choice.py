@@ -59,6 +59,7 @@ def test_more_ranks_than_gpus_share_evenly():
     found = choose(two, range(5), pairs(5, (0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 4, 1)))
     used = [found[rank].gpu.index for rank in range(5)]
     assert sorted(used.count(n) for n in (0, 1)) == [2, 3]
+    assert "placement of 5 ranks on 2 GPUs" in found[0].why[0]
     alone_with = [rank for rank in range(5) if rank != 0 and used[rank] == used[0]]
     assert f"shared with rank{'s' * (len(alone_with) > 1)} {', '.join(map(str, alone_with))}" in found[0].why
 

@@ -13,7 +13,7 @@ from topology_recordings import RING, UNEVEN, hwloc_box, hwloc_xml, level_matrix
 
 from hiresx.errors import HiresxError
 from hiresx.topology import machine as description
-from hiresx.topology import xml_tree
+from hiresx.topology import smi_rows, xml_tree
 from hiresx.topology.groups import groups, tree
 from hiresx.topology.load import parse
 from hiresx.topology.parse_smi import parse_smi
@@ -211,3 +211,7 @@ def test_damaged_snapshots(data):
 @given(st.binary(max_size=300))
 def test_any_bytes(data):
     read(data.decode("utf-8", errors="replace"))
+
+
+def test_a_word_alone_names_no_row():
+    assert [smi_rows._label(words.split()) for words in ("GPU0", "GPU0 X", "so GPU0 X PIX")] == [None, 0, 1]

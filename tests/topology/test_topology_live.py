@@ -220,6 +220,8 @@ class FakeDriver:
             self.calls.append(name)
             if name == "cuDeviceCanAccessPeer":
                 arguments[0]._obj.value = 1
+            if name == "cuDeviceGetAttribute":
+                arguments[0]._obj.value = {75: 8, 76: 6}[arguments[1].value]
             if name == "cuEventElapsedTime":
                 arguments[0]._obj.value = 5.0
             if name == "cuGetErrorString":
@@ -232,6 +234,7 @@ class FakeDriver:
 def test_calls_of_the_driver():
     driver = FakeDriver()
     device = libcuda.Cuda(driver)
+    assert device.capability(0) == 86
     assert "cuDevicePrimaryCtxRetain" not in driver.calls  # no context before the choice
     pointer = device.allocate(0, 8)
     assert device.enable_peer(0, 1) and device.copy_time("peer", pointer, pointer, 8, 5, 0, 1) == pytest.approx(1e-3)
@@ -277,7 +280,8 @@ def fake_sys(root: Path) -> None:
         if bus == "0000:02:00.0":
             (home / "config").write_bytes(config)
         if vendor == "0x15b3":
-            (home / "infiniband/mlx5_0").mkdir(parents=True)
+            (home / "infiniband/mlx5_0/ports/1").mkdir(parents=True)
+            (home / "infiniband/mlx5_0/ports/1/rate").write_text("200 Gb/sec (4X HDR)\n")
         (root / "sys/bus/pci/devices" / bus).symlink_to(home)
     for node, cpus, memory_kb in ((0, "0-1", 1024), (1, "2-3", 0)):
         folder = root / f"sys/devices/system/node/node{node}"
@@ -291,6 +295,7 @@ def test_sysfs_of_another_machine(tmp_path):
     machine = sysfs.discover(tmp_path)
     assert [gpu.bus_id for gpu in machine.gpus] == ["0000:03:00.0", "0000:04:00.0"] and not machine.live
     assert machine.levels[0][1] == "PIX" and machine.nic_levels == (("SYS",), ("SYS",)) and machine.nics[0].rdma
+    assert machine.nics[0].speed == 25.0  # GB/s
     assert machine.gpus[0].pcie == pytest.approx(31.5, 0.01) and machine.gpus[0].cpus == parse_list("0-1")
     assert machine.numa[0].memory == 2**20 and machine.numa[1].memory == 0
     bridges = [bridge for gpu in machine.gpus for bridge in gpu.path]

@@ -63,6 +63,20 @@ def test_run_without_threads(cache):
     assert {row["calibration_ns"] for row in result["rhs"] + result["kernels"]} == {None}
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_the_first_run_takes_is_measured_if_asked(asked, monkeypatch):
+    """A measurement of nothing: no kernels, no right-hand sides."""
+    kept = []
+    for place, name, found in (
+        (kernel_times, "copy_bandwidth", 20.0), (kernel_times, "plans", []), (kernel_times, "arithmetic_rate", 30.0),
+        (rhs, "measure", []), (start_up, "start_up", {"first_s": 8.0}), (rates, "keep", kept),
+    ):  # fmt: skip
+        monkeypatch.setattr(place, name, lambda *given, found=found: found.append(*given) if found is kept else found)
+    result = bench.run("cpu", POINTS, repeats=2, precisions=["fp64"], start_up=asked)
+    assert result.get("start_up") == ({"first_s": 8.0} if asked else None) and kept == [result]
+    assert result["gflop_per_s"] == {"fp64": 30.0} and result["copy_gb_per_s"] == 20.0 and result["points"] == POINTS**3
+
+
 def test_threads_are_given_back():
     device = backend("cpu")
     usual = device.threads
@@ -118,7 +132,7 @@ def with_scalars(case, count):
 )
 def test_traffic_is_what_kernels_touch(plan, scalars):
     """Every kernel of a stage once more, on its own: which variables it changes, and which of all matter to those."""
-    timed = kernel_times.Timed(backend("cpu"))
+    timed = kernel_times.TimingBackend(backend("cpu"))
     solver = Solver(with_scalars(rhs.flow(8, True, "fp64"), scalars), timed, plan=plan)
     solver.initialize()
     timed.launches = noted = []
@@ -147,7 +161,7 @@ def test_a_scalar_moves_a_quarter_more_at_most():
     """Of the bytes of a stage by the fused plan."""
     moved = []
     for scalars in (0, 1):
-        timed = kernel_times.Timed(backend("emulated"))
+        timed = kernel_times.TimingBackend(backend("emulated"))
         solver = Solver(with_scalars(rhs.flow(8, True, "fp64"), scalars), timed, plan="fused")
         solver.initialize()
         moved.append(sum(row["bytes_per_point"] or 0 for row in kernel_times.stage_rows(solver, timed, 1)))

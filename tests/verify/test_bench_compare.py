@@ -80,3 +80,9 @@ def test_a_count_that_grew_fails_the_command(tmp_path, capsys, monkeypatch):
     (tmp_path / "less.json").write_text(json.dumps(less))
     assert counted.main(["--against", str(tmp_path / "less.json")]) == 1
     assert "grown: bytes_moved of wavy box, viscous, FP64, plan fused" in capsys.readouterr().err
+
+
+def test_flows_are_what_their_names_say():
+    for name, case in counted.flows().items():
+        viscous, precision = "viscous" in name.split(", ") or "jet" in name, "fp32" if "FP32" in name else "fp64"
+        assert (case.gas.reynolds is not None) == viscous and case.scheme.precision == precision, name

@@ -25,7 +25,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(script, "start_up", lambda backend, repeats: {"run": "x", "first_s": 9.0, "later_s": 1.0})
     monkeypatch.setattr(verify, "run", lambda groups, backend, say: [CHECK | {"group": groups[0], "backend": backend}])
     monkeypatch.setattr(script, "hybrid", lambda *_: [{"mixture": "cuda:1,cpu:1", "gain": 0.1}])
-    monkeypatch.setattr("hiresx.verify.runner.chosen", lambda asked: ["accuracy", "kernels"])
+    monkeypatch.setattr("hiresx.verify.runner.choose_groups", lambda asked: ["accuracy", "kernels"])
 
 
 def results(folder):

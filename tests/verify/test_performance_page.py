@@ -125,6 +125,9 @@ def test_the_later_result_counts(tmp_path):
     late = bench() | {"date": "2026-02-01", "rhs": [rhs(True, 1, 99.0)]}
     rows = rows_of(made(tmp_path, late, bench()), "## The right-hand side on a CPU")
     assert len(rows) == 3 and rows[2][3] == "99.0"
+    row = {"nodes": 64, "points": 64**3, "point_steps_per_s": 6.2e8} | rhs(True, None, 0.5)
+    early = device("rhs", row | {"ns_per_point_rhs": 0.7}) | {"date": "2025-12-31"}
+    assert [cells[3] for cells in rows_of(made(tmp_path, device("rhs", row), early), "## On a GPU")[2:]] == ["0.50"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"checks": []}'])

@@ -22,6 +22,16 @@ def test_operations_are_those_of_the_text():
     )
 
 
+def test_what_moves_unknown_bytes_is_not_counted(monkeypatch):
+    rows = [
+        {"kernel": kernel, "direction": None, "ns_per_point": 2e9, "bytes_per_point": moved}
+        for kernel, moved in (("update", 8.0), ("reduce", None))
+    ]
+    monkeypatch.setattr(operations.kernel_times, "prepare", lambda *asked: asked[2:])
+    monkeypatch.setattr(operations.kernel_times, "stage_rows", lambda *prepared, repeats: rows)
+    assert operations._counted.__wrapped__("decomposed") == {("update", None): 2.0}
+
+
 KERNELS = (("update", None, 168.0), ("inviscid_sweep", "i", 104.0), ("reduce", None, None))
 RESULT = {
     "backend": "cpu",

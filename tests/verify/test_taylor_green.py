@@ -7,7 +7,7 @@ from vortices import PRANDTL
 
 from hiresx.device import backend
 from hiresx.solver import Solver
-from hiresx.verify.checks import CheckRun, Finished
+from hiresx.verify.checks import CheckRun, CompletedRun
 from hiresx.verify.groups import taylor_green
 
 WHOLE = ('scheme.weights="js"', taylor_green.CFL)
@@ -38,7 +38,7 @@ def energy(simulation) -> dict[str, float]:
 def test_the_eighth_is_the_whole(where):
     """At symmetry planes, their edges and corners; on 16^3 points differences of round-off have grown to 1e-15."""
     solvers = [
-        Solver(CheckRun("taylor-green", None, (*WHOLE, PRANDTL, *sets)).loaded, backend(where))
+        Solver(CheckRun("taylor-green", None, (*WHOLE, PRANDTL, *sets)).loaded_case, backend(where))
         for sets in (("grid.n=[16,16,16]",), eighth(8))
     ]
     for solver in solvers:
@@ -54,7 +54,7 @@ def test_the_eighth_is_the_whole(where):
 @pytest.mark.slow
 def test_taylor_green_until_its_peak():
     run = CheckRun("taylor-green", None, (*WHOLE, *eighth(32), "time.end=70.0", "monitor.every=20"), (energy,))
-    finished = Finished(run, "cpu")
+    finished = CompletedRun(run, "cpu")
     by_name = {check.name: check for check in taylor_green.CHECKS}
     for name in ("JS: largest -dE/dt", "JS: turnover times at which it is reached"):
         value = by_name[name].measure(finished)

@@ -116,9 +116,9 @@ def test_stored_references_agree_with_independent_ones(name, file, threshold):
 
 def test_groups_are_chosen_by_name():
     assert set(verify.names(long=True)) == {"bow-shock", "flat-plate", "precision", "robustness", "taylor-green"}
-    assert runner.chosen([]) == verify.names(long=False)
-    assert runner.chosen(["long"]) == verify.names(long=True)
-    assert runner.chosen(["all"]) == runner.chosen(["long", *verify.names(long=False)]) == verify.names()
+    assert runner.choose_groups([]) == verify.names(long=False)
+    assert runner.choose_groups(["long"]) == verify.names(long=True)
+    assert runner.choose_groups(["all"]) == runner.choose_groups(["long", *verify.names(long=False)]) == verify.names()
     with pytest.raises(HiresxError) as caught:
         verify.run(["free-steam"], "cpu")
     assert 'did you mean "free-stream"' in caught.value.hint
@@ -138,7 +138,7 @@ def test_a_plan_that_does_not_suit_a_check_leaves_it_out():
 def test_runs_of_checks_are_computed_by_the_plan_that_is_asked_for():
     run = checking.CheckRun("sod", None, ("time.steps=1",))
     bench = checking.Workbench("cpu", "decomposed")
-    assert bench.finished(run).simulation.solver.plan == "decomposed"
+    assert bench.complete(run).simulation.solver.plan == "decomposed"
     assert bench.command(run) == "hiresx run sod --set time.steps=1 --set plan=decomposed"
 
 
@@ -159,7 +159,7 @@ def test_a_run_that_fails_fails_its_checks():
         assert not result["pass"] and math.isnan(result["value"]) and "blew up" in result["error"]
         assert "FAIL" in runner.line(result)
     with pytest.raises(HiresxError):
-        bench.finished(dies)
+        bench.complete(dies)
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("verification-*.json")), ids=lambda path: path.stem)

@@ -8,9 +8,9 @@ import numpy as np
 
 from hiresx.device.fields import shown
 from hiresx.equations.gas import Gas
-from hiresx.output.fields import derived, formats, joined, selection
+from hiresx.output.fields import block_neighbours, derived, formats, selection
 from hiresx.output.fields.formats import FormatFrame, FormatSeries, Outline, WrittenSeries
-from hiresx.output.fields.portions import OwnBoxes, OwnSamples
+from hiresx.output.fields.local_regions import LocalBoxes, LocalSamples
 from hiresx.output.saved import files
 
 _TYPES: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
@@ -35,15 +35,15 @@ class Content:
             solver.layout.must_have(field)
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
         # Found by one for all: it goes through all coordinates.
-        pieces = files.once(
+        pieces = files.on_root(
             self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
         )
         self.blocks = [Outline(piece.name, piece.shape, piece.incomplete) for piece in pieces]
         margin = not all(derived.about(variable).local for variable in variables)
-        self.shares: list[OwnBoxes | OwnSamples] = [
-            OwnBoxes(piece, blocks, own, margin)
+        self.shares: list[LocalBoxes | LocalSamples] = [
+            LocalBoxes(piece, blocks, own, margin)
             if isinstance(piece, selection.NodeBlock)
-            else OwnSamples(piece, blocks, parts, own, self.comm.rank, self.comm.size, margin)
+            else LocalSamples(piece, blocks, parts, own, self.comm.rank, self.comm.size, margin)
             for piece in pieces
         ]
         # Whether ranks wait for each other's values.
@@ -51,7 +51,7 @@ class Content:
         # A number that the temporary files of all ranks have in common, and no others.
         self.tag = self.comm.bcast(os.getpid())
         part = "" if spec is None else selection.describe(spec)
-        known = joined.told(solver.decomposition.connections) if spec is None else ""
+        known = block_neighbours.encode_connections(solver.decomposition.connections) if spec is None else ""
         about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, self.tag, known)
         made = [formats.format_of(kind).Format for kind in kinds]
         self.series = [kind(about) for kind in made if issubclass(kind, FormatSeries)]

@@ -82,7 +82,7 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
                 file[group][axis] = library.ExternalLink(target, f"/{group}/{axis}")
 
 
-def linked(path: Path) -> str:
+def link_target(path: Path) -> str:
     """The name of the file that has the coordinates of the file `path`; "" where that has its own, or it cannot be
     found out."""
     library = h5py()
@@ -98,17 +98,17 @@ def linked(path: Path) -> str:
     return ""
 
 
-def missing(path: Path) -> str:
+def missing_link_target(path: Path) -> str:
     """The name of the file that `path` links to and that is not beside it; "" where all is there, or it cannot be
     found out."""
-    name = linked(path)
+    name = link_target(path)
     return name if name and not path.with_name(name).is_file() else ""
 
 
 def check(path: Path) -> None:
     """Raises HiresxError where the coordinates that the file `path` links to are not those that were written: looked at
     once by a process, as long as their file stays as it is."""
-    name = linked(path)
+    name = link_target(path)
     if not name:
         return
     place = path.with_name(name)

@@ -9,10 +9,10 @@ from hiresx.base.arrays import triple
 from hiresx.equations.stencil import DIFFERENCE_NODES as NODES
 from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.equations.stencil import DIFFERENCE_WEIGHTS, ONE_SIDED_DIFFERENCES
-from hiresx.output.fields.joined import Beyond
+from hiresx.output.fields.block_neighbours import BeyondFace
 
 # By axis of an array and side (0: below, 1: above).
-Sides: TypeAlias = Mapping[tuple[int, int], Beyond]
+Sides: TypeAlias = Mapping[tuple[int, int], BeyondFace]
 # Weights of the differences times 60, whole numbers: of the central one, and of those at the first nodes of a line.
 _CENTRAL = [round(60 * weight) for weight in DIFFERENCE_WEIGHTS]
 _EDGE = np.array(ONE_SIDED_DIFFERENCES)
@@ -50,7 +50,7 @@ def _central(f: np.ndarray, into: np.ndarray) -> np.ndarray:
     return into
 
 
-def _across(d: np.ndarray, f: np.ndarray, beyond: Beyond, side: int) -> None:
+def _across(d: np.ndarray, f: np.ndarray, beyond: BeyondFace, side: int) -> None:
     """Put the central difference, times 60, into the three layers of `d` at a face, where there are nodes beyond."""
     near = f[: 2 * REACH] if side == 0 else f[: -2 * REACH - 1 : -1]
     line = np.concatenate([beyond.values[::-1], near])

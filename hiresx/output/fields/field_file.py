@@ -16,9 +16,9 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinate_file, derived, joined
+from hiresx.output.fields import block_neighbours, coordinate_file, derived
 from hiresx.output.fields.differences import Sides
-from hiresx.output.saved import by_library, file_layout, files
+from hiresx.output.saved import file_layout, files, library_files
 from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import IndexBox
@@ -91,8 +91,8 @@ def write(
 class Series:
     """Field files of the same blocks, variables and case at many times. Arguments as those of `write`; of the `blocks`
     only names, shapes and gaps count here. `linked`: the name of the file beside them that has the coordinates (see
-    `Coordinates`); "": each has its own. `joined_by`: what connects the blocks (`joined.told`). Raises HiresxError
-    for an unknown variable and bad block names.
+    `Coordinates`); "": each has its own. `joined_by`: the connections of the blocks, of
+    `block_neighbours.encode_connections`. Raises HiresxError for an unknown variable and bad block names.
     """
 
     _numbers: tuple[tuple[str, str, str, str], ...] = (
@@ -138,7 +138,7 @@ class Series:
     def learn(self, path: str | Path) -> FileLayout:
         """Where everything lies in these files. Tried beside `path`. Raises HiresxError as if that were written."""
         path = Path(path)
-        with by_library.replacing(path, self._size, keep=False) as temporary:
+        with library_files.replacing(path, self._size, keep=False) as temporary:
             return file_layout.learn(temporary, self._define, self._link)
 
     def _link(self, path: Path) -> None:
@@ -158,7 +158,7 @@ class Series:
         if self._part:
             file.part = self._part
         if self._joined_by:
-            file.setncattr(joined.ATTRIBUTE, self._joined_by)
+            file.setncattr(block_neighbours.ATTRIBUTE, self._joined_by)
         found = {}
         for name, kind, long_name, units in self._numbers:
             found["", name] = _variable(file, name, kind, (), long_name=long_name, units=units)
@@ -219,7 +219,7 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
     Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
     """
-    with opened(path) as (file, groups):
+    with open_file(path) as (file, groups):
         coordinate_file.check(Path(path))
         case = json.loads(file.case)
         part = getattr(file, "part", "")
@@ -237,7 +237,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 
     Raises HiresxError when the file is missing or is not a field file.
     """
-    with opened(path) as (file, groups):
+    with open_file(path) as (file, groups):
         names = [name for name in groups[0].variables if name not in ("x", "y", "z")]
         return {
             "time": float(file["time"][...]),
@@ -250,14 +250,14 @@ def describe(path: str | Path) -> dict[str, Any]:
         }
 
 
-def moment(path: str | Path) -> float:
+def read_time(path: str | Path) -> float:
     """The time of a field file. Raises as `describe`."""
-    with opened(path) as (file, _):
+    with open_file(path) as (file, _):
         return float(file["time"][...])
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
+def open_file(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
     """The netCDF file and its groups in the order of the blocks; its faults are named by path."""
     netCDF4 = library()
 
@@ -269,18 +269,18 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
     except HiresxError as error:
         raise HiresxError(f"{path}: {error.message}", error.hint) from None
     except FileNotFoundError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:
-        if gone := coordinate_file.missing(path):
+        if gone := coordinate_file.missing_link_target(path):
             raise HiresxError(
                 f"{path} has its coordinates in {gone}, which is not beside it", "keep the two in one folder"
             ) from None
         raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
 
 
-def neighbours(file: Any, groups: Sequence[Any]) -> joined.Neighbours:
-    """What lies beyond the faces of the blocks of a file that is `opened`."""
-    return joined.Neighbours(groups, getattr(file, joined.ATTRIBUTE, ""))
+def neighbours(file: Any, groups: Sequence[Any]) -> block_neighbours.Neighbours:
+    """What lies beyond the faces of the blocks of a file of `open_file`."""
+    return block_neighbours.Neighbours(groups, getattr(file, block_neighbours.ATTRIBUTE, ""))
 
 
 def _read_block(
@@ -307,10 +307,10 @@ def _read_block(
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
     """The field files of a run directory, or those of the subset `name`, by step in rising order."""
-    return numbered(directory, name, SUFFIX)
+    return list_by_step(directory, name, SUFFIX)
 
 
-def numbered(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
+def list_by_step(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
     """The files <name>_<step><suffix> of a directory by step, in rising order."""
     pattern = re.compile(rf"{re.escape(name)}_(\d{{6,}}){re.escape(suffix)}")
     found = ((pattern.fullmatch(path.name), path) for path in Path(directory).glob(f"{name}_*{suffix}"))

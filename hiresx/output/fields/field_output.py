@@ -21,7 +21,7 @@ from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
 from hiresx.output.fields.field_file import check_names
 from hiresx.output.fields.formats import FormatFrame
-from hiresx.output.fields.portions import Held, OwnSamples, PartBox
+from hiresx.output.fields.local_regions import LocalSamples, LocalState, PartBox
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
 
@@ -141,8 +141,8 @@ class FieldOutput(Attachment):
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None:
-            directories.made(self.directory, self._comm)
-            files.once(self._comm, lambda: self._clear(solver.steps if continued else -1))
+            directories.make_directory(self.directory, self._comm)
+            files.on_root(self._comm, lambda: self._clear(solver.steps if continued else -1))
         if solver.backend.name == "cuda":
             # The host's cores have nothing else to do; on a CPU they are the solver's.
             self._workers = max(1, min(_WORKERS, len(os.sched_getaffinity(0)) - 1))
@@ -150,7 +150,7 @@ class FieldOutput(Attachment):
             output.content = self._content(output, solver)
         if restarted:
             due = [output for output in self._outputs if output.due(solver)]
-            there = files.once(self._comm, lambda: [self._there(output, solver.steps) for output in due])
+            there = files.on_root(self._comm, lambda: [self._there(output, solver.steps) for output in due])
             due = [output for output, known in zip(due, there, strict=True) if not known]
         else:
             due = [output for output in self._outputs if output.written != solver.steps]
@@ -226,14 +226,14 @@ class FieldOutput(Attachment):
             return
         solver.settle()  # at cuts gradients take ghosts
         self._writer.submit(
-            _Moment([_Files(_made(output), self.directory, solver, self._workers) for output in outputs])
+            _Moment([_Files(_content_of(output), self.directory, solver, self._workers) for output in outputs])
         )
         self._files += len(outputs) * len(self._case.output.formats)
         for output in outputs:
             output.written = solver.steps
 
 
-def _made(output: _Output) -> Content:
+def _content_of(output: _Output) -> Content:
     """What an output writes: there is one once a run has begun."""
     assert output.content is not None
     return output.content
@@ -286,7 +286,7 @@ class _Files(Work):
     def _exchange(self, comm: Communicator) -> None:
         """Points between nodes of several ranks."""
         content = self._content
-        sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, OwnSamples)]
+        sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, LocalSamples)]
         of_pieces = [share.sent(self._left[n]) for n, share in sampled]
         received = comm.mpi_comm.alltoall([list(of_rank) for of_rank in zip(*of_pieces, strict=True)])
         left, self._left = self._left, []
@@ -333,14 +333,17 @@ class _Moment(Work):
             one.discard()
 
 
-def _fetch(solver: Any, source: PartBox, fields: Sequence[str]) -> Callable[[], Held]:
+def _fetch(solver: Any, source: PartBox, fields: Sequence[str]) -> Callable[[], LocalState]:
     """Begins to bring the conservative variables and `fields` of a source to the host; the function gives them."""
     state = solver.states[source.state]
-    q, more = _begun(solver, source, state.q), {name: _begun(solver, source, state.array(name)) for name in fields}
-    return lambda: Held(q(), {name: arrived().reshape(source.x.shape) for name, arrived in more.items()})
+    q, more = (
+        _fetch_array(solver, source, state.q),
+        {name: _fetch_array(solver, source, state.array(name)) for name in fields},
+    )
+    return lambda: LocalState(q(), {name: arrived().reshape(source.x.shape) for name, arrived in more.items()})
 
 
-def _begun(solver: Any, source: PartBox, array: Any) -> Callable[[], np.ndarray]:
+def _fetch_array(solver: Any, source: PartBox, array: Any) -> Callable[[], np.ndarray]:
     """Begins to bring what a source has of `array` ([n,] k, j, i) to the host."""
     state = solver.states[source.state]
     where = zip(source.box, reversed(state.first), reversed(state.halo), strict=True)

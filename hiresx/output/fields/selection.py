@@ -129,7 +129,7 @@ def _plane(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: lis
         sheets[n] = sheets.get(n, 0) + 1
         # A block can meet a plane more than once.
         name = block.name if sheets[n] == 1 else f"{block.name}@{sheets[n]}"
-        pieces.append(_sampled(name, (1, *samples.nodes.shape[1:]), [(number, samples)]))
+        pieces.append(_sampled_block(name, (1, *samples.nodes.shape[1:]), [(number, samples)]))
     return pieces
 
 
@@ -148,14 +148,14 @@ def _line(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: list
     flat = [{a: sheet(grids[n][a]) for a in "xyz"} for n, sheet in first]
     crossings, order, gaps = cut.line_samples(flat, axis, value)
     parts = [(chosen[first[m][0]][0], crossing.of(first[m][1])) for m, crossing in crossings]
-    return _sampled("line", (1, 1, len(order)), parts, order, tuple(int(n) for n in gaps))
+    return _sampled_block("line", (1, 1, len(order)), parts, order, tuple(int(n) for n in gaps))
 
 
 def _every_node(shape: tuple[int, ...]) -> cut.WeightedPlaces:
     return cut.WeightedPlaces(np.arange(np.prod(shape)).reshape(1, *shape), np.ones((1, *shape)))
 
 
-def _sampled(
+def _sampled_block(
     name: str,
     shape: tuple[int, int, int],
     parts: Sequence[tuple[int, cut.WeightedPlaces]],

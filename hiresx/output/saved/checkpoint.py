@@ -22,10 +22,10 @@ from hiresx.base.shell import quote
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator, single_process
-from hiresx.output.saved import block_arrays, container, directories, files
+from hiresx.output.saved import container, directories, distributed_arrays, files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.saved.block_arrays import Reader
 from hiresx.output.saved.container import Container, Damaged
+from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.solver import Solver
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ Arrays = Iterable[tuple[str, np.ndarray | Later]]
 Contents = tuple[Mapping[str, Any], Arrays]
 
 
-def listed(directory: str | Path) -> list[Path]:
+def list_checkpoints(directory: str | Path) -> list[Path]:
     """The checkpoints of the run in `directory`, the one written last first."""
     folder = Path(directory) / FOLDER
     found = [path for path in folder.glob("checkpoint_*.hxc") if _PATTERN.fullmatch(path.name)]
@@ -75,14 +75,14 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     Raises HiresxError when there is none, for a file that is not whole, and for another version of the format.
     """
     path = Path(path)
-    if files.once(comm, path.is_file):
+    if files.on_root(comm, path.is_file):
         parent = path.absolute().parent
-        return FoundCheckpoint(opened(path, comm), path.parent.parent if parent.name == FOLDER else None)
-    directory, candidates = files.once(comm, lambda: _candidates(path))
+        return FoundCheckpoint(open_checkpoint(path, comm), path.parent.parent if parent.name == FOLDER else None)
+    directory, candidates = files.on_root(comm, lambda: _candidates(path))
     passed: list[tuple[Path, str]] = []
     for candidate in candidates:
         try:
-            return FoundCheckpoint(opened(candidate, comm), directory, passed)
+            return FoundCheckpoint(open_checkpoint(candidate, comm), directory, passed)
         except Damaged as error:
             passed.append((candidate, error.message))
     with (comm or single_process()).together():
@@ -96,9 +96,9 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
     """The run directory that `path` means, and its checkpoints, of which there is at least one."""
     if not path.is_dir():
         raise HiresxError(f"{path}: no such run and no such checkpoint", "give the folder of a run, or a file in it")
-    if path.absolute().name == FOLDER and not listed(path):
+    if path.absolute().name == FOLDER and not list_checkpoints(path):
         path = path.parent
-    found = listed(path)
+    found = list_checkpoints(path)
     if not found:
         raise HiresxError(
             f"there is no checkpoint in {path}",
@@ -111,7 +111,7 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
     return path, found
 
 
-def opened(path: Path, comm: Communicator | None = None) -> Container:
+def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
     """The checkpoint `path`, every bit of it checked, a share of it by each rank. Raises Damaged, and HiresxError for
     another format and where the ranks see different files."""
     comm = comm or single_process()
@@ -138,9 +138,10 @@ def opened(path: Path, comm: Communicator | None = None) -> Container:
 
 def describe(path: str | Path) -> dict[str, Any]:
     """What a checkpoint holds, without its arrays: format, hiresx (version), backend, written (UTC), step, time, case,
-    blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as `opened`."""
-    values = opened(Path(path)).values
-    with understood(Path(path)):
+    blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as
+    `open_checkpoint`."""
+    values = open_checkpoint(Path(path)).values
+    with reading_contents(Path(path)):
         return {
             **{key: values[key] for key in ("format", "hiresx", "backend", "written", "case")},
             "step": values["solver"]["steps"],
@@ -252,8 +253,8 @@ class Checkpoints(Attachment):
             arrays = list(given)
         names = self._comm.allgather([name for name, _ in arrays])
         with self._comm.together():
-            block_arrays.check_whole(name for theirs in names for name in theirs)
-        path = files.once(self._comm, lambda: self._next(solver.steps))
+            distributed_arrays.check_whole(name for theirs in names for name in theirs)
+        path = files.on_root(self._comm, lambda: self._next(solver.steps))
         container.write(path, {"format": FORMAT, **values}, arrays, self._comm)
         self._step, self._period, self._written = solver.steps, self._periods(solver), self._clock()
         self._begun, self._looked = began, None
@@ -262,23 +263,23 @@ class Checkpoints(Attachment):
 
     def _next(self, step: int) -> Path:
         if self._step is None and not self._folder.is_dir():
-            directories.made(self._folder)
-        number = max(map(_number, listed(self._directory)), default=0) + 1
+            directories.make_directory(self._folder)
+        number = max(map(_number, list_checkpoints(self._directory)), default=0) + 1
         return self._folder / f"checkpoint_{number:06d}_step_{step:06d}.hxc"
 
     def last_good(self, tried: Sequence[str]) -> Container | None:
         """The newest whole checkpoint whose name is not among `tried`; if there is no other, the oldest; None if there
         is none at all."""
         oldest = None
-        for path in files.once(self._comm, lambda: listed(self._directory)):
+        for path in files.on_root(self._comm, lambda: list_checkpoints(self._directory)):
             with suppress(HiresxError):
-                oldest = opened(path, self._comm)
+                oldest = open_checkpoint(path, self._comm)
                 if path.name not in tried:
                     return oldest
         return oldest
 
     def _prune(self, keep: int) -> None:
-        files.once(self._comm, lambda: files.remove(listed(self._directory)[keep:]))
+        files.on_root(self._comm, lambda: files.remove(list_checkpoints(self._directory)[keep:]))
 
 
 def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
@@ -288,7 +289,7 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
             path.rename(path.with_name(f"{path.name}.damaged"))
 
 
-def parted(
+def split_captured(
     name: str, captured: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
     """What `Attachment.capture` gave, parted into values, arrays and lists of pieces. Raises TypeError naming what
@@ -306,7 +307,7 @@ def parted(
     return values, arrays, spread
 
 
-def packed(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
+def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
     """What attachments captured, by their names, as values and arrays of a checkpoint: of those that every rank has
     alike rank 0 gives the array, of pieces each its own. The list of a key's pieces may be empty on a rank, not absent.
     """
@@ -314,31 +315,31 @@ def packed(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None 
     values: dict[str, Any] = {}
     arrays: list[tuple[str, np.ndarray | Later]] = []
     for name, found in captured.items():
-        plain, whole, spread = parted(name, found)
+        plain, whole, spread = split_captured(name, found)
         values[name] = {"values": plain, "arrays": list(whole), "pieces": list(spread)}
         arrays += [(_place(name, key), array) for key, array in whole.items() if root]
         for key, theirs in spread.items():
-            arrays += block_arrays.labelled(f"{_place(name, key)}/", theirs)
+            arrays += distributed_arrays.label_pieces(f"{_place(name, key)}/", theirs)
     return values, arrays
 
 
-def unpacked(found: Container) -> dict[str, dict[str, Any]]:
+def unpack(found: Container) -> dict[str, dict[str, Any]]:
     """By the names of the attachments what each captured: for pieces a function read(name, box) -> array. To be used
-    inside `understood`."""
+    inside `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
-        | {key: block_arrays.reader(found, f"{_place(name, key)}/") for key in part["pieces"]}
+        | {key: distributed_arrays.read_from_file(found, f"{_place(name, key)}/") for key in part["pieces"]}
         for name, part in found.values["attachments"].items()
     }
 
 
-def remembered(
-    captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = block_arrays.held
+def restore_in_memory(
+    captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
     """What an attachment captured, as it takes it back in the same process: pieces as the read(name, box) that `reader`
     makes of them, which copies them now."""
-    *plain, spread = parted("", captured)
+    *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 
 
@@ -347,7 +348,7 @@ def _place(name: str, key: str) -> str:
 
 
 @contextmanager
-def understood(path: Path) -> Iterator[None]:
+def reading_contents(path: Path) -> Iterator[None]:
     """Around what looks into a checkpoint: what is not there, or not what it should be, becomes Damaged."""
     try:
         yield

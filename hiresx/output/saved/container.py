@@ -62,18 +62,18 @@ def write(
         entries = [_entry(name, array) for name, array in mine]
     given = comm.allgather((str(path), entries))
     with comm.together():
-        laid, end = _laid(given)
+        laid, end = _lay_out(given)
     with ExitStack() as undone:
-        with comm.together(), _told(path):
+        with comm.together(), _naming_errors(path):
             temporary = undone.enter_context(files.replacing(path)) if comm.root else None
             if temporary is not None:
                 os.truncate(temporary, end)
         temporary = comm.bcast(temporary)
-        with comm.together(), _told(path):
-            hashes = _put(temporary, mine, laid[comm.rank])
+        with comm.together(), _naming_errors(path):
+            hashes = _write_arrays(temporary, mine, laid[comm.rank])
         del mine
         hashes = comm.allgather(hashes)
-        with comm.together(), _told(path):
+        with comm.together(), _naming_errors(path):
             if comm.root:
                 index = _index(values, laid, hashes)
                 with _writable(temporary) as handle:
@@ -89,7 +89,7 @@ def _entry(name: str, array: Any) -> dict[str, Any]:
     return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
-def _laid(given: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
+def _lay_out(given: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
     """The entries of all ranks with the places of their arrays, and where the last one ends."""
     if len({path for path, _ in given}) > 1:
         raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in given})}")
@@ -110,7 +110,7 @@ def _bytes(dtype: str, shape: Iterable[int]) -> int:
     return math.prod(shape, start=np.dtype(dtype).itemsize)
 
 
-def _put(path: Path, arrays: list[tuple[str, Any]], entries: Sequence[Mapping[str, Any]]) -> list[str]:
+def _write_arrays(path: Path, arrays: list[tuple[str, Any]], entries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Write the arrays at their places and sync them; returns their SHA-256. Empties the list as it goes."""
     hashes = []
     with _writable(path) as handle:
@@ -147,13 +147,13 @@ def _index(
         for each, theirs in zip(laid, hashes, strict=True)
         for entry, sha256 in zip(each, theirs, strict=True)
     ]
-    index = json.dumps({"values": values, "arrays": entries}, default=_number).encode()
+    index = json.dumps({"values": values, "arrays": entries}, default=_json_number).encode()
     return index + hashlib.sha256(MAGIC + index).digest() + len(index).to_bytes(8, "little") + MAGIC
 
 
 @contextmanager
 def _writable(path: Path) -> Iterator[int]:
-    directories.arrived(path)
+    directories.wait_for(path)
     # Never to be read from: a file system that reads a page to change a part of it would write back what was there.
     handle = os.open(path, os.O_WRONLY)
     try:
@@ -163,14 +163,14 @@ def _writable(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _naming_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None
 
 
-def _number(value: Any) -> Any:
+def _json_number(value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         return value.item()
     raise TypeError(f"{value!r} is neither a number nor a text")
@@ -288,7 +288,7 @@ class Container:
             with self.path.open("rb") as file:
                 yield file
         except OSError as error:
-            raise files.fault(self.path, error, "read") from None
+            raise files.io_error(self.path, error, "read") from None
 
     def damaged(self, reason: str) -> Damaged:
         """The error that says so of this file."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator, single_process
-from hiresx.output.saved.files import fault, once, replacing
+from hiresx.output.saved.files import io_error, on_root, replacing
 
 # How long what one host has made may take to be seen on the others: network file systems remember for up to half a
 # minute that a name was not there.
@@ -24,14 +24,14 @@ _ARRIVAL_S = 40.0
 _GONE_S = 3.0
 
 
-def arrived(path: str | Path) -> None:
+def wait_for(path: str | Path) -> None:
     """Wait until `path`, which another process has made, is seen here. Raises HiresxError if that does not happen."""
     end = wall.monotonic() + _ARRIVAL_S
     missing = 0.0
     while not os.path.exists(path):
         missing = 0.0 if Path(path).parent.is_dir() else missing or wall.monotonic()
         if missing and wall.monotonic() > missing + _GONE_S:
-            raise fault(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+            raise io_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
         if wall.monotonic() > end:
             raise HiresxError(
                 f"{os.uname().nodename} does not see {path}, which another host has made",
@@ -42,29 +42,29 @@ def arrived(path: str | Path) -> None:
             os.listdir(Path(path).parent)  # has a network file system look again
 
 
-def made(path: str | Path, comm: Communicator | None = None) -> Path:
+def make_directory(path: str | Path, comm: Communicator | None = None) -> Path:
     """Make the output directory `path` (parents too) and prove that a file can be written there.
 
     Raises HiresxError naming the path when it cannot be made or written to, or one of the `comm` does not see it.
     """
     comm, path = comm or single_process(), Path(path)
-    once(comm, lambda: _made(path))
+    on_root(comm, lambda: _make_directory(path))
     with comm.together():
-        arrived(path)
+        wait_for(path)
     return path
 
 
-def _made(path: Path) -> None:
+def _make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         with replacing(path / "writable", keep=False):
             pass
     except OSError as error:
-        raise fault(path, error, "write to") from None
+        raise io_error(path, error, "write to") from None
 
 
 @contextmanager
-def locked(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
+def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
     """Keeps `path`, a run directory, to one process (of a communicator: to rank 0) at a time; the lock goes with the
     process, however that ends.
 
@@ -73,14 +73,14 @@ def locked(path: str | Path, comm: Communicator | None = None) -> Iterator[None]
     with ExitStack() as held:
 
         def lock() -> None:
-            held.enter_context(_locked(path))
+            held.enter_context(_lock_directory(path))
 
-        once(comm, lock)
+        on_root(comm, lock)
         yield
 
 
 @contextmanager
-def _locked(path: str | Path) -> Iterator[None]:
+def _lock_directory(path: str | Path) -> Iterator[None]:
     handle = os.open(path, os.O_RDONLY)
     try:
         try:
@@ -91,13 +91,13 @@ def _locked(path: str | Path) -> Iterator[None]:
             ) from None
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
-                raise fault(path, error, "lock") from None
+                raise io_error(path, error, "lock") from None
         yield
     finally:
         os.close(handle)
 
 
-def sweep(path: str | Path) -> None:
+def remove_stale(path: str | Path) -> None:
     """Remove what killed processes left half-written (see `files.replacing`) in the directory `path` and the folders
     in it. Only for who holds its lock, and before any rank writes."""
     for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:

@@ -38,7 +38,7 @@ _FAULTS = {
 }
 
 
-def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
+def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
     """The user's view of an OSError met at `path` while trying to `action` it."""
     gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
     if gone:
@@ -49,7 +49,7 @@ def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxErro
     return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
 
-def once(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
+def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
     """What `function` gives on rank 0, to all ranks; what it raises there, raised on all."""
     if comm is None or comm.size == 1:
         return function()
@@ -66,7 +66,7 @@ def once(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
 
 def temporary_path(path: Path, process: int) -> Path:
     """Where the process of this number, or those whose first has it, write what will be `path` (see
-    `directories.sweep`)."""
+    `directories.remove_stale`)."""
     return path.with_name(f".{path.name}.{process}.part")
 
 
@@ -74,7 +74,8 @@ def temporary_path(path: Path, process: int) -> Path:
 def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     """Gives an empty file beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
 
-    After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through (see `fault`).
+    After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through: see
+    `io_error`.
     """
     path = Path(path)
     temporary = temporary_path(path, os.getpid())
@@ -97,7 +98,7 @@ def remove(paths: Iterable[Path]) -> None:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise fault(path, error, "remove") from None
+            raise io_error(path, error, "remove") from None
 
 
 def sync(path: Path) -> None:
@@ -193,7 +194,7 @@ class JointFile:
             os.ftruncate(self._file, self._layout.size)
         except OSError as error:
             self._leave()
-            raise fault(self.path, error) from None
+            raise io_error(self.path, error) from None
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -201,7 +202,7 @@ class JointFile:
             if kind is None:
                 os.fsync(self._file)
         except OSError as error:
-            raise fault(self.path, error) from None
+            raise io_error(self.path, error) from None
         finally:
             self._leave()
 
@@ -224,7 +225,7 @@ class JointFile:
             for key, number in (numbers or {}).items():
                 self._layout.put_number(self._file, key, number)
         except OSError as error:
-            raise fault(self.path, error) from None
+            raise io_error(self.path, error) from None
 
     def holds(self, key: Key) -> bool:
         """Whether there is such an array."""
@@ -236,7 +237,7 @@ class JointFile:
         try:
             self._layout.put(self._file, key, place, parts)
         except OSError as error:
-            raise fault(self.path, error) from None
+            raise io_error(self.path, error) from None
 
     def publish(self, synced: bool = True) -> None:
         """Give the file its name: on rank 0, once all processes have left it. `synced`: and have that on disk."""
@@ -245,7 +246,7 @@ class JointFile:
             if synced:
                 sync(self.path.parent)
         except OSError as error:
-            raise fault(self.path, error) from None
+            raise io_error(self.path, error) from None
 
     def discard(self) -> None:
         """Remove what was written: on rank 0, once no process writes to it."""

@@ -55,10 +55,10 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
     """The differences that a restart has. Raises HiresxError naming those that it may not have."""
     found = [entry for entry in differences(old, new) if entry[0] not in _GRID_FILES]
-    others = [entry for entry in found if not may_differ(entry[0])]
+    others = [entry for entry in found if not may_change(entry[0])]
     if others:
         raise HiresxError(
-            f"{place} is of another case: {'; '.join(told(entry) for entry in others[:NAMED])}"
+            f"{place} is of another case: {'; '.join(format_difference(entry) for entry in others[:NAMED])}"
             + (f"; and {len(others) - NAMED} keys more" if len(others) > NAMED else ""),
             "a restart may change how long a run lasts, its time step, and what it writes, but not what it computes: "
             "leave these keys as they were, or begin a new run",
@@ -66,18 +66,18 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
     return found
 
 
-def may_differ(key: str) -> bool:
+def may_change(key: str) -> bool:
     """Whether a restart may change a dotted key of the case."""
     return any(key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *sampled()))
 
 
-def told(difference: tuple[str, Any, Any]) -> str:
+def format_difference(difference: tuple[str, Any, Any]) -> str:
     """A difference in words."""
     key, old, new = difference
-    return f"{key} is {_said(new)}, in the checkpoint {_said(old)}"
+    return f"{key} is {_format_value(new)}, in the checkpoint {_format_value(old)}"
 
 
-def _said(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "absent" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -157,7 +157,9 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
     return all(a["sha256"] == b["sha256"] for a, b in zip(old, new, strict=True))
 
 
-def check_given(old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], real: str, place: str) -> None:
+def check_functions(
+    old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], real: str, place: str
+) -> None:
     """Compare the means and root mean squares of what profiles and sponges ask for (`Solver.given`). Raises
     HiresxError naming the first that differs by more than round-off: its function is another one."""
     allowed = 1000 * np.finfo(real).eps

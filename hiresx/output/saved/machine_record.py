@@ -61,7 +61,7 @@ def gpus() -> list[dict[str, Any]]:
             for handle in handles
         ]
 
-    return _ask_nvml(found) or []
+    return _query_nvml(found) or []
 
 
 def versions() -> dict[str, str | None]:
@@ -85,10 +85,10 @@ def _driver() -> dict[str, str | None]:
             "cuda": f"{number // 1000}.{number % 1000 // 10}",
         }
 
-    return _ask_nvml(found) or {"driver": None, "cuda": None}
+    return _query_nvml(found) or {"driver": None, "cuda": None}
 
 
-def _ask_nvml(question: Callable[[Any], Any]) -> Any:
+def _query_nvml(question: Callable[[Any], Any]) -> Any:
     """The answer of `question`(pynvml); None without NVML, without a driver, or where it cannot say."""
     pynvml = optional.import_or_none("pynvml")
     if pynvml is None:

@@ -74,7 +74,7 @@ Place = IndexBox | IndexPoints
 
 
 @dataclass(eq=False)
-class IndexPortion:
+class LocalRegion:
     """The points `place` of a block of what is written: coordinates and variables by name, all of the shape of `place`.
 
     Where `missing` there is no such point, and the numbers are those of another.

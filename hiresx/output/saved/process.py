@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 
-def own() -> dict[str, Any]:
+def current_process() -> dict[str, Any]:
     """This process: host, its boot, the space in which process ids are counted, id, and when it began (clock ticks
     since boot): ids are given again. What the system does not say is None."""
     return {"host": platform.node(), "boot": _boot(), "space": _space(), "pid": os.getpid(), "since": _since("self")}
 
 
-def gone(process: Mapping[str, Any] | None) -> bool:
+def has_ended(process: Mapping[str, Any] | None) -> bool:
     """Whether a process that `own` describes is known to have ended. False where that cannot be seen from here: on
     another host, in another container."""
     if not process or process.get("host") != platform.node() or not process.get("boot") or not process.get("since"):

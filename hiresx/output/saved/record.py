@@ -57,7 +57,7 @@ class Record:
         self._clock = clock
         self.entries: dict[str, Any] = dict.fromkeys(_KEYS)
         self.entries |= {"steps": 0, "time": 0.0, "stages": {}, "versions": versions(), "hardware": hardware()}
-        self.entries |= {"started": now(), "ended": None, "error": None, "process": process.own()}
+        self.entries |= {"started": utc_now(), "ended": None, "error": None, "process": process.current_process()}
         self.entries |= entries | {"status": "running"}
         self.write()
 
@@ -69,7 +69,7 @@ class Record:
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
         """Write the last state of the record; `error` says in a line or two why it did not finish."""
-        self.entries |= entries | {"status": status, "error": error, "ended": now()}
+        self.entries |= entries | {"status": status, "error": error, "ended": utc_now()}
         self.write()
 
     def write(self) -> None:
@@ -85,18 +85,18 @@ def read(directory: str | Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (ValueError, RecursionError) as error:
         raise HiresxError(f"{path} is not a run record: {error}", "give the directory of a run") from None
     if not isinstance(found, dict):
         raise HiresxError(f"{path} is not a run record: it holds no table", "give the directory of a run")
     keeper = found.get("process")
-    if found.get("status") == "running" and isinstance(keeper, dict) and process.gone(keeper):
+    if found.get("status") == "running" and isinstance(keeper, dict) and process.has_ended(keeper):
         found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}
     return found
 
 
-def found(directory: str | Path | None) -> dict[str, Any]:
+def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
     """The record in `directory`, empty where there is none that can be understood."""
     try:
         return {} if directory is None else read(directory)
@@ -104,12 +104,12 @@ def found(directory: str | Path | None) -> dict[str, Any]:
         return {}
 
 
-def fail(directory: str | Path, status: str, error: str) -> None:
+def mark_failed(directory: str | Path, status: str, error: str) -> None:
     """Have the record in `directory` say how its run ended, where who keeps it cannot; nothing where there is none.
     Raises HiresxError when it cannot be written."""
-    entries = found(directory)
+    entries = read_or_empty(directory)
     if entries:
-        _replace(Path(directory) / "run.json", _text(entries | {"status": status, "error": error, "ended": now()}))
+        _replace(Path(directory) / "run.json", _text(entries | {"status": status, "error": error, "ended": utc_now()}))
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
@@ -132,7 +132,7 @@ def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
     The run can then be repeated, and plotted with its exact solution, wherever its directory goes. (A grid file is not
     copied: it may be large.) Returns the folder. Raises HiresxError that names the path when it cannot be written.
     """
-    folder = directories.made(Path(directory) / "case")
+    folder = directories.make_directory(Path(directory) / "case")
     _replace(folder / "case.toml", text)
     if functions is not None:
         _replace(folder / "case.py", functions.read_text(encoding="utf-8"))
@@ -142,7 +142,7 @@ def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
 
 
 def _text(entries: dict[str, Any]) -> str:
-    return json.dumps(plain(entries), indent=2, allow_nan=False) + "\n"
+    return json.dumps(to_json_types(entries), indent=2, allow_nan=False) + "\n"
 
 
 def _replace(path: Path, text: str) -> None:
@@ -150,25 +150,25 @@ def _replace(path: Path, text: str) -> None:
         with files.replacing(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None
 
 
-def now() -> str:
+def utc_now() -> str:
     """The moment, in UTC, for people: nothing is decided by it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def plain(value: Any, finite: bool = True) -> Any:
+def to_json_types(value: Any, finite: bool = True) -> Any:
     """`value` in JSON's own types. With `finite` the numbers that JSON lacks (nan, inf) become null; without, they stay
     what Python's json makes of them."""
     if isinstance(value, dict):
-        return {str(key): plain(entry, finite) for key, entry in value.items()}
+        return {str(key): to_json_types(entry, finite) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(entry, finite) for entry in value]
+        return [to_json_types(entry, finite) for entry in value]
     if isinstance(value, np.ndarray):
-        return plain(value.tolist(), finite)
+        return to_json_types(value.tolist(), finite)
     if isinstance(value, np.generic):
-        return plain(value.item(), finite)
+        return to_json_types(value.item(), finite)
     if isinstance(value, float):
         return value if math.isfinite(value) or not finite else None
     return value if value is None or isinstance(value, str | int | bool) else str(value)

@@ -3,7 +3,7 @@
 import itertools
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,6 @@ def _ffmpeg() -> str:
     return found
 
 
-def save(figures: Iterable[Any], target: Path, fps: float) -> Path:
-    """Write `figures` (matplotlib's, all of one size; drawn one after the other) to `target`; see `write`."""
-    return write((_pixels(figure) for figure in figures), target, fps)
-
-
 def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
     """Write `pictures` (height, width, 3) of red, green and blue to `target`, .gif or .mp4.
 
@@ -62,17 +57,39 @@ def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
             encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
             encode(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
     except OSError as error:
-        raise files.fault(target, error) from None
+        raise files.io_error(target, error) from None
     return target
 
 
-def _pixels(figure: Any) -> np.ndarray:
-    """Red, green, blue (height, width, 3) of a drawn figure."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+class MovingFigure:
+    """A drawn `figure` of matplotlib, of which then only the images and the title change."""
 
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    def __init__(self, figure: Any):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        canvas: Any = FigureCanvasAgg(figure)
+        self.figure, self._title, self._canvas = figure, figure._suptitle, canvas
+        for artist in [image for ax in figure.axes for image in ax.images] + [self._title] * bool(self._title):
+            artist.set_animated(True)
+        self._canvas.draw()
+        figure.set_layout_engine("none")
+        self._still = self._canvas.copy_from_bbox(figure.bbox)
+
+    def set_title(self, text: str) -> None:
+        """Change the title, if there is one."""
+        if self._title:
+            self._title.set_text(text)
+
+    def pixels(self) -> np.ndarray:
+        """Red, green, blue (height, width, 3)."""
+        self._canvas.restore_region(self._still)
+        for ax in self.figure.axes:
+            # The frame of a panel lies over its image.
+            for artist in (*ax.images, *ax.spines.values()) if ax.images else ():
+                ax.draw_artist(artist)
+        if self._title:
+            self.figure.draw_artist(self._title)
+        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
 
 
 def _same_size(pictures: Iterator[np.ndarray], shape: tuple[int, ...]) -> Iterator[np.ndarray]:

@@ -87,12 +87,13 @@ def draw(
             if not np.isfinite(values).any():
                 raise HiresxError(f"there is no flow in {look.box}", "see hiresx check for where the grid is")
         norm, colours, extend = scales[name] if scales else scale(name, values, look, difference)
-        for ax, picture, mapped, (horizontal, vertical, flat, where) in zip(axes, painted, rasters, views, strict=True):
+        panels = zip(axes, painted, rasters, views, strict=True)
+        for n, (ax, picture, mapped, (horizontal, vertical, flat, where)) in enumerate(panels):
             left, right, low, high = mapped.box
             picture_file.name_axes(ax, horizontal, vertical, 1 / 12 <= (high - low) / (right - left) <= 12)
             drawn = ax.imshow(
                 picture, origin="lower", extent=mapped.box, norm=norm, cmap=colours, interpolation="nearest",
-                aspect=ax.get_aspect(),
+                aspect=ax.get_aspect(), label=f"_{name} {n}",
             )  # fmt: skip
             if look.lines is not None:
                 lines_of = mapped([piece[look.contours or name] for piece in flat])
@@ -109,11 +110,19 @@ def draw(
         bar = figure.colorbar(
             drawn, ax=list(axes), location=side, extend=extend, pad=0.015, aspect=slimness, shrink=0.95
         )
-        bar.set_label(r"$\Delta$ " * difference + picture_file.symbol(name) + shaded(norm))
+        bar.set_label(r"$\Delta$ " * difference + picture_file.symbol(name) + describe_exponent(norm))
         bar.outline.set_linewidth(0.5)
         if side == "bottom":
             bar.locator = MaxNLocator(3)
     return figure
+
+
+def update(figure: Any, views: list[View], names: list[str], rasters: list[raster.Raster]) -> None:
+    """Give the images of a `figure` that `draw` made the values of `views` of another time."""
+    images = {image.get_label(): image for ax in figure.axes for image in ax.images}
+    for name in names:
+        for n, (mapped, view) in enumerate(zip(rasters, views, strict=True)):
+            images[f"_{name} {n}"].set_data(mapped([piece[name] for piece in view[2]]))
 
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
@@ -146,7 +155,7 @@ def _size(box: raster.Box) -> tuple[float, float]:
     return max(width, height / 12), max(height, width / 12)
 
 
-def sampled(name: str, views: list[View]) -> np.ndarray:
+def sample_values(name: str, views: list[View]) -> np.ndarray:
     """Values of a variable in `views`, few enough to be kept for many pictures."""
     values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
     return values[:: -(-values.size // _SAMPLED)]
@@ -158,7 +167,7 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 
-    norm, chosen, extend = shades(name, values, difference, _exponent(look))
+    norm, chosen, extend = default_scale(name, values, difference, _exponent(look))
     if look.limits is not None or look.symmetric:
         low, high = look.limits or (norm.vmin, norm.vmax)
         if look.symmetric:
@@ -176,7 +185,7 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
     return norm, chosen, extend
 
 
-def check_shades(names: Iterable[str], look: Look) -> None:
+def check_exponent(names: Iterable[str], look: Look) -> None:
     """Raises HiresxError for an exponent where none of the variables `names` is drawn in shades that have one."""
     names = list(names)
     if look.exponent is not None and not any(derived.about(name).colours == "gray_r" for name in names):
@@ -190,7 +199,9 @@ def _exponent(look: Look) -> float:
     return 0.5 if look.exponent is None else look.exponent
 
 
-def shades(name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5) -> tuple[Any, str, str]:
+def default_scale(
+    name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5
+) -> tuple[Any, str, str]:
     """Colour scale that suits a variable that has these `values`: norm, map, and whether values lie beyond its ends.
     `exponent`: of the shades of a gradient, 0.5 as the eye takes the brightness of a schlieren picture."""
     from matplotlib.colors import Normalize, PowerNorm
@@ -220,7 +231,7 @@ def _ends(under: bool, over: bool) -> str:
     return {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[bool(under), bool(over)]
 
 
-def shaded(norm: Any) -> str:
+def describe_exponent(norm: Any) -> str:
     """What must be said of shades that are not linear."""
     exponent = getattr(norm, "gamma", 1.0)
     return "" if exponent == 1 else f"   (shade: power {exponent:g})"

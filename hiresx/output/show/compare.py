@@ -10,7 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import checkpoint, files, identity, record
 from hiresx.output.saved.container import MAGIC, Container
-from hiresx.output.show import compare_checkpoints, measures, one_time
+from hiresx.output.show import common_time, compare_checkpoints, measures
 
 # What two runs of one thing need not have in common.
 _SAID_ONLY = ("title", "description", "length_symbol")
@@ -32,7 +32,7 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
     a, b = _Side(first), _Side(second)
     configuration = [
         entry
-        for entry in _listed(identity.differences(a.case, b.case))
+        for entry in _as_dicts(identity.differences(a.case, b.case))
         # Nor an empty list where the other has entries, which are listed themselves.
         if entry["key"] not in _SAID_ONLY and [entry["first"], entry["second"]] not in ([None, []], [[], None])
     ]
@@ -47,8 +47,8 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
         "configuration": configuration,
         "functions": functions,
         "grid": {"same": results["same_grid"], "hashes": [side.record.get("grid_hash") for side in (a, b)]},
-        "versions": _listed(identity.differences(a.record.get("versions") or {}, b.record.get("versions") or {})),
-        "hardware": _listed(identity.differences(a.record.get("hardware") or {}, b.record.get("hardware") or {})),
+        "versions": _as_dicts(identity.differences(a.record.get("versions") or {}, b.record.get("versions") or {})),
+        "hardware": _as_dicts(identity.differences(a.record.get("hardware") or {}, b.record.get("hardware") or {})),
         "timings": [
             {"key": key, "first": a.record.get(key), "second": b.record.get(key)}
             for key in ("wall_s", "ns_per_point_rhs", "point_steps_per_s", "bytes_per_point")
@@ -68,7 +68,7 @@ class _Side:
         self.checkpoint: Container | None = None
         self.record: dict[str, Any] = {}
         if _is_checkpoint(self.path):
-            self.checkpoint = checkpoint.opened(self.path)
+            self.checkpoint = checkpoint.open_checkpoint(self.path)
             self.record = compare_checkpoints.record(self.checkpoint)
             self.case, self.frames, self.functions = self.record["case"], {}, None
             return
@@ -89,7 +89,7 @@ class _Side:
         self.functions = source.read_bytes() if source.is_file() else b""
 
     def times(self) -> dict[int, float]:
-        return {step: fields.moment(path) for step, path in self.frames.items()}
+        return {step: fields.read_time(path) for step, path in self.frames.items()}
 
 
 def _is_checkpoint(path: Path) -> bool:
@@ -99,14 +99,14 @@ def _is_checkpoint(path: Path) -> bool:
         with path.open("rb") as file:
             return path.suffix == ".hxc" or file.read(len(MAGIC)) == MAGIC
     except OSError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any], keys: Sequence[str]) -> list[dict[str, Any]]:
     return [{"key": key, "first": a.get(key), "second": b.get(key)} for key in keys if a.get(key) != b.get(key)]
 
 
-def _listed(differences: Sequence[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
+def _as_dicts(differences: Sequence[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
     return [{"key": key, "first": old, "second": new} for key, old, new in differences]
 
 
@@ -117,7 +117,7 @@ def _pair(a: _Side, b: _Side) -> tuple[int, int]:
         near = min(others, key=lambda other: (abs(others[other] - times[step]), abs(other - step)))
         # With local time steps the time stands still: then the step must be the same.
         moved = times[step] != 0 or step == near
-        if moved and near and one_time.agree(times[step], others[near]):
+        if moved and near and common_time.same_time(times[step], others[near]):
             return step, near
     return max(times), max(others)
 
@@ -148,7 +148,7 @@ def _results(a: _Side, b: _Side) -> dict[str, Any]:
     compared = _difference if alike else _summary
     found["variables"] = [{"name": name, **compared(name, blocks, others)} for name in names]
     # A moment, or where the time stands still a step.
-    found["one_time"] = one_time.agree(first.time, second.time) and (first.time != 0 or steps[0] == steps[1])
+    found["one_time"] = common_time.same_time(first.time, second.time) and (first.time != 0 or steps[0] == steps[1])
     found["same"] = bool(
         found["same_grid"]
         and found["one_time"]

@@ -8,16 +8,16 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.equations import equations
 from hiresx.grid.blocks import Range
-from hiresx.output.saved import block_arrays, identity
-from hiresx.output.saved.checkpoint import understood
+from hiresx.output.saved import distributed_arrays, identity
+from hiresx.output.saved.checkpoint import reading_contents
 from hiresx.output.saved.container import Container
-from hiresx.output.show import measures, one_time
+from hiresx.output.show import common_time, measures
 
 
 def record(found: Container) -> dict[str, Any]:
     """What a run's record would say of the moment of a checkpoint."""
     values = found.values
-    with understood(found.path):
+    with reading_contents(found.path):
         return {
             "backend": values["backend"],
             "steps": int(values["solver"]["steps"]),
@@ -32,18 +32,18 @@ def results(first: Container, second: Container) -> dict[str, Any]:
     """As the results of `hiresx.output.show.compare.compare`; the variables are those of the state, and the arrays
     over the nodes that attachments keep, by their names in the files and over all their components."""
     a, b = record(first), record(second)
-    with understood(first.path):
+    with reading_contents(first.path):
         blocks = _blocks(first)
-    with understood(second.path):
+    with reading_contents(second.path):
         others = _blocks(second)
     found: dict[str, Any] = {
         "steps": [a["steps"], b["steps"]],
         "times": [a["time"], b["time"]],
         "same_grid": a["grid_hash"] == b["grid_hash"],
         "same_sizes": blocks == others,
-        "one_time": one_time.agree(a["time"], b["time"]) and a["steps"] == b["steps"],
+        "one_time": common_time.same_time(a["time"], b["time"]) and a["steps"] == b["steps"],
     }
-    with understood(first.path), understood(second.path):
+    with reading_contents(first.path), reading_contents(second.path):
         variables = list(_state(first, second, blocks, others))
         variables += _attached(first, second)
     found["variables"] = variables
@@ -65,7 +65,7 @@ def _state(
 ) -> Iterator[dict[str, Any]]:
     states = []
     for container, sizes in ((first, blocks), (second, others)):
-        read = block_arrays.reader(container, "solver/")
+        read = distributed_arrays.read_from_file(container, "solver/")
         reference = container.values["solver"].get("reference")
         states.append(
             [_conserved(read, b, triple((0, n) for n in size), reference) for b, (_, size) in enumerate(sizes)]
@@ -94,7 +94,7 @@ def _conserved(
 
 def _attached(first: Container, second: Container) -> Iterator[dict[str, Any]]:
     """The arrays of attachments that both have in one size."""
-    reads = [block_arrays.reader(container, "attachments/") for container in (first, second)]
+    reads = [distributed_arrays.read_from_file(container, "attachments/") for container in (first, second)]
     for name in reads[0].names:
         if name not in reads[1].names or reads[0].whole(name) != reads[1].whole(name):
             continue

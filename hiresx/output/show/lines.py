@@ -27,7 +27,9 @@ class LineValues:
     where: str
 
 
-def samples(data: fields.FieldFileContent, pieces: list[cut.Piece], dimensions: int, line: str | None) -> LineValues:
+def line_values(
+    data: fields.FieldFileContent, pieces: list[cut.Piece], dimensions: int, line: str | None
+) -> LineValues:
     """What is to be drawn of `pieces` of `data`: a one-dimensional field or part, or `line` through one of more
     dimensions. Raises HiresxError for lines that are not there."""
     if dimensions > 1:
@@ -79,9 +81,9 @@ def draw(
         if exact is not None and name in exact:
             ax.plot(exact[along], exact[name], color="black", lw=0.8, label="exact", zorder=2)
         for (label, other), colour in zip(compared, cycle(picture_file.OTHERS), strict=False):
-            ax.plot(*_broken(other, name), color=colour, lw=1.0, label=label, zorder=2.5)
+            ax.plot(*_with_gaps(other, name), color=colour, lw=1.0, label=label, zorder=2.5)
         style = {"marker": "o", "ms": 2.6, "mfc": "none", "mew": 0.7, "lw": 0.5} if count <= 256 else {"lw": 1.0}
-        ax.plot(*_broken(drawn, name), color=picture_file.BLUE, label=f"{ours}, {count} points", zorder=3, **style)
+        ax.plot(*_with_gaps(drawn, name), color=picture_file.BLUE, label=f"{ours}, {count} points", zorder=3, **style)
         ax.set_ylabel(picture_file.symbol(name))
         ax.margins(x=0)
         if scales is not None:
@@ -94,7 +96,7 @@ def draw(
     return figure
 
 
-def _broken(drawn: LineValues, name: str) -> list[np.ndarray]:
+def _with_gaps(drawn: LineValues, name: str) -> list[np.ndarray]:
     """Coordinate and values with nan where the line leaves the grid."""
     return [np.insert(drawn.values[key].astype(float), drawn.gaps, np.nan) for key in (drawn.along, name)]
 

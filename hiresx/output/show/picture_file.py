@@ -54,19 +54,19 @@ def figure(
     height: float, layout: Layout = "constrained", width: float = WIDTH, exact: tuple[bool, bool] = (False, False)
 ) -> Any:
     """A figure as wide as the page, or `width`, and `height` inches high; tied to no window system. `exact`: whether
-    the picture is to be exactly so wide, and so high (`fitted.Fitted`)."""
+    the picture is to be exactly so wide, and so high (`exact_size.ExactSizeLayout`)."""
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
-    from hiresx.output.show import fitted
+    from hiresx.output.show import exact_size
 
     dots = rcParams["figure.dpi"], rcParams["savefig.dpi"]
     finest = max(dot for dot in dots if not isinstance(dot, str))
-    width, height = (fitted.whole_pixels(inches, finest) for inches in (width, height))
-    return Figure(figsize=(width, height), layout=fitted.Fitted(*exact, compress=layout == "compressed"))
+    width, height = (exact_size.whole_pixels(inches, finest) for inches in (width, height))
+    return Figure(figsize=(width, height), layout=exact_size.ExactSizeLayout(*exact, compress=layout == "compressed"))
 
 
-def colours_of(count: int) -> list[Any]:
+def distinct_colours(count: int) -> list[Any]:
     """So many colours that can be told apart; of many the neighbours are alike."""
     first = [BLUE, *OTHERS]
     if count <= len(first):
@@ -81,7 +81,7 @@ def legend_beside(ax: Any, **more: Any) -> None:
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0, **more)
 
 
-def name_places(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
+def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
     """Names of places (x, y) of curves, in rows above all that is drawn, each with a line down to its place. The ends
     of both axes are to be set before; the upper one of the vertical axis moves up."""
     from matplotlib.transforms import offset_copy
@@ -157,16 +157,16 @@ def _factor(word: str) -> str:
     return letter + (rf"_\mathrm{{{index}}}" if index else "") + (f"^{{{power}}}" if power else "")
 
 
-def named(figure: Any, case: Mapping[str, Any] | None) -> Any:
+def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
     """The `figure` with the length L of its formulas called as a (resolved) case calls it."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
-        text.set_text(named_text(text.get_text(), case))
+        text.set_text(with_length_symbol(text.get_text(), case))
     return figure
 
 
-def named_text(words: str, case: Mapping[str, Any] | None) -> str:
+def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
     """One text of `named`."""
     symbol_of_length = _factor(str((case or {}).get("length_symbol") or "L"))
     parts = words.split("$")  # each second one is a formula
@@ -174,7 +174,7 @@ def named_text(words: str, case: Mapping[str, Any] | None) -> str:
     return "$".join(parts)
 
 
-def frequencies(ax: Any, least: float, largest: float) -> None:
+def use_frequency_axis(ax: Any, least: float, largest: float) -> None:
     """Make the horizontal axis that of frequencies: logarithmic, with numbers that are no powers."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
@@ -195,18 +195,18 @@ def save(drawn: Any, target: Path) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(target) as temporary:
-            drawn.savefig(temporary, format=kind, metadata=metadata, bbox_inches=_cut(drawn), pad_inches=0.05)
+            drawn.savefig(temporary, format=kind, metadata=metadata, bbox_inches=_bounding_box(drawn), pad_inches=0.05)
     except OSError as error:
-        raise files.fault(target, error) from None
+        raise files.io_error(target, error) from None
     return target
 
 
-def _cut(drawn: Any) -> Any:
+def _bounding_box(drawn: Any) -> Any:
     """What of a figure is written: what is drawn, and all of a size that was asked for."""
-    from hiresx.output.show.fitted import Fitted
+    from hiresx.output.show.exact_size import ExactSizeLayout
 
     engine = drawn.get_layout_engine()
-    if not isinstance(engine, Fitted) or not engine.exact:
+    if not isinstance(engine, ExactSizeLayout) or not engine.exact:
         return "tight"
     drawn.draw_without_rendering()
     return engine.cut(drawn)

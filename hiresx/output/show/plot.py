@@ -1,6 +1,6 @@
 """Pictures of a run: lines in one dimension, colours on the curvilinear grid in two, mid-planes in three."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
-from hiresx.output.show import animation, colours, lines, one_time, picture_file, raster
+from hiresx.output.show import animation, colours, common_time, lines, picture_file, raster
 from hiresx.output.show.look import Look
 
 
@@ -45,7 +45,7 @@ def plot_run(
     in common.
     """
     picture_file.require_matplotlib()
-    runs = several(against)
+    runs = other_runs(against)
     path, *beside = _at_one_time([Path(directory), *runs], step, subset or "fields")
     look = look or Look()
     request = _Request(path, variable, plane or look.plane, line, reference, look)
@@ -54,7 +54,7 @@ def plot_run(
     others = [(run, request.read(theirs)) for run, theirs in zip(runs, beside, strict=True)]
     with look.style():
         figure = request.draw(request.read(path), others)
-        return [picture_file.save(figure, target(path, out, ".png", variable, plane or look.plane, line, *runs))]
+        return [picture_file.save(figure, picture_path(path, out, ".png", variable, plane or look.plane, line, *runs))]
 
 
 def animate_run(
@@ -72,20 +72,36 @@ def animate_run(
     a second, with colours and axes that do not change. Arguments and errors as those of `plot_run`; default of `out`: a
     GIF beside the fields. Returns the files written.
     """
-    picture_file.require_matplotlib()
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
         fields.last(directory, name)  # says what is missing
-    look = look or Look()
-    film = target(Path(directory) / f"{name}.nc", out, ".gif", variable, plane or look.plane, line)
+    plane = plane or (look.plane if look else None)
+    film = picture_path(Path(directory) / f"{name}.nc", out, ".gif", variable, plane, line)
+    return [animate_files(list(frames.values()), film, fps, variable, plane, line, reference, look)]
+
+
+def animate_files(
+    paths: Sequence[Path],
+    film: Path,
+    fps: float,
+    variable: str | None = None,
+    plane: str | None = None,
+    line: str | None = None,
+    reference: str | Path | None = None,
+    look: Look | None = None,
+    style: Mapping[str, Any] = animation.STYLE,
+    sampled: Sequence[Path] = (),
+) -> Path:
+    """Write an animation of the field files `paths` to `film`. `style`: settings of matplotlib; `sampled`: files that
+    decide on colours and axes (all, if empty). Other arguments and errors as those of `animate_run`."""
+    picture_file.require_matplotlib()
     animation.check(film, fps)
-    paths = list(frames.values())
-    request = _Request(paths[-1], variable, plane or look.plane, line, reference, look)
-    with look.style(animation.STYLE):
-        request.fix_scales(paths)
-        figures = (request.draw(request.read(path)) for path in paths)
-        return [animation.save(figures, film, fps)]
+    look = look or Look()
+    request = _Request(paths[-1], variable, plane, line, reference, look)
+    with look.style(dict(style)):
+        request.fix_scales(sampled or paths)
+        return animation.write(request.pictures(paths), film, fps)
 
 
 @dataclass
@@ -115,7 +131,7 @@ class _Request:
         if self.as_lines:
             self._refuse_colours()
         else:
-            colours.check_shades(self.names, self.look)
+            colours.check_exponent(self.names, self.look)
         derived.check([contours] if contours else [], "contours", scalars)
         self.read_too = [contours] if contours and contours not in self.names else []
         self.scales: dict[str, Any] | None = None
@@ -146,7 +162,7 @@ class _Request:
     def draw(self, data: fields.FieldFileContent, others: Sequence[tuple[Path, fields.FieldFileContent]] = ()) -> Any:
         pieces = _pieces(data)
         if self.as_lines:
-            drawn = lines.samples(data, pieces, self.dimensions, self.line)
+            drawn = lines.line_values(data, pieces, self.dimensions, self.line)
             for run, other in others:
                 if (theirs := _dimensions(block.shape for block in other.blocks)) != self.dimensions:
                     raise HiresxError(
@@ -155,7 +171,7 @@ class _Request:
                         "draw runs of as many dimensions over each other",
                     )
             compared = [
-                (_label(run) + _other_time(data, d), lines.samples(d, _pieces(d), self.dimensions, self.line))
+                (_label(run) + _other_time(data, d), lines.line_values(d, _pieces(d), self.dimensions, self.line))
                 for run, d in others
             ]
             figure = lines.draw(data, drawn, self.names, self.reference, compared, self.scales, self.look)
@@ -164,15 +180,35 @@ class _Request:
                 pieces = _difference(data, other, self.names)
             views = colours.views(pieces, self.dimensions, self.plane, data.part)
             figure = colours.draw(views, self.names, self.scales, bool(others), self.look, self._rasters(views))
+        if heading := self._heading(data, others):
+            figure.suptitle(heading)
+        return picture_file.use_length_symbol(figure, data.case)
+
+    def _heading(
+        self, data: fields.FieldFileContent, others: Sequence[tuple[Path, fields.FieldFileContent]] = ()
+    ) -> str:
         heading = " ".join(
             [data.case.get("title") or data.path.parent.name, *([f"({data.part})"] if data.part else [])]
         )
         if others and not self.as_lines:
             heading += f"\ndifference from {_label(others[0][0])}{_other_time(data, others[0][1])}"
-        heading += f"\n$t = {data.time:.4g}\\,L/c_\\mathrm{{ref}}$, step {data.step}"
-        if self.look.heading(heading):
-            figure.suptitle(self.look.heading(heading))
-        return picture_file.named(figure, data.case)
+        return self.look.heading(f"{heading}\n$t = {data.time:.4g}\\,L/c_\\mathrm{{ref}}$, step {data.step}")
+
+    def pictures(self, paths: Sequence[Path]) -> Iterator[np.ndarray]:
+        """Red, green, blue (height, width, 3) of each of the files. Of colours on one grid only these and the title
+        are drawn anew."""
+        moving: animation.MovingFigure | None = None
+        # Contour lines are no images, and the layout of an exact size goes by the title.
+        redrawn = self.as_lines or self.look.lines is not None or {self.look.width, self.look.height} != {None}
+        for path in paths:
+            data, before = self.read(path), self._known
+            views = [] if redrawn else colours.views(_pieces(data), self.dimensions, self.plane, data.part)
+            if moving is None or redrawn or self._rasters(views) is not (before and before[1]):
+                moving = animation.MovingFigure(self.draw(data))
+            else:
+                colours.update(moving.figure, views, self.names, self._rasters(views))
+                moving.set_title(picture_file.with_length_symbol(self._heading(data), data.case))
+            yield moving.pixels()
 
     def _rasters(self, views: list[colours.View]) -> list[raster.Raster]:
         """Those of `views`; of the pictures of a film, those of the one before, as long as the grid stays."""
@@ -180,19 +216,19 @@ class _Request:
             self._known = views, colours.pixels(views, self.look)
         return self._known[1]
 
-    def fix_scales(self, paths: list[Path]) -> None:
+    def fix_scales(self, paths: Sequence[Path]) -> None:
         """One scale for all the files `paths`: colours, or the ends of the axis, of each variable."""
         gathered: dict[str, list[np.ndarray]] = {name: [] for name in self.names}
         for path in paths:
             data = self.read(path)
             if self.as_lines:
-                drawn = lines.samples(data, _pieces(data), self.dimensions, self.line).values
+                drawn = lines.line_values(data, _pieces(data), self.dimensions, self.line).values
             for name in self.names:
                 if self.as_lines:
                     gathered[name].append(drawn[name])
                 else:
                     views = colours.views(_pieces(data), self.dimensions, self.plane, data.part)
-                    gathered[name].append(colours.sampled(name, views))
+                    gathered[name].append(colours.sample_values(name, views))
 
         def choose(name: str, values: np.ndarray) -> Any:
             return lines.ends(name, values) if self.as_lines else colours.scale(name, values, self.look)
@@ -235,7 +271,7 @@ def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
     return max(sum(n > 1 for n in shape) for shape in shapes)
 
 
-def several(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
+def other_runs(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
     """Other runs to draw beside: none, one or more."""
     if against is None:
         return []
@@ -271,21 +307,21 @@ def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path
         {fields.describe(path)["step"]: path} if known else fields.frames(run, name)
         for run, path, known in zip(runs, last, fixed, strict=True)
     ]
-    chosen = one_time.latest(frames)
+    chosen = common_time.latest_common(frames)
     if chosen[0] != last[0]:
-        time, end = fields.moment(chosen[0]), fields.moment(last[0])
+        time, end = fields.read_time(chosen[0]), fields.read_time(last[0])
         notify(f"drawn are the latest fields that all have, t = {time:.6g}: {runs[0]} goes on to t = {end:.6g}")
     return chosen
 
 
 def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) -> str:
     """What is said of the time of other fields, or where the time stands still of their step: nothing for the same."""
-    if not one_time.agree(ours.time, theirs.time):
+    if not common_time.same_time(ours.time, theirs.time):
         return f", $t = {theirs.time:.4g}\\,L/c_\\mathrm{{ref}}$"
     return f", step {theirs.step}" if theirs.time == 0 and theirs.step != ours.step else ""
 
 
-def target(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
+def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
     said = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
     said = [Path(choice).name for choice in said]
     name = "_".join([path.stem, *said]) + suffix

@@ -48,7 +48,7 @@ def plot_grid(
         heading = look.heading(f"{title}\n{plural(len(named), 'block')}, {lines}")
         if heading:
             figure.suptitle(heading)
-        return [picture_file.save(picture_file.named(figure, case), target)]
+        return [picture_file.save(picture_file.use_length_symbol(figure, case), target)]
 
 
 def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str], dict[str, Any]]:

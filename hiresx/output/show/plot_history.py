@@ -14,7 +14,7 @@ from hiresx.output.fields import derived
 from hiresx.output.saved import record
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
-from hiresx.output.show.plot import several, target
+from hiresx.output.show.plot import other_runs, picture_path
 from hiresx.output.watch import history
 
 # Panels of one picture, and curves in one panel, unless they are named one by one: more cannot be told apart.
@@ -45,9 +45,9 @@ def plot_history(
     """
     picture_file.require_matplotlib()
     look = look or Look()
-    ours = _chosen(directory, columns, start)
-    runs = several(against)
-    compared = [(run.name, _chosen(run, columns, start)) for run in runs]
+    ours = _select_columns(directory, columns, start)
+    runs = other_runs(against)
+    compared = [(run.name, _select_columns(run, columns, start)) for run in runs]
     clock = ours.clock
     given = Path(reference) if reference else None
     points = lines.read_table(given, clock) if given else {}
@@ -58,7 +58,7 @@ def plot_history(
         figure = look.figure(0.9 + 1.75 * len(panels))
         axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
         for ax, names in zip(axes, panels, strict=True):
-            own = dict(zip(names, picture_file.colours_of(len(names)), strict=True))
+            own = dict(zip(names, picture_file.distinct_colours(len(names)), strict=True))
             for n, (label, other) in enumerate(compared):
                 there = {name: colour for name, colour in own.items() if name in other.data}
                 if len(names) == 1:  # each run has a colour; of several curves each has, and a run its dashes
@@ -81,12 +81,12 @@ def plot_history(
         heading = look.heading("\n".join([ours.title, f"history {ours.name}", *ours.left_out[len(ours.thinned) :]]))
         if heading:
             figure.suptitle(heading)
-        picture_file.named(figure, record.found(Path(directory)).get("case"))
+        picture_file.use_length_symbol(figure, record.read_or_empty(Path(directory)).get("case"))
         return [picture_file.save(figure, _target(directory, out, columns, runs))]
 
 
 @dataclass
-class _Chosen:
+class _SelectedColumns:
     """Columns that were asked for, and what they are."""
 
     run: str
@@ -115,7 +115,7 @@ class _Chosen:
         """Names of the curves in each panel: norms together, the places of a probe together."""
         if self.named:
             return list(self._groups.values())
-        return [_some(names) for names in list(self._groups.values())[:PANELS]]
+        return [_thin(names) for names in list(self._groups.values())[:PANELS]]
 
     @property
     def _groups(self) -> dict[str, list[str]]:
@@ -157,7 +157,7 @@ class _Chosen:
         return f"{about.name} [{picture_file.unit(about.units)}]" if about.units not in ("", "1") else about.name
 
 
-def _chosen(directory: str | Path, wanted: str, start: float | None) -> _Chosen:
+def _select_columns(directory: str | Path, wanted: str, start: float | None) -> _SelectedColumns:
     directory = Path(directory)
     if not directory.is_dir():
         raise HiresxError(f"{directory} is not the folder of a run", "give the folder that hiresx run made")
@@ -188,19 +188,19 @@ def _chosen(directory: str | Path, wanted: str, start: float | None) -> _Chosen:
         raise HiresxError(
             f'history "{name}" of {directory} has no samples to draw', "let the run go on, or begin earlier"
         )
-    title = (record.found(directory).get("case") or {}).get("title") or directory.name
+    title = (record.read_or_empty(directory).get("case") or {}).get("title") or directory.name
     # Whole columns, or all that the history has, may be too many; places that are named are wanted.
     one_by_one = bool(listed) and all(part.strip().removeprefix(f"{name}.") in data for part in listed.split(","))
-    return _Chosen(directory.name, title, name, table.kind, data, columns, asked, one_by_one)
+    return _SelectedColumns(directory.name, title, name, table.kind, data, columns, asked, one_by_one)
 
 
-def _some(names: list[str]) -> list[str]:
+def _thin(names: list[str]) -> list[str]:
     """CURVES of them at most, evenly chosen, the first and the last among them."""
     kept = np.unique(np.linspace(0, len(names) - 1, min(CURVES, len(names))).astype(int))
     return [names[n] for n in kept]
 
 
-def _draw(ax: Any, chosen: _Chosen, colours: Mapping[str, Any], prefix: str, style: str) -> None:
+def _draw(ax: Any, chosen: _SelectedColumns, colours: Mapping[str, Any], prefix: str, style: str) -> None:
     """The columns that `colours` are given for."""
     for name, colour in colours.items():
         values = chosen.data[name]
@@ -217,4 +217,4 @@ def _finish(ax: Any) -> None:
 
 
 def _target(directory: str | Path, out: str | Path | None, columns: str, runs: Sequence[Path]) -> Path:
-    return target(Path(directory) / "history.nc", out, ".png", columns.replace(".", "_"), *runs)
+    return picture_path(Path(directory) / "history.nc", out, ".png", columns.replace(".", "_"), *runs)

@@ -17,7 +17,7 @@ from hiresx.output.fields.field_file import Series
 from hiresx.output.fields.formats.netcdf import FieldFrame
 from hiresx.output.saved import files
 from hiresx.output.saved.files import FileLayout, JointFile
-from hiresx.output.saved.places import IndexBox, IndexPortion
+from hiresx.output.saved.places import IndexBox, LocalRegion
 
 
 class AverageSeries(Series):
@@ -56,7 +56,7 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 class Averages:
     """The file `path`, which the ranks of `comm` write together, each time anew, with the averages `kinds` of the whole
     `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`.
-    `joined_by`: what connects the blocks (`hiresx.output.fields.joined.told`)."""
+    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`)."""
 
     def __init__(
         self,
@@ -75,19 +75,19 @@ class Averages:
         self._series = AverageSeries(blocks, kinds, case, start, unit, joined_by)
         self._layout: FileLayout | None = None
 
-    def portion(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> IndexPortion:
+    def portion(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> LocalRegion:
         """The nodes `box` of a whole block, with the coordinates of `block` and the averages `found`, {"reynolds":
         {name: array}, "favre": ...}, all of the shape of the box."""
         first = next(iter(found.values()))
         values = {name: first[name] for name in self._means}
         values |= {f"{kind}/{name}": array for kind, arrays in found.items() for name, array in arrays.items()}
-        return IndexPortion(box, block.x, block.y, block.z, values)
+        return LocalRegion(box, block.x, block.y, block.z, values)
 
-    def moment(self, portions: Mapping[int, Sequence[IndexPortion]], numbers: Mapping[str, float]) -> Work:
+    def moment(self, portions: Mapping[int, Sequence[LocalRegion]], numbers: Mapping[str, float]) -> Work:
         """The work that writes the file, of which this rank has `portions`, by the number of the whole block;
         `numbers`: time, step, averaged_over. Collective; raises HiresxError when nothing can be written."""
         if self._layout is None:
-            self._layout = files.once(self._comm, lambda: self._series.learn(self._path))
+            self._layout = files.on_root(self._comm, lambda: self._series.learn(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)
         frame = FieldFrame([file], self._blocks, {("", name): value for name, value in numbers.items()})
         return _Moment(frame, portions)
@@ -96,7 +96,7 @@ class Averages:
 class _Moment(Work):
     """The averages at one time: each rank writes its portions to their places."""
 
-    def __init__(self, frame: FieldFrame, portions: Mapping[int, Sequence[IndexPortion]]):
+    def __init__(self, frame: FieldFrame, portions: Mapping[int, Sequence[LocalRegion]]):
         self._frame, self._portions = frame, portions
 
     def write(self) -> None:

@@ -77,7 +77,7 @@ def dimension(solver: Solver) -> int:
     return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 
-def padded(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
+def pad(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
     """Values (nk, nj, ni) as an array of the solver's type on its device, zero in the ghosts."""
     array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values

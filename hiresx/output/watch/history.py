@@ -124,7 +124,7 @@ class History:
                 self.notes.append(f"{self.path} is not there, which had {plural(kept, 'sample')}: a new history begins")
             self._create()
         except OSError as error:
-            raise files.fault(self.path, error) from None
+            raise files.io_error(self.path, error) from None
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
@@ -136,10 +136,10 @@ class History:
             self._rows.append(row)
         else:
             try:
-                _put(self._file, row, len(self._header) + self.samples * self._record.itemsize)
-                _put(self._file, struct.pack(">i", self.samples + 1), _COUNT)
+                _write_at(self._file, row, len(self._header) + self.samples * self._record.itemsize)
+                _write_at(self._file, struct.pack(">i", self.samples + 1), _COUNT)
             except OSError as error:
-                raise files.fault(self._there, error) from None
+                raise files.io_error(self._there, error) from None
             self.digest = zlib.crc32(row, self.digest)
         self.samples += 1
         return self.samples
@@ -152,7 +152,7 @@ class History:
             os.fsync(self._file)
             gone = os.fstat(self._file).st_nlink == 0
         except OSError as error:
-            raise files.fault(self._there, error) from None
+            raise files.io_error(self._there, error) from None
         if gone:
             raise HiresxError(f"{self.path} was removed while the run writes to it", "restart from a checkpoint")
 
@@ -171,7 +171,7 @@ class History:
 
     def _by_column(self) -> dict[str, np.ndarray]:
         rows = np.frombuffer(b"".join(self._rows), self._record)
-        return {name: _native(rows[name]) for name in self._record.names or ()}
+        return {name: _to_native(rows[name]) for name in self._record.names or ()}
 
     def remember(self, memory: Mapping[str, np.ndarray]) -> None:
         """Take back what `memory` gave, unless it is of other columns."""
@@ -198,7 +198,7 @@ class History:
         return self.path
 
     def _create(self) -> None:
-        directories.made(self._there.parent)
+        directories.make_directory(self._there.parent)
         with files.replacing(self._there) as temporary:
             temporary.write_bytes(self._header)
         self._file = os.open(self._there, os.O_RDWR)
@@ -209,7 +209,7 @@ class History:
         handle = os.open(self._there, os.O_RDWR)
         try:
             header = os.pread(handle, len(self._header), 0)
-            if _uncounted(header) != _uncounted(self._header):
+            if _without_count(header) != _without_count(self._header):
                 return False
             there = struct.unpack_from(">i", header, _COUNT)[0]
             fit = (os.fstat(handle).st_size - len(self._header)) // self._record.itemsize
@@ -263,13 +263,13 @@ class History:
         try:
             samples, last = self._held()
         except HiresxError:
-            aside = _free(self._there, f"{self._there.name}.damaged", "")
+            aside = _free_name(self._there, f"{self._there.name}.damaged", "")
             were = "was" if kept == 1 else "were"
             lost = f"; {plural(kept, 'sample')} {were} in it when the checkpoint was written" if kept else ""
             self.notes.append(f"{self.path} is not a whole history: it is kept as {aside.name}, a new one begins{lost}")
         else:
             # named after its last sample, so that it still sorts
-            aside = _free(self._there, f"{self.name}.before-{last}", ".nc")
+            aside = _free_name(self._there, f"{self.name}.before-{last}", ".nc")
             why = "the checkpoint knows nothing of it" if kept is None else f"it has other {self._kind_of_change}"
             self.notes.append(
                 f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {plural(samples, 'sample')}"
@@ -308,7 +308,7 @@ class History:
         return [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]
 
 
-def _put(file: int, content: bytes, place: int) -> None:
+def _write_at(file: int, content: bytes, place: int) -> None:
     while content:
         written = os.pwrite(file, content, place)
         content, place = content[written:], place + written
@@ -356,17 +356,17 @@ def _text(text: str) -> bytes:
     return struct.pack(">i", len(encoded)) + encoded + bytes(-len(encoded) % 4)
 
 
-def _free(path: Path, stem: str, ending: str) -> Path:
+def _free_name(path: Path, stem: str, ending: str) -> Path:
     """A name beside `path` that nothing has yet: `stem`, or with a number; what was set aside before stays."""
     names = (f"{stem}{f'-{n}' if n > 1 else ''}{ending}" for n in itertools.count(1))
     return next(found for found in map(path.with_name, names) if not os.path.lexists(found))
 
 
-def _uncounted(header: bytes) -> bytes:
+def _without_count(header: bytes) -> bytes:
     return header[:_COUNT] + header[_COUNT + 4 :]
 
 
-def _native(array: np.ndarray) -> np.ndarray:
+def _to_native(array: np.ndarray) -> np.ndarray:
     return np.array(array, dtype=np.int64 if array.dtype.kind == "i" else np.float64)
 
 
@@ -419,7 +419,7 @@ def read(path: str | Path) -> HistoryTable:
     path = Path(path)
     try:
         with path.open("rb") as file:
-            walk(file)
+            check_header(file)
             size = os.fstat(file.fileno()).st_size
         with LOCK, netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
@@ -428,7 +428,7 @@ def read(path: str | Path) -> HistoryTable:
                 if variable.size * np.dtype(variable.dtype).itemsize > size:
                     raise ValueError(f"{name} has more values than the file")  # the library would make room for them
                 columns[name] = Column(name, variable.long_name, variable.units)
-                data[name] = _native(variable[...])
+                data[name] = _to_native(variable[...])
             places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None
             _check(data, places)
             told = file.getncattr("filter") if "filter" in file.ncattrs() else NO_FILTER
@@ -436,12 +436,12 @@ def read(path: str | Path) -> HistoryTable:
                 file.getncattr("name"), file.kind, data, {n: c for n, c in columns.items() if n in data}, places, told
             )
     except FileNotFoundError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         raise HiresxError(f"{path} is not a history ({error})", "give one from the folder history of a run") from None
 
 
-def walk(file: BinaryIO) -> None:
+def check_header(file: BinaryIO) -> None:
     """Go through a header of the format; ValueError where it makes no sense. (The library would set aside gigabytes for
     a number that was changed.) Other netCDF files pass."""
     if file.read(3) != b"CDF":

@@ -28,7 +28,7 @@ _HALF = 0.5 + 1e-6
 _SEEDS = 6
 
 
-def located(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
+def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
     """Block (n,) and place in its index space (n, 3) of `places` (n, 3). Raises HiresxError, beginning with `who`, for
     places outside the grid."""
     best, block, xi = np.full(len(places), np.inf), np.full(len(places), -1), np.zeros((len(places), 3))
@@ -48,9 +48,9 @@ def located(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple
         better = beyond < best[near] - 1e-9
         chosen = near[better]
         best[chosen], block[chosen], xi[chosen] = beyond[better], b, at[better]
-    left = np.flatnonzero((best > OUTSIDE) & ~_before_neighbours(decomposition, best, block, xi))
+    left = np.flatnonzero((best > OUTSIDE) & ~_in_gap_before_neighbour(decomposition, best, block, xi))
     if left.size:
-        _one_by_one(decomposition, places, left, block, xi, who)
+        _locate_one_by_one(decomposition, places, left, block, xi, who)
     return block, xi
 
 
@@ -83,7 +83,7 @@ def _seeds(known: BlockMap, places: np.ndarray) -> np.ndarray:
     return found
 
 
-def _before_neighbours(
+def _in_gap_before_neighbour(
     decomposition: Decomposition, beyond: np.ndarray, block: np.ndarray, xi: np.ndarray
 ) -> np.ndarray:
     """Which places lie at most half a cell beyond a face of their block, where a neighbour is connected to it."""
@@ -101,7 +101,7 @@ def _before_neighbours(
     return found
 
 
-def _one_by_one(
+def _locate_one_by_one(
     decomposition: Decomposition, places: np.ndarray, left: np.ndarray, block: np.ndarray, xi: np.ndarray, who: str
 ) -> None:
     """Look for the places `left` with more patience."""
@@ -124,7 +124,7 @@ class Interpolation:
 
     def __init__(self, solver: Any, block: np.ndarray, xi: np.ndarray):
         self._comm, self._backend, self._program = solver.comm, solver.backend, solver.program
-        made = files.once(solver.comm, lambda: _rows(solver, block, xi))
+        made = files.on_root(solver.comm, lambda: _rows(solver, block, xi))
         by_rank: list[list[Rows]] = [[] for _ in range(solver.comm.size)]
         for part in made:
             by_rank[solver.cut.parts[part.part].rank].append(part)

@@ -153,7 +153,7 @@ class Locator:
                 if here.any():
                     to = at[here]
                     nodes.blocks[to], nodes.indexes[:, to] = c.donor, c.donors(index[:, here])
-                    nodes.shifts[:, to] += turned(nodes.turns[..., to], np.reshape(c.translation, (3, 1)))
+                    nodes.shifts[:, to] += rotate(nodes.turns[..., to], np.reshape(c.translation, (3, 1)))
                     if c.rotation is not None:
                         nodes.turns[..., to] = np.einsum("abn,bc->acn", nodes.turns[..., to], np.array(c.rotation))
                     found |= here
@@ -166,7 +166,7 @@ class Locator:
             at, block = nodes.blocks == b, self._blocks[b]
             i, j, k = nodes.indexes[:, at]
             result[:, at] = [block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]]
-        return turned(nodes.turns, result) + nodes.shifts
+        return rotate(nodes.turns, result) + nodes.shifts
 
     # ---- the stencil
 
@@ -334,7 +334,7 @@ class _Bricks:
         return away.ravel()[nearest], centres[:, ::-1]
 
 
-def turned(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+def rotate(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """`turns` (3, 3, n) times vectors (3, ..., n)."""
     among = (1,) * (vectors.ndim - 2)
     return (turns.reshape(3, 3, *among, -1) * vectors).sum(axis=1)

@@ -35,7 +35,7 @@ class SampleTimes:
         self._wind(solver.time)
         if self.every_time is not None and solver.steps != self.last:
             nearest = self.every_time * round(solver.time / self.every_time)
-            if abs(solver.time - nearest) <= _same(solver):
+            if abs(solver.time - nearest) <= _time_tolerance(solver):
                 self.next_time = nearest
 
     def due(self, solver: Solver) -> bool:
@@ -45,7 +45,7 @@ class SampleTimes:
         if self.every is not None:
             due = solver.steps % self.every == 0
         else:
-            due = solver.time >= self.next_time - _same(solver)
+            due = solver.time >= self.next_time - _time_tolerance(solver)
         if due:
             self.struck(solver.steps, solver.time)
         return due
@@ -64,7 +64,7 @@ class SampleTimes:
             self.next_time = (math.floor(time / self.every_time + ROUND_OFF) + 1) * self.every_time
 
 
-def _same(solver: Solver) -> float:
+def _time_tolerance(solver: Solver) -> float:
     """Difference below which two times are the same."""
     return max(SAME_TIME * solver.dt, 4 * math.ulp(solver.time))
 
@@ -133,7 +133,7 @@ class Monitor(Attachment):
 
     def _keeping(self, work: Callable[[], Any]) -> Any:
         """What `work` on the history gives: on rank 0 alone where it is in a file."""
-        return work() if self.history.path is None else files.once(self._comm, work)
+        return work() if self.history.path is None else files.on_root(self._comm, work)
 
     def capture(self) -> dict[str, Any]:
         digest = self._keeping(self._synchronised)

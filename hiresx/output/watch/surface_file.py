@@ -13,7 +13,7 @@ from hiresx.output.saved import files
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.watch import history
 from hiresx.output.watch.history import Column, History
-from hiresx.output.watch.sampled import Places
+from hiresx.output.watch.surface_places import Places
 
 FOLDER = "surfaces"
 KIND = "surface"
@@ -117,7 +117,7 @@ def read(path: str | Path) -> StoredSurface:
     path = Path(path)
     try:
         with path.open("rb") as file:
-            history.walk(file)
+            history.check_header(file)
             header, size = file.tell(), path.stat().st_size
         with LOCK, netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
@@ -127,7 +127,7 @@ def read(path: str | Path) -> StoredSurface:
             kind = ">f4" if file["p"].dtype == np.float32 else ">f8"
             points = len(file.dimensions["point"])
             if 8 * points * (3 + len(_OF_PLACES)) > size - header:
-                raise _short(path, 0, len(file.dimensions["sample"]))
+                raise _short_error(path, 0, len(file.dimensions["sample"]))
             fixed = {n: np.asarray(file[n][...], dtype=float) for n in ("x", "y", "z", *_OF_PLACES)}
             samples = len(file.dimensions["sample"])
             attributes = {n: file.getncattr(n) for n in ("name", "form", "caps", "gaps")}
@@ -135,25 +135,25 @@ def read(path: str | Path) -> StoredSurface:
         begin = header + 8 * points * len(fixed)
         whole = (size - begin) // record.itemsize
         if whole < samples:
-            raise _short(path, whole, samples)
+            raise _short_error(path, whole, samples)
         records = (
             np.memmap(path, record, "r", begin, (samples,)) if samples else np.empty(0, record)
         )  # a file of no samples cannot be mapped
     except FileNotFoundError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         raise HiresxError(f"{path} is not a surface ({error})", f"give one from the folder {FOLDER} of a run") from None
     return StoredSurface(path, attributes["name"], records, fixed, columns, attributes)
 
 
-def _short(path: Path, whole: int, samples: int) -> HiresxError:
+def _short_error(path: Path, whole: int, samples: int) -> HiresxError:
     return HiresxError(
         f"{path} was cut short: it holds {whole} of the {plural(samples, 'sample')} that it counts",
         "copy it again, or restart the run from its last checkpoint to sample the others anew",
     )
 
 
-def described(stored: StoredSurface) -> Mapping[str, Any]:
+def describe(stored: StoredSurface) -> Mapping[str, Any]:
     """Numbers of a surface for people and programs."""
     return {
         "form": stored.attributes["form"], "places": len(stored.fixed["x"]), "samples": stored.samples,

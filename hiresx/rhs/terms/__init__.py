@@ -1,7 +1,8 @@
 """Terms of a stage: what each needs and gives, from which their order follows; and those that files here add.
 
 What is needed and given has a name. `RATES` are begun by the inviscid terms and complete behind those of faces;
-`SOURCES` are what a term adds to them behind that. A term of its own is a file here with
+`SOURCES` are what a term adds to them behind that. Ahead of them a term may give fields: "flux_fields" is what the
+numerical flux reads, and what needs ghosts of the state to make it needs `HALOS`. A term of its own is a file here with
 
     def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]
 
@@ -18,13 +19,26 @@ from hiresx.case import Case
 from hiresx.device.interface import Calls, Program
 from hiresx.device.state import BlockState
 
-# Of the state: ghosts of physical faces, and of connected ones that come from other ranks.
+# Of the state: ghosts of physical faces, and all ghosts, those that come from other ranks too.
 GHOSTS, HALOS = "ghosts", "halos"
+# The field that the numerical flux reads (hiresx.device.fields), where it does.
+FLUX_FIELDS = "flux_fields"
 # Viscous fluxes of nodes that need no halos; all, with the ghosts of physical faces; on their way to other ranks.
 INNER_FLUXES, FLUXES, SENT = "inner viscous fluxes", "viscous fluxes", "viscous fluxes on their way"
 # Of `r`: of what needs no halos, of all inviscid terms, with what faces make of them, with the viscous ones, and with
 # what is added to them.
 INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rates", "viscous rates", "sources"
+
+
+def with_halos(field: str) -> str:
+    """What is there once a `field` whose halos are exchanged behind the term that gives it has all its ghosts."""
+    return f"{field} with halos"
+
+
+def sent(field: str) -> str:
+    """What is there once such a field is on its way: all its ghosts but for those that come from other ranks."""
+    return f"{field} on its way"
+
 
 # (name, task(stage))
 Task: TypeAlias = tuple[str, Callable[[int], None]]
@@ -33,7 +47,7 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 @dataclass(frozen=True)
 class Term:
     """`name`: what the stopwatch calls it. It comes behind all terms that give what it `needs`. `calls`: what it
-    launches on all parts of this rank."""
+    launches on all parts of this rank. What it gives may be a field, by its name."""
 
     name: str
     calls: Calls

@@ -17,7 +17,7 @@ from hiresx import kernels
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
 from hiresx.equations.stencil import stencil
-from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least, at_most
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, Workbench, at_least, at_most
 
 LONG = False
 
@@ -25,11 +25,11 @@ WAVE_POINTS = (20, 40, 80, 160, 320)
 VORTEX_POINTS = (32, 64, 128)
 
 
-def error(run: Finished) -> float:
+def error(run: CompletedRun) -> float:
     return abs(run.state("rho") - run.exact("rho")).mean()
 
 
-def order(*runs: Finished) -> float:
+def order(*runs: CompletedRun) -> float:
     return log2(error(runs[-2]) / error(runs[-1]))
 
 
@@ -47,17 +47,17 @@ def _vortex(n: int, preset: str | None = None, *sets: str) -> CheckRun:
 
 
 def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_error: float) -> list[Check]:
-    def curves(*finished: Finished) -> dict[str, list[float]]:
+    def curves(*finished: CompletedRun) -> dict[str, list[float]]:
         return {"points": [_points(run.case.grid) for run in finished], "error": [error(run) for run in finished]}
 
-    last = _points(runs[-1].loaded.grid)
+    last = _points(runs[-1].loaded_case.grid)
     return [
         Check(f"{name}: L1 error, {last} points", at_most(most_error), error, runs[-1:]),
         Check(f"{name}: order", at_least(least_order), order, runs, curves),
     ]
 
 
-def change(aided: Finished, bare: Finished) -> float:
+def change(aided: CompletedRun, bare: CompletedRun) -> float:
     return abs(error(aided) / error(bare) - 1)
 
 

@@ -14,7 +14,7 @@ from hiresx.device import backend as find_backend
 from hiresx.grid import Grid, build
 from hiresx.solver import Solver
 from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
-from hiresx.verify.turned_blocks import difference, rearranged
+from hiresx.verify.turned_blocks import difference, turn_blocks
 
 LONG = False
 AGREE = 1e-12
@@ -46,7 +46,7 @@ def worst(bench: Workbench, run: CheckRun) -> float:
     expected = _computed(bench.backend, case, grid)
     differences = []
     for count in COUNTS:
-        new = rearranged(case, decompose(case, grid), count, np.random.default_rng(count))
+        new = turn_blocks(case, decompose(case, grid), count, np.random.default_rng(count))
         differences.append(difference(new.wholes(_computed(bench.backend, new.case, new.grid)), expected))
     return float(np.max(differences))
 

@@ -9,7 +9,7 @@ layer's edge, where the outer flow is 0.2 % faster than far away. 33 points lie 
 import numpy as np
 
 from hiresx.exact import blasius
-from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least, between
 
 LONG = True
 
@@ -21,7 +21,7 @@ DISPLACEMENT = 12.0 - float(blasius(12.0)[0])
 EDGE = 12.0
 
 
-def lines(run: Finished) -> dict[str, np.ndarray]:
+def lines(run: CompletedRun) -> dict[str, np.ndarray]:
     """x (ni), y (nj), rho, u, T (nj, ni)."""
     block = run.blocks[0]
     return {"x": block.x[0, 0], "y": block.y[0, :, 0], **{name: run.state(name)[0] for name in ("rho", "u", "T")}}
@@ -31,17 +31,17 @@ def compared(x: np.ndarray) -> np.ndarray:
     return np.flatnonzero((x >= 0.2) & (x <= 1.0))
 
 
-def reynolds(run: Finished, x: np.ndarray) -> np.ndarray:
+def reynolds(run: CompletedRun, x: np.ndarray) -> np.ndarray:
     """Re_x of the free stream."""
     assert run.case.gas.reynolds is not None
     return _mach(run) * run.case.gas.reynolds * x
 
 
-def _mach(run: Finished) -> float:
+def _mach(run: CompletedRun) -> float:
     return float(run.case.parameters["mach"])
 
 
-def friction(run: Finished) -> tuple[np.ndarray, np.ndarray]:
+def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
     """x and Cf sqrt(Re_x), the wall's derivative from the polynomial through six nodes; mu = T."""
     found = lines(run)
     i = compared(found["x"])
@@ -52,7 +52,7 @@ def friction(run: Finished) -> tuple[np.ndarray, np.ndarray]:
     return x, stress / (0.5 * _mach(run) ** 2) * np.sqrt(reynolds(run, x))
 
 
-def profile(run: Finished, i: int) -> tuple[np.ndarray, np.ndarray]:
+def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
     """Dorodnitsyn's eta and u over that at the edge, from the wall to the edge, at column i."""
     found = lines(run)
     stretch = np.sqrt(reynolds(run, found["x"][i])) / found["x"][i]
@@ -62,7 +62,7 @@ def profile(run: Finished, i: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0.0], np.cumsum(steps)]), u / u[-1]
 
 
-def displacement(run: Finished, i: int) -> float:
+def displacement(run: CompletedRun, i: int) -> float:
     eta, u = profile(run, i)
     return np.trapezoid(1 - u, eta)
 
@@ -72,21 +72,21 @@ def farthest(ratios: np.ndarray) -> float:
     return max(ratios - 1, key=abs)
 
 
-def friction_error(run: Finished) -> float:
+def friction_error(run: CompletedRun) -> float:
     return farthest(friction(run)[1] / FRICTION)
 
 
-def displacement_error(run: Finished) -> float:
+def displacement_error(run: CompletedRun) -> float:
     columns = compared(run.blocks[0].x[0, 0])
     return farthest(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 
 
-def points_in_layer(run: Finished) -> float:
+def points_in_layer(run: CompletedRun) -> float:
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     return float(np.sum(profile(run, i)[1] < 0.99))
 
 
-def curves(run: Finished) -> dict[str, np.ndarray]:
+def curves(run: CompletedRun) -> dict[str, np.ndarray]:
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)

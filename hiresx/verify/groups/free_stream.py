@@ -7,12 +7,12 @@ every flux and both variants of the interpolation.
 """
 
 from hiresx import kernels
-from hiresx.verify.checks import Check, CheckRun, Finished, at_most
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_most
 
 LONG = False
 
 
-def change(run: Finished) -> float:
+def change(run: CompletedRun) -> float:
     return max(
         abs(run.state(name, b) - run.start(name, b)).max()
         for name in ("rho", "u", "v", "w", "p")

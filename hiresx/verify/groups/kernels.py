@@ -130,16 +130,16 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
     """The CPU's pencils first, then its decomposed kernels, and what the partner has for GPUs, with the plan that is
     asked for where it suits."""
     places = [("cpu", "pencils"), ("cpu", "decomposed")]
-    asked = [compact.NAME] if bench.plan == compact.NAME and compact.obstacle(run.loaded) is None else []
+    asked = [compact.NAME] if bench.plan == compact.NAME and compact.obstacle(run.loaded_case) is None else []
     places += [(partner(bench.backend), plan) for plan in ("decomposed", "fused", *asked)]
-    return [Solver(run.loaded, find_backend(name), plan=plan) for name, plan in places]
+    return [Solver(run.loaded_case, find_backend(name), plan=plan) for name, plan in places]
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
     results = []
     for solver in _solvers(bench, run):
         # The bare scheme would make negative pressures at a strong jump.
-        solver.initialize(rough(1.1 if run.loaded.scheme.positivity == "none" else 3.0))
+        solver.initialize(rough(1.1 if run.loaded_case.scheme.positivity == "none" else 3.0))
         solver.choose_dt()
         solver.right_hand_side()
         results.append([s.interior(solver.backend.to_host(s.r)) for s in solver.states])
@@ -162,7 +162,7 @@ def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
     results = []
     for largest in (np.inf, np.finfo(float).max):
         name = partner(bench.backend)
-        solver = Solver(bench.case(run) if name == bench.backend else run.loaded, find_backend(name))
+        solver = Solver(bench.case(run) if name == bench.backend else run.loaded_case, find_backend(name))
         solver.initialize()
         while solver.steps < 20:
             if largest == np.inf:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hiresx.exact.shear_layer import growing_mode
 from hiresx.simulation import Simulation
-from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least, between
 
 LONG = False
 
@@ -31,33 +31,33 @@ def wave(simulation: Simulation) -> dict[str, float]:
     return {"wave": float(np.sqrt(np.mean(np.abs(part) ** 2)))}
 
 
-def history(run: Finished) -> tuple[np.ndarray, np.ndarray]:
+def history(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
     """Times and amplitudes."""
     entries = [entry for entry in run.simulation.history if "wave" in entry]
     return np.array([entry["time"] for entry in entries]), np.array([entry["wave"] for entry in entries])
 
 
-def rate(run: Finished) -> float:
+def rate(run: CompletedRun) -> float:
     time, amplitude = history(run)
     kept = time >= _START
     return float(np.polyfit(time[kept], np.log(amplitude[kept]), 1)[0])
 
 
-def exact(run: Finished) -> float:
+def exact(run: CompletedRun) -> float:
     p = run.case.parameters
     return growing_mode(p["mach"], p["wavenumber"], p["half_height"], run.case.gas.gamma).rate
 
 
-def error(run: Finished) -> float:
+def error(run: CompletedRun) -> float:
     return rate(run) / exact(run) - 1
 
 
-def grown(run: Finished) -> float:
+def grown(run: CompletedRun) -> float:
     time, amplitude = history(run)
     return float(amplitude[-1] / amplitude[time >= _START][0])
 
 
-def curves(run: Finished) -> dict[str, Sequence[float]]:
+def curves(run: CompletedRun) -> dict[str, Sequence[float]]:
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}
@@ -71,7 +71,7 @@ MIDDLE, FINE = _layer(0.4), _layer(0.4, "grid.n=[64,161,1]")
 CHOICES = ('scheme.weights="z"', 'scheme.flux="hllc"')
 
 
-def order(middle: Finished, fine: Finished) -> float:
+def order(middle: CompletedRun, fine: CompletedRun) -> float:
     return float(np.log2(abs(error(middle) / error(fine))))
 
 

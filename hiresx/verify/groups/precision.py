@@ -7,7 +7,7 @@ speed of sound, over that; and 50 steps of a uniform flow at Mach 0.3 through a 
 them from the state at rest, but in the rows "about its mean flow".
 """
 
-from hiresx.verify.checks import Check, CheckRun, Finished, at_most
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_most
 
 LONG = True
 
@@ -42,7 +42,7 @@ def _run(flow: str, precision: str, *more: str) -> CheckRun:
     return CheckRun(case, preset, (*sets, f'scheme.precision="{precision}"', *more))
 
 
-def apart(run: Finished, other: Finished) -> float:
+def apart(run: CompletedRun, other: CompletedRun) -> float:
     """Largest difference of two runs of a case at any node."""
     return max(
         abs(run.state(name, b) - other.state(name, b)).max()
@@ -51,7 +51,7 @@ def apart(run: Finished, other: Finished) -> float:
     )
 
 
-def over_amplitude(run: Finished, other: Finished) -> float:
+def over_amplitude(run: CompletedRun, other: CompletedRun) -> float:
     return apart(run, other) / AMPLITUDE
 
 

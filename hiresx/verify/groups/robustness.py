@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.exact import rayleigh_pitot
-from hiresx.verify.checks import Check, CheckRun, Finished, at_least
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least
 
 LONG = True
 
@@ -19,20 +19,20 @@ WEIGHTS = ("js", "z")
 MACH20 = "state={rho=1.0,u=20.0,p=0.7142857142857143}"
 
 
-def density_error(run: Finished) -> float:
+def density_error(run: CompletedRun) -> float:
     """L1 error of the density, relative to its mean."""
     exact = run.exact("rho")
     return abs(run.state("rho") - exact).mean() / exact.mean()
 
 
-def shock_radius_error(run: Finished) -> float:
+def shock_radius_error(run: CompletedRun) -> float:
     """Of Sedov's blast, where the density is largest against 0.75 sqrt(t), relative."""
     block = run.blocks[0]
     rho, radius = run.state("rho"), np.hypot(block.x, block.y)
     return abs(radius.flat[rho.argmax()] / (0.75 * run.time**0.5) - 1)
 
 
-def pitot_error(run: Finished) -> float:
+def pitot_error(run: CompletedRun) -> float:
     """Stagnation pressure on the windward side of the cylinder against Rayleigh's formula at Mach 20, relative."""
     block = run.blocks[0]
     wall = np.s_[0, 0, :]
@@ -50,7 +50,7 @@ class StrongFlow:
     preset: str | None
     sets: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
-    error: Callable[[Finished], float] | None = None
+    error: Callable[[CompletedRun], float] | None = None
     limit: float = np.inf
     fault: str = ""
 
@@ -104,7 +104,7 @@ FLOWS = (
 )
 
 
-def least(run: Finished) -> float:
+def least(run: CompletedRun) -> float:
     """The least of density and pressure at any step, over the least that the initial state has, in the smaller of the
     two ratios: positive while the flow is alive."""
     return min((run.samples(f"least_{name}") / run.samples(f"least_{name}")[0]).min() for name in ("rho", "p"))

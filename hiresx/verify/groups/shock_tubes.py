@@ -6,7 +6,7 @@ solution on 6400 points (hiresx/verify/data). Default scheme, and the original v
 
 import numpy as np
 
-from hiresx.verify.checks import Check, CheckRun, Finished, at_most
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_most
 from hiresx.verify.reference_solutions import table
 
 LONG = False
@@ -20,7 +20,7 @@ CASES = {
 }
 
 
-def line(run: Finished) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def line(run: CompletedRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """x, density and reference density at the nodes."""
     x = run.blocks[0].x[0, 0]
     if CASES[run.case.name][0] == "exact":
@@ -31,12 +31,12 @@ def line(run: Finished) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, run.state("rho")[0, 0], reference
 
 
-def error(run: Finished) -> float:
+def error(run: CompletedRun) -> float:
     x, rho, reference = line(run)
     return np.sum(abs(rho - reference)) * (x[1] - x[0])
 
 
-def curves(run: Finished) -> dict[str, np.ndarray]:
+def curves(run: CompletedRun) -> dict[str, np.ndarray]:
     return dict(zip(("x", "rho", "reference"), line(run), strict=True))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least, between
 
 LONG = False
 
@@ -39,21 +39,21 @@ RUNS = {
 }
 
 
-def least(name: str) -> Callable[[Finished], float]:
-    def measure(run: Finished) -> float:
+def least(name: str) -> Callable[[CompletedRun], float]:
+    def measure(run: CompletedRun) -> float:
         return run.samples(name).min()
 
     return measure
 
 
-def stem_foot(run: Finished) -> float:
+def stem_foot(run: CompletedRun) -> float:
     """x of the node ahead of which the pressure along the wall y = 0 falls most steeply."""
     x, p = run.blocks[0].x[0, 0], run.state("p")[0, 0]
     # The shock that stands in front of the wall at the start lies behind x = 1/6.
     return x[:-1][np.argmax(np.where(x[:-1] > 1, p[:-1] - p[1:], 0))]
 
 
-def sedov_radius(run: Finished) -> float:
+def sedov_radius(run: CompletedRun) -> float:
     """Radius of the shock over the exact 0.75 sqrt(t)."""
     block, rho = run.blocks[0], run.state("rho")
     return np.hypot(block.x, block.y).flat[rho.argmax()] / (0.75 * run.time**0.5)

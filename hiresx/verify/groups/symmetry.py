@@ -4,17 +4,17 @@ Two-dimensional Riemann problems, configurations 3, 4 and 12 on 200 x 200 points
 (p = 1000 in 0.01) on 200 x 200 points: the density and its three mirror images.
 """
 
-from hiresx.verify.checks import Check, CheckRun, Finished, at_most
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_most
 
 LONG = False
 
 
-def transposed(run: Finished) -> float:
+def transposed(run: CompletedRun) -> float:
     rho = run.state("rho")[0]
     return abs(rho - rho.T).max()
 
 
-def mirrored(run: Finished) -> float:
+def mirrored(run: CompletedRun) -> float:
     rho = run.state("rho")[0]
     return max(abs(rho - other).max() for other in (rho[::-1], rho[:, ::-1], rho[::-1, ::-1]))
 

@@ -11,7 +11,7 @@ the DNS: energy left after 9 turnover times.
 import numpy as np
 
 from hiresx.simulation import Simulation
-from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least, between
 from hiresx.verify.reference_solutions import table
 
 LONG = True
@@ -28,31 +28,31 @@ def energy(simulation: Simulation) -> dict[str, float]:
     return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / float(simulation.case.parameters["mach"]) ** 2}
 
 
-def history(run: Finished) -> dict[str, np.ndarray]:
+def history(run: CompletedRun) -> dict[str, np.ndarray]:
     """t in turnover times, E, -dE/dt."""
     t, e = run.samples("time") * run.case.parameters["mach"], run.samples("energy")
     return {"t": t, "E": e, "rate": -np.gradient(e, t)}
 
 
-def largest_rate(run: Finished) -> float:
+def largest_rate(run: CompletedRun) -> float:
     return history(run)["rate"].max()
 
 
-def its_time(run: Finished) -> float:
+def its_time(run: CompletedRun) -> float:
     found = history(run)
     return found["t"][np.argmax(found["rate"])]
 
 
-def energy_at(run: Finished, t: float) -> float:
+def energy_at(run: CompletedRun, t: float) -> float:
     found = history(run)
     return np.interp(t, found["t"], found["E"])
 
 
-def left(more: Finished, less: Finished) -> float:
+def left(more: CompletedRun, less: CompletedRun) -> float:
     return energy_at(more, 9.0) / energy_at(less, 9.0)
 
 
-def left_in_dns(run: Finished) -> float:
+def left_in_dns(run: CompletedRun) -> float:
     dns = table("taylor-green-dns")
     return np.interp(9.0, dns["t"], dns["E"]) / energy_at(run, 9.0)
 

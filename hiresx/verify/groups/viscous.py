@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hiresx.verify.checks import Check, CheckRun, Finished, at_least, at_most, between
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least, at_most, between
 
 LONG = False
 
@@ -25,10 +25,10 @@ def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
     return 2 * abs(np.mean(wave * np.exp(-1j * K * x)))
 
 
-def rate_error(name: str) -> Callable[[Finished], float]:
+def rate_error(name: str) -> Callable[[CompletedRun], float]:
     """Relative error of the decay rate of the first harmonic of `name`."""
 
-    def measure(run: Finished) -> float:
+    def measure(run: CompletedRun) -> float:
         x = np.asarray(run.blocks[0].x)
         rate = np.log(amplitude(x, run.start(name)) / amplitude(x, run.state(name))) / run.time
         return rate / exact_rate(run) - 1
@@ -36,7 +36,7 @@ def rate_error(name: str) -> Callable[[Finished], float]:
     return measure
 
 
-def exact_rate(run: Finished) -> float:
+def exact_rate(run: CompletedRun) -> float:
     gas, mode = run.case.gas, run.case.parameters["mode"]
     assert gas.reynolds is not None
     if mode == "shear":
@@ -48,23 +48,23 @@ def temperature(rho: np.ndarray, p: np.ndarray, gamma: float) -> np.ndarray:
     return gamma * p / rho
 
 
-def couette_velocity(run: Finished) -> float:
+def couette_velocity(run: CompletedRun) -> float:
     return abs(run.state("u") - run.exact("u")).max() / run.case.parameters["wall_speed"]
 
 
-def couette_temperature(run: Finished) -> float:
+def couette_temperature(run: CompletedRun) -> float:
     gamma = run.case.gas.gamma
     found = temperature(run.state("rho"), run.state("p"), gamma)
     exact = temperature(run.exact("rho"), run.exact("p"), gamma)
     return abs(found - exact).max() / run.case.parameters["T_lower"]
 
 
-def couette_pressure(run: Finished) -> float:
+def couette_pressure(run: CompletedRun) -> float:
     p = run.state("p")
     return np.ptp(p) / p.mean()
 
 
-def couette_profiles(run: Finished) -> dict[str, np.ndarray]:
+def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
     gamma = run.case.gas.gamma
     lines = {"y": run.blocks[0].y, "u": run.state("u"), "u_exact": run.exact("u")}
     lines["T"] = temperature(run.state("rho"), run.state("p"), gamma)
@@ -72,7 +72,7 @@ def couette_profiles(run: Finished) -> dict[str, np.ndarray]:
     return {name: values[0, :, 0] for name, values in lines.items()}
 
 
-def order(measure: Callable[[Finished], float]) -> Callable[[Finished, Finished], float]:
+def order(measure: Callable[[CompletedRun], float]) -> Callable[[CompletedRun, CompletedRun], float]:
     return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
 
 

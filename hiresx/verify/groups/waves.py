@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hiresx.exact import plane_wave
-from hiresx.verify.checks import Check, CheckRun, Finished, at_most
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_most
 
 LONG = False
 
@@ -24,14 +24,14 @@ FLUXES = ("steger_warming", "van_leer", "hllc", "roe", "local_lax_friedrichs")
 SMALL, LOUD = 1e-6, 1e-3
 
 
-def ratio(run: Finished) -> complex:
+def ratio(run: CompletedRun) -> complex:
     """First harmonic of the pressure over that of the exact solution."""
     x = np.asarray(run.blocks[0].x)
     wave = np.exp(-2j * np.pi * x)
     return complex(np.mean(run.state("p") * wave) / np.mean(run.exact("p") * wave))
 
 
-def theory(run: Finished) -> complex:
+def theory(run: CompletedRun) -> complex:
     points = run.blocks[0].x.shape[-1] / IN_BOX
     return plane_wave.factor(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 
@@ -42,7 +42,7 @@ def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
     return np.abs(found) - 1, np.degrees(-np.angle(found))
 
 
-def distance(*runs: Finished) -> float:
+def distance(*runs: CompletedRun) -> float:
     """Largest distance of the measured from the theoretical complex amplitude."""
     return max(abs(ratio(run) - theory(run)) for run in runs)
 
@@ -50,14 +50,14 @@ def distance(*runs: Finished) -> float:
 def excess(part: int) -> Callable[..., float]:
     """The largest ratio of the error in amplitude (0) or phase (1) to that of the linear scheme."""
 
-    def measure(*runs: Finished) -> float:
+    def measure(*runs: CompletedRun) -> float:
         found, linear = (errors([of(run) for run in runs])[part] for of in (ratio, theory))
         return float(np.max(np.abs(found) / np.abs(linear)))
 
     return measure
 
 
-def curves(*runs: Finished) -> dict[str, Sequence[float]]:
+def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {
@@ -66,7 +66,7 @@ def curves(*runs: Finished) -> dict[str, Sequence[float]]:
     }  # fmt: skip
 
 
-def tabulated(found: dict[str, dict[str, Sequence[float]]]) -> tuple[list[str], list[list[str]]]:
+def page_table(found: dict[str, dict[str, Sequence[float]]]) -> tuple[list[str], list[list[str]]]:
     """Columns and rows of the errors, for the page: of the first check of each scheme."""
     columns = ["scheme, amplitude", *(f"{n} points" for n in POINTS)]
     rows = []

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.selection import Piece
-from hiresx.output.saved.places import IndexPortion
+from hiresx.output.saved.places import LocalRegion
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
     the run's `directory`, `blocks` (an `Outline` each), `time` and `step`, the variables `names` of type `dtype`, a
     `tag` that the ranks' temporary files have in common, whether this is the `root`, and the `name` of the output."""
 
-    def put(self, n: int, portions: Sequence[IndexPortion]) -> None:
+    def put(self, n: int, portions: Sequence[LocalRegion]) -> None:
         """What this process has of block number `n`; on rank 0 also if that is nothing."""
 
     def publish(self) -> None:
@@ -48,7 +48,7 @@ class WrittenSeries:
     """What is the same at all times of an output: its `name`, the `pieces` of the blocks of a `grid` that are the
     blocks of its files, and their `variables` in `precision` (fp64, fp32); the resolved `case`, which `part` of the
     fields it is ("": all), the ranks that write it, and the `tag` that their temporary files have in common.
-    `joined_by`: what connects the blocks (`hiresx.output.fields.joined.told`)."""
+    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`)."""
 
     name: str
     pieces: Sequence[Piece]

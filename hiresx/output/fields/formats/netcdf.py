@@ -16,7 +16,7 @@ from hiresx.output.fields.field_file import SUFFIX, Coordinates, Series, frames
 from hiresx.output.fields.formats import FormatFrame, FormatSeries, WrittenSeries
 from hiresx.output.saved import files
 from hiresx.output.saved.files import FileLayout, JointFile
-from hiresx.output.saved.places import IndexPortion
+from hiresx.output.saved.places import LocalRegion
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
@@ -45,7 +45,7 @@ class NetcdfSeries(FormatSeries):
     def __init__(self, about: WrittenSeries):
         self._about = about
         self._names = [piece.name for piece in about.pieces]
-        self._digest = files.once(about.comm, self._digested)
+        self._digest = files.on_root(about.comm, self._digested)
         self._layout: FileLayout | None = None
 
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
@@ -63,7 +63,7 @@ class NetcdfSeries(FormatSeries):
             return []
         about, coordinates, linked = self._about, [], ""
         if self._digest:
-            place, there = files.once(about.comm, lambda: coordinate_file.place(directory, about.name, self._digest))
+            place, there = files.on_root(about.comm, lambda: coordinate_file.place(directory, about.name, self._digest))
             linked = place.name
             if not there:
                 series = Coordinates(about.pieces, about.case, about.part, self._digest)
@@ -88,7 +88,7 @@ class NetcdfSeries(FormatSeries):
             found.append(series.learn(path))
             return found[0].places
 
-        places = files.once(self._about.comm, learn)
+        places = files.on_root(self._about.comm, learn)
         return found[0] if found else places
 
 
@@ -115,7 +115,7 @@ class FieldFrame:
     def __exit__(self, *error: Any) -> None:
         self._opened.__exit__(*error)
 
-    def put(self, n: int, portions: Sequence[IndexPortion]) -> None:
+    def put(self, n: int, portions: Sequence[LocalRegion]) -> None:
         """What this process has of block number `n`."""
         for file in self._files:
             for portion in portions:

@@ -21,11 +21,11 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.output.fields.field_file import check_names, numbered
+from hiresx.output.fields.field_file import check_names, list_by_step
 from hiresx.output.fields.formats import Outline
 from hiresx.output.saved import files
 from hiresx.output.saved.files import FileLayout, JointFile
-from hiresx.output.saved.places import IndexBox, IndexPortion
+from hiresx.output.saved.places import IndexBox, LocalRegion
 
 FOLDER = "vtk"
 _TYPES = {"f4": "Float32", "f8": "Float64", "u1": "UInt8"}
@@ -48,7 +48,7 @@ def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
     """These files by step, in rising order."""
-    return numbered(Path(directory) / FOLDER, name, ".vtm")
+    return list_by_step(Path(directory) / FOLDER, name, ".vtm")
 
 
 def series(directory: str | Path, name: str = "fields") -> Path:
@@ -83,7 +83,7 @@ def write(
     return moment.path
 
 
-def _portion(block: Any, names: Sequence[str]) -> IndexPortion:
+def _portion(block: Any, names: Sequence[str]) -> LocalRegion:
     """All of a block. Hidden points get the numbers of the first that is there."""
     hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
 
@@ -92,7 +92,7 @@ def _portion(block: Any, names: Sequence[str]) -> IndexPortion:
 
     values = {name: seen(block.state[name]) for name in names}
     at = triple(seen(getattr(block, axis)) for axis in "xyz")
-    return IndexPortion(IndexBox.all(block.shape), *at, values, hidden if hidden.any() else None)
+    return LocalRegion(IndexBox.all(block.shape), *at, values, hidden if hidden.any() else None)
 
 
 class VtkFrame:
@@ -124,13 +124,13 @@ class VtkFrame:
         try:
             self.path.parent.mkdir(exist_ok=True)
         except OSError as error:
-            raise files.fault(self.path.parent, error) from None
+            raise files.io_error(self.path.parent, error) from None
         return self
 
     def __exit__(self, *_: object) -> None:
         """One file after the other was opened and closed."""
 
-    def put(self, n: int, portions: Sequence[IndexPortion]) -> None:
+    def put(self, n: int, portions: Sequence[LocalRegion]) -> None:
         """What this process has of block number `n`; on rank 0 also if that is nothing."""
         if not (portions or self._root):
             return
@@ -140,7 +140,7 @@ class VtkFrame:
                 for name, parts in self._arrays(n, portion).items():
                     file.put(name, portion.place, parts)
 
-    def _arrays(self, n: int, portion: IndexPortion) -> dict[str, list[np.ndarray]]:
+    def _arrays(self, n: int, portion: LocalRegion) -> dict[str, list[np.ndarray]]:
         arrays = {name: [values] for name, values in portion.values.items()}
         if self._vector:
             arrays["velocity"] = [arrays.pop(name)[0] for name in _VECTOR]
@@ -158,10 +158,10 @@ class VtkFrame:
         try:
             files.sync(self.path.parent)
             with files.replacing(self.path) as temporary:
-                temporary.write_text(_together(self._blocks, self.path.stem, self._time, self._step))
+                temporary.write_text(_multiblock(self._blocks, self.path.stem, self._time, self._step))
             _append(self._directory, self.path, self._time, self._name)
         except OSError as error:
-            raise files.fault(self.path, error) from None
+            raise files.io_error(self.path, error) from None
 
     def discard(self) -> None:
         """Instead of `publish`, or when that failed: nothing is left of this time."""
@@ -207,7 +207,7 @@ def describe(path: str | Path) -> dict[str, Any]:
                 {key: value for key, value in entry.attrib.items() if key != "index"} for entry in root.iter("DataSet")
             ]
     except OSError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     except (ElementTree.ParseError, UnicodeDecodeError, AttributeError, IndexError, TypeError, ValueError) as error:
         raise HiresxError(f"{path} is not a whole VTK file of hiresx ({error})", "take another one") from None
     return found
@@ -221,23 +221,23 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
         files.remove([path, *path.parent.glob(f"{path.stem}_*.vts")])
     target = series(directory, name)
     try:
-        kept = [(time, path) for time, path in _listed(target) if (target.parent / path).is_file()]
+        kept = [(time, path) for time, path in _read_series(target) if (target.parent / path).is_file()]
         if kept:
             _write_series(target, kept)
         else:
             target.unlink(missing_ok=True)
     except OSError as error:
-        raise files.fault(target, error) from None
+        raise files.io_error(target, error) from None
 
 
 def _append(directory: Path, path: Path, time: float, name: str) -> None:
     target = series(directory, name)
     here = path.relative_to(directory).as_posix()
-    others = [(t, p) for t, p in _listed(target) if p != here]
+    others = [(t, p) for t, p in _read_series(target) if p != here]
     _write_series(target, [*others, (repr(float(time)), here)])
 
 
-def _listed(path: Path) -> list[tuple[str, str]]:
+def _read_series(path: Path) -> list[tuple[str, str]]:
     """(time, file) of a series; none when it is not there or cannot be read: it is written anew then."""
     try:
         return _ENTRY.findall(path.read_text())
@@ -252,18 +252,18 @@ def _write_series(path: Path, entries: Sequence[tuple[str, str]]) -> None:
         temporary.write_text(f"{_HEAD.format(kind='Collection')}<Collection>\n{lines}</Collection>\n</VTKFile>\n")
 
 
-def _together(blocks: Sequence[str], stem: str, time: float, step: int) -> str:
+def _multiblock(blocks: Sequence[str], stem: str, time: float, step: int) -> str:
     lines = "".join(
         f'<DataSet index="{n}" name={quoteattr(block)} file={quoteattr(f"{stem}_{block}.vts")}/>\n'
         for n, block in enumerate(blocks)
     )
     return (
         f"{_HEAD.format(kind='vtkMultiBlockDataSet')}<vtkMultiBlockDataSet>\n{lines}</vtkMultiBlockDataSet>\n"
-        f"{_moment(time, step)}</VTKFile>\n"
+        f"{_time_fields(time, step)}</VTKFile>\n"
     )
 
 
-def _moment(time: float, step: int) -> str:
+def _time_fields(time: float, step: int) -> str:
     """Time and step as ParaView (TimeValue) and VisIt (TIME, CYCLE) look for them."""
     values = [("TimeValue", "Float64", repr(float(time))), ("TIME", "Float64", repr(float(time)))]
     values.append(("CYCLE", "Int32", str(step)))
@@ -298,7 +298,7 @@ def _describe(block: Any, names: Sequence[str], kind: str, vector: bool, time: f
     extent = " ".join(f"0 {n - 1}" for n in reversed(shape))
     at = described.pop("Points")
     header = (
-        f'{_HEAD.format(kind="StructuredGrid")}<StructuredGrid WholeExtent="{extent}">\n{_moment(time, step)}'
+        f'{_HEAD.format(kind="StructuredGrid")}<StructuredGrid WholeExtent="{extent}">\n{_time_fields(time, step)}'
         f'<Piece Extent="{extent}">\n<PointData{active}>\n{"".join(described.values())}</PointData>\n'
         f"<Points>\n{at}</Points>\n</Piece>\n</StructuredGrid>\n"
         f'<AppendedData encoding="raw">\n_'

@@ -25,7 +25,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     Collective. Raises HiresxError on all ranks for a place outside the grid, for faces that have no wall, and the like.
     """
     found = [monitor for kind in _kinds() for monitor in kind.build(case, simulation)]
-    return found if simulation.out is None else [_Earlier(simulation.solver.comm, simulation.out), *found]
+    return found if simulation.out is None else [_RemoveEarlier(simulation.solver.comm, simulation.out), *found]
 
 
 def check(case: Case, decomposition: Decomposition) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _kinds() -> Iterator[ModuleType]:
         yield importlib.import_module(f"{__name__}.{found.name}")
 
 
-class _Earlier(Attachment):
+class _RemoveEarlier(Attachment):
     """Removes the histories and surfaces that an earlier run left in a new run's directory: some might have no
     successor."""
 
@@ -55,4 +55,4 @@ class _Earlier(Attachment):
     def begin(self, solver: Solver, restarted: bool) -> None:
         if not restarted:
             left = [*history.histories(self._out).values(), *surface_file.surfaces(self._out).values()]
-            files.once(self._comm, lambda: files.remove(left))
+            files.on_root(self._comm, lambda: files.remove(left))

@@ -12,10 +12,10 @@ from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.device.averaging import MEANS, MOMENTS, names
 from hiresx.equations import equations
 from hiresx.mpi.background import JointWriter
-from hiresx.output.fields import joined
+from hiresx.output.fields import block_neighbours
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.places import IndexBox, IndexPortion
+from hiresx.output.saved.places import IndexBox, LocalRegion
 from hiresx.output.watch.averages import Averages
 from hiresx.output.watch.sampling import SampleTimes
 from hiresx.output.watch.watched import WatchedRun
@@ -79,10 +79,10 @@ class AverageMonitor(Attachment):
         path = self._path
         if path is not None:
             if not restarted:
-                files.once(solver.comm, lambda: files.remove([path]))  # another run's
+                files.on_root(solver.comm, lambda: files.remove([path]))  # another run's
             case, unit = solver.case.model_dump(mode="json"), "steps" if solver.case.time.local else "L / c_ref"
             blocks = solver.decomposition.blocks
-            known = joined.told(solver.decomposition.connections)
+            known = block_neighbours.encode_connections(solver.decomposition.connections)
             self._file = Averages(path, solver.comm, blocks, self._kinds, case, self._spec.start, unit, known)
         self._clock.begin(solver)
         self._writing.begin(solver)
@@ -188,7 +188,7 @@ class AverageMonitor(Attachment):
         # Where a bad state has come into the averages, those written before stay.
         if self._file is None or not any(self._weight.values()) or not self._finite():
             return
-        portions: dict[int, list[IndexPortion]] = {}
+        portions: dict[int, list[LocalRegion]] = {}
         for n, state in enumerate(solver.states):
             block, whole = state.block, solver.decomposition.blocks[state.part.whole]
             box = IndexBox(whole.x.shape, tuple(reversed(state.part.box)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import Conservation as Spec
-from hiresx.output.watch.columns import Columns, dimension, padded, volumes
+from hiresx.output.watch.columns import Columns, dimension, pad, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
 from hiresx.output.watch.sampling import Monitor
@@ -71,7 +71,7 @@ class ConservationMonitor(Monitor):
         self._sponges: dict[int, tuple[Any, np.ndarray]] = {}
         for n, state in enumerate(solver.states):
             counted = volumes(solver, n, kept=True)
-            volumes_of.append(padded(solver, state, counted))
+            volumes_of.append(pad(solver, state, counted))
             self._add_sponges(solver, n, counted)
         arguments = [
             {"weight": volume, "other": self._sponges.get(n, (volume,))[0], "both": int(n in self._sponges)}
@@ -89,7 +89,7 @@ class ConservationMonitor(Monitor):
                 wanted = solver.backend.to_host(layer.goal).astype(np.float64)
                 goal += wanted * share.sum() if wanted.ndim == 1 else (wanted * share).sum(axis=(1, 2, 3))
         if rate.any():
-            self._sponges[n] = padded(solver, solver.states[n], rate), goal
+            self._sponges[n] = pad(solver, solver.states[n], rate), goal
 
     def measure(self, solver: Solver) -> dict[str, float]:
         totals, source = np.zeros((2, len(CONSERVED)))

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
 from hiresx.device.interface import Call
-from hiresx.output.watch.columns import Columns, padded, volumes
+from hiresx.output.watch.columns import Columns, pad, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
@@ -48,7 +48,7 @@ class KineticEnergyMonitor(Monitor):
         for n, state in enumerate(solver.states):
             volume = volumes(solver, n)
             total += volume.sum()
-            volumes_of.append(padded(solver, state, volume))
+            volumes_of.append(pad(solver, state, volume))
             # Work arrays are free between steps; an inviscid run on the CPU has none.
             count = len(state.equations.gradients)
             room = state.work is not None and len(state.work) >= count

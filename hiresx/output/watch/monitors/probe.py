@@ -21,7 +21,7 @@ from hiresx.output.saved.attachment import Attachment
 from hiresx.output.watch.filtered import FilteredNodes
 from hiresx.output.watch.gather import Gather, Nodes
 from hiresx.output.watch.history import NO_FILTER, Column
-from hiresx.output.watch.locate import Location, Locator, turned
+from hiresx.output.watch.locate import Location, Locator, rotate
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
@@ -32,7 +32,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
         return []
     solver = simulation.solver
     # once: looking for them takes a copy of the coordinates
-    found = files.once(solver.comm, lambda: _located(case, solver.decomposition))
+    found = files.on_root(solver.comm, lambda: _locate_all(case, solver.decomposition))
     probes = [
         ProbeMonitor(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)
     ]
@@ -43,7 +43,7 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
     """What filters the samples of probes, one for all those that sample at the same times."""
     together: dict[tuple[Any, Any], list[ProbeMonitor]] = {}
     for probe in probes:
-        if filtered(solver.case, probe.spec):
+        if is_filtered(solver.case, probe.spec):
             together.setdefault((probe.spec.every, probe.spec.every_time), []).append(probe)
     for some in together.values():
         blocks, nodes = (np.concatenate(part, axis=-1) for part in zip(*(probe.nodes for probe in some), strict=True))
@@ -56,7 +56,7 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
         yield filter_
 
 
-def filtered(case: Case, spec: Spec) -> bool:
+def is_filtered(case: Case, spec: Spec) -> bool:
     """Whether the samples of a probe are filtered: not where there is nothing between them, or no common time."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
@@ -64,7 +64,7 @@ def filtered(case: Case, spec: Spec) -> bool:
 def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
     """The locations of all places of every table. Raises HiresxError for a place outside the grid and for a variable
     that needs more than the state there."""
-    return _located(case, decomposition)
+    return _locate_all(case, decomposition)
 
 
 class ProbeMonitor(Monitor):
@@ -76,7 +76,7 @@ class ProbeMonitor(Monitor):
         described = (derived.about(name) for name in spec.variables)
         columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
         super().__init__(solver.comm, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
-        if filtered(solver.case, spec):
+        if is_filtered(solver.case, spec):
             self.history.filter = spec.filter
         self._gamma = solver.case.gas.gamma
         self._x, self._y, self._z = places.T
@@ -212,12 +212,12 @@ class _AtPlaces(Mapping[str, np.ndarray]):
     def _turned(self, component: int) -> np.ndarray:
         if self._velocity is None:
             assert self._turns is not None
-            self._velocity = turned(self._turns, np.stack([self._at_nodes(name) for name in "uvw"]))
+            self._velocity = rotate(self._turns, np.stack([self._at_nodes(name) for name in "uvw"]))
         found: np.ndarray = self._velocity[component]
         return found
 
 
-def _located(case: Case, decomposition: Decomposition) -> list[list[Location]]:
+def _locate_all(case: Case, decomposition: Decomposition) -> list[list[Location]]:
     """The locations of all places of every table."""
     if not case.probe:
         return []

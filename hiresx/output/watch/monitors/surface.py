@@ -10,10 +10,10 @@ from hiresx.case.surfaces import Surface as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.equations.gas import primitive
 from hiresx.output.saved import files
-from hiresx.output.watch.interpolation import Interpolation, located
-from hiresx.output.watch.sampled import Places, surface
+from hiresx.output.watch.interpolation import Interpolation, locate_places
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface_file import COLUMNS, FOLDER, KIND, SurfaceFile
+from hiresx.output.watch.surface_places import Places, surface
 
 
 def build(case: Case, simulation: Any) -> list[Monitor]:
@@ -38,7 +38,7 @@ class SurfaceMonitor(Monitor):
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND, COLUMNS, spec.every, spec.every_time)
         self.name = f"surface.{spec.name}"
-        found, block, xi = files.once(solver.comm, lambda: _found(key, spec, solver.decomposition))
+        found, block, xi = files.on_root(solver.comm, lambda: _found(key, spec, solver.decomposition))
         plane = max(len(b.active) for b in solver.decomposition.blocks) == 2
         form = next(name for name in ("nodes", "box", "cylinder") if getattr(spec, name) is not None)
         # Samples at other times do not go on in the same file: a far field needs them at equal distances.
@@ -59,4 +59,4 @@ def _found(key: str, spec: Spec, decomposition: Decomposition) -> tuple[Places, 
     places = surface(key, spec, decomposition)
     if places.block is not None and places.index is not None:
         return places, places.block, places.index
-    return places, *located(decomposition, places.at, f'{key} "{spec.name}"')
+    return places, *locate_places(decomposition, places.at, f'{key} "{spec.name}"')

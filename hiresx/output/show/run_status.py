@@ -13,7 +13,7 @@ from hiresx.output.watch import history
 SECONDS, SHARE = 2.0, 1e-3
 
 
-def standing(directory: Path, entries: Mapping[str, Any], now: float | None = None) -> dict[str, Any]:
+def run_status(directory: Path, entries: Mapping[str, Any], now: float | None = None) -> dict[str, Any]:
     """Of the run with the record `entries` (see hiresx.output.saved.record) in `directory`: "steps" and "time" reached,
     while it is running "percent" done and "left_s", the seconds left; nothing of one that has ended, nor what is not
     known. `now`: seconds since 1970."""
@@ -28,12 +28,12 @@ def standing(directory: Path, entries: Mapping[str, Any], now: float | None = No
     found: dict[str, Any] = {"steps": steps, "time": time}
     if entries["status"] == "lost":
         return found
-    done = _share(entries, steps, time)
+    done = _done_fraction(entries, steps, time)
     if done is None:
         return found
     found["percent"] = round(100 * done, 1)
     before = (entries.get("restarts") or [{"step": 0, "time": 0.0}])[-1]
-    gained = done - (_share(entries, before["step"], before["time"]) or 0.0)
+    gained = done - (_done_fraction(entries, before["step"], before["time"]) or 0.0)
     if seen is not None:
         took = seen - datetime.fromisoformat(entries["started"]).timestamp()
         if took >= SECONDS and gained >= SHARE:
@@ -42,7 +42,7 @@ def standing(directory: Path, entries: Mapping[str, Any], now: float | None = No
     return found
 
 
-def _share(entries: Mapping[str, Any], steps: int, time: float) -> float | None:
+def _done_fraction(entries: Mapping[str, Any], steps: int, time: float) -> float | None:
     """How much of the run is done at `steps` and `time`, by whichever is nearer to its end; None without an end."""
     spec = (entries.get("case") or {}).get("time") or {}
     done = []

@@ -25,7 +25,7 @@ def replacing(path: str | Path, size: int = 0, keep: bool = True) -> Iterator[Pa
     names `path` and what is the matter there."""
     path = Path(path)
     try:
-        _allowed(size)
+        _check_limit(size)
         if shutil.disk_usage(path.parent).free < size:
             raise OSError(errno.ENOSPC, "")
         with files.replacing(path, keep) as temporary:
@@ -34,10 +34,10 @@ def replacing(path: str | Path, size: int = 0, keep: bool = True) -> Iterator[Pa
             except (OSError, RuntimeError) as error:
                 if getattr(error, "errno", None) in _CLEAR:
                     raise
-                _try(temporary, size)
+                _check_space(temporary, size)
                 raise
     except OSError as error:
-        raise files.fault(path, error) from None
+        raise files.io_error(path, error) from None
     except RuntimeError as error:
         free = f"{shutil.disk_usage(path.parent).free / 1e9:.1f} GB are free in {path.parent}"
         raise HiresxError(
@@ -46,19 +46,19 @@ def replacing(path: str | Path, size: int = 0, keep: bool = True) -> Iterator[Pa
         ) from None
 
 
-def _allowed(size: int) -> None:
+def _check_limit(size: int) -> None:
     """Raises OSError for a file of more bytes than this process may write into one (ulimit -f)."""
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit != resource.RLIM_INFINITY and size > limit:
         raise OSError(errno.EFBIG, "")
 
 
-def _try(temporary: Path, size: int) -> None:
+def _check_space(temporary: Path, size: int) -> None:
     """Raises the OSError that a library met, if the system still gives it: asks for the room of the whole file beside
     what the library has written."""
     written = temporary.stat().st_size if temporary.exists() else 0
     wanted = max(size, written) + _BESIDE
-    _allowed(wanted)
+    _check_limit(wanted)
     probe = temporary.with_name(f"{temporary.name}.probe.part")
     try:
         handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)

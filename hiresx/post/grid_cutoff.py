@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.estimate.resolution import HELD, POINTS_PER_WAVE, largest_spacing
-from hiresx.post.even_samples import Signals
+from hiresx.post.signals import Signals
 from hiresx.post.welch import Peak
 from hiresx.results import Run, needs
 
@@ -29,17 +29,17 @@ def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE
     return None if edges is None else 1 / (points * edges[0])
 
 
-def held(run: Run, places: np.ndarray | None) -> np.ndarray | None:
+def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
     """Frequencies (place,) of sound in gas at rest with two nodes to its wavelength along the shortest edge of the cell
     at each of the `places`: above them the grid has no wave. Where `cutoffs` are not known they are not either."""
     edges = _edges(run, places)
     return None if edges is None else 1 / (HELD * edges[1])
 
 
-def trusted(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
+def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
     """Frequencies (signal,) up to which a tone of the samples is none of a higher one, which the grid holds up to
-    `highest` (see `held`): any where half the rate of samples is above that, a quarter of the rate where samples were
-    filtered, else 0."""
+    `highest` (see `highest_waves`): any where half the rate of samples is above that, a quarter of the rate where
+    samples were filtered, else 0."""
     if highest is None:
         return None
     enough = 0.5 / taken.dt >= (1 - 1e-6) * highest
@@ -100,7 +100,7 @@ def _lengths(
     return found
 
 
-def said(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
+def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
     """Whether the tone is carried where the grid carries frequencies up to `cutoff`; None where that is not known, and
     where it may be the image of a higher one, which it is not up to `trusted`."""
     if cutoff is None or not np.isfinite(cutoff):
@@ -110,7 +110,7 @@ def said(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None
     return True if trusted is not None and peak.frequency <= trusted else None
 
 
-def least(cutoff: np.ndarray | None) -> float | None:
+def lowest(cutoff: np.ndarray | None) -> float | None:
     """The least of those that are known, None without one: what is heard at all places together is carried so far."""
     known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None

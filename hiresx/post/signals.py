@@ -10,7 +10,7 @@ from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import NO_FILTER
 from hiresx.post.lags import distances
-from hiresx.post.result import opened
+from hiresx.post.result import as_run
 from hiresx.results import needs
 
 # Samples below which nothing can be said of a spectrum or a correlation.
@@ -62,7 +62,7 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     Samples at unequal distances are brought to equal ones by cubic splines. Raises HiresxError for what is not there,
     several columns at once, and too few samples.
     """
-    run = opened(run)
+    run = as_run(run)
     name, _, listed = wanted.partition(".")
     history = run.history(name)
     if history.sizes.get("sample"):
@@ -96,7 +96,7 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
         raise HiresxError(
             f'{plural(int(within.sum()), "sample")} of history "{name}" are too few; {SHORTEST} are needed', there
         )
-    even, values, resampled = _evenly(time[within], values[within])
+    even, values, resampled = _resample_evenly(time[within], values[within])
     single = chosen.ndim == 1 or chosen.shape[1] == 1
     labels = tuple(column if single else f"{column}_{n}" for n in numbers)
     places = None
@@ -107,7 +107,7 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     return Signals(name, column, units, even[0], even[1] - even[0], values, labels, places, resampled, filtered)
 
 
-def _evenly(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+def _resample_evenly(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
     even = np.linspace(time[0], time[-1], time.size)
     if np.abs(time - even).max() <= 1e-6 * (even[1] - even[0]):
         return even, values, False

@@ -2,7 +2,7 @@
 
 Derivatives at a node take three nodes to each side along grid lines, or seven at the face of a block. At a cut those
 are ghosts of the part, so that values are the same wherever the blocks are cut. A point between nodes of several
-processes belongs to the one that has its first node; the others send it the values at theirs (see `OwnSamples`).
+processes belongs to the one that has its first node; the others send it the values at theirs (see `LocalSamples`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.output.fields import derived
 from hiresx.output.fields.differences import Metrics
 from hiresx.output.fields.selection import NodeBlock, SampledBlock
-from hiresx.output.saved.places import IndexBox, IndexPoints, IndexPortion
+from hiresx.output.saved.places import IndexBox, IndexPoints, LocalRegion
 
 # [k, j, i]
 Slices = tuple[slice, slice, slice]
@@ -33,7 +33,7 @@ _LAYERS, _NODES = 32, 1 << 16
 _KEPT = 1 << 30
 
 
-class Held(NamedTuple):
+class LocalState(NamedTuple):
     """What a part holds of a box: the conservative variables `q` (variables, bk, bj, bi), and `fields` (bk, bj, bi) by
     name."""
 
@@ -59,7 +59,9 @@ class PartBox:
     margin: bool = True
     _metrics: dict[tuple[int, int], Metrics] = field(default_factory=dict, repr=False)
 
-    def evaluate(self, names: Sequence[str], held: "Held", gas: Gas, dtype: np.dtype, workers: int) -> list[np.ndarray]:
+    def evaluate(
+        self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
+    ) -> list[np.ndarray]:
         """The variables `names`, as `dtype`, of what is `held` of the box, by `workers` threads."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
@@ -68,7 +70,7 @@ class PartBox:
 
         def slab(first: int) -> None:
             last = min(first + length, shape[axis])
-            low, high = _widened(first, last, shape[axis]) if self.margin else (first, last)
+            low, high = _widen(first, last, shape[axis]) if self.margin else (first, last)
             part, out, inside = (
                 (*(slice(None),) * axis, slice(*ends))
                 for ends in ((low, high), (first, last), (first - low, last - low))
@@ -104,7 +106,7 @@ class PartBox:
         return metrics
 
 
-class OwnBoxes:
+class LocalBoxes:
     """This process's points of a `NodeBlock`: for each of its parts that meets it, a box of them.
 
     `own`: its parts; `margin`: whether variables need gradients.
@@ -119,7 +121,7 @@ class OwnBoxes:
         for n, part in enumerate(own):
             if part.whole != piece.block:
                 continue
-            ends = [_met(nodes, box) for nodes, box in zip(piece.ranges, reversed(part.box), strict=True)]
+            ends = [_intersect(nodes, box) for nodes, box in zip(piece.ranges, reversed(part.box), strict=True)]
             if any(low >= high for low, high in ends):
                 continue
             chosen = [range(*nodes)[low:high] for nodes, (low, high) in zip(piece.ranges, ends, strict=True)]
@@ -128,24 +130,24 @@ class OwnBoxes:
                 slice(nodes[0] - box.start, nodes[-1] + 1 - box.start, nodes.step)
                 for nodes, box in zip(chosen, source.box, strict=True)
             )
-            source.take = _Index(index)
+            source.take = _Indexer(index)
             self.sources.append(source)
             self._places.append(
                 (IndexBox(piece.shape, triple(ends)), triple(source.take(c) for c in (source.x, source.y, source.z)))
             )
 
     def portions(
-        self, names: Sequence[str], states: Sequence[Held], gas: Gas, dtype: np.dtype, workers: int
-    ) -> tuple[list[IndexPortion], None]:
+        self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
+    ) -> tuple[list[LocalRegion], None]:
         """With the variables `names` as `dtype`, of what is held of each source; nothing is left over."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
-            IndexPortion(place, x, y, z, dict(zip(names, values, strict=True)))
+            LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
             for (place, (x, y, z)), values in zip(self._places, found, strict=True)
         ], None
 
 
-class OwnSamples:
+class LocalSamples:
     """This process's points of a `SampledBlock`.
 
     Values at the nodes of its parts are counted through; behind them come those that other processes send, in the order
@@ -192,7 +194,7 @@ class OwnSamples:
         at = np.unravel_index(wanted, block.x.shape)
         source = _source(n, block, [(int(index.min()), int(index.max()) + 1) for index in at], margin)
         local = [index - box.start for index, box in zip(at, source.box, strict=True)]
-        source.take = _Index(tuple(local))
+        source.take = _Indexer(tuple(local))
         self.sources.append(source)
 
     @staticmethod
@@ -221,8 +223,8 @@ class OwnSamples:
         slots[row[by_rank], which[by_rank]] = self._count + np.arange(by_rank.size)
 
     def portions(
-        self, names: Sequence[str], states: Sequence[Held], gas: Gas, dtype: np.dtype, workers: int
-    ) -> tuple[list[IndexPortion], np.ndarray | None]:
+        self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
+    ) -> tuple[list[LocalRegion], np.ndarray | None]:
         """Those that nothing lacks, with the variables `names` as `dtype`, of what is held of each source; and the
         values at all nodes (variables, nodes), if more must be made of them."""
         values = np.empty((len(names), self._count))
@@ -239,7 +241,7 @@ class OwnSamples:
 
     def late(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
-    ) -> list[IndexPortion]:
+    ) -> list[LocalRegion]:
         """Those that lacked what has now been `received` from each rank."""
         if not self._late.count:
             return []
@@ -261,17 +263,17 @@ class _Points:
             for axis, found in zip("xyz", self._coordinates, strict=True):
                 found[here] = weighted_mean(np.ravel(getattr(blocks[n], axis)), nodes[:, here], self._weights[:, here])
 
-    def portions(self, names: Sequence[str], values: np.ndarray, dtype: np.dtype) -> list[IndexPortion]:
+    def portions(self, names: Sequence[str], values: np.ndarray, dtype: np.dtype) -> list[LocalRegion]:
         if not self.count:
             return []
         found = {
             name: weighted_mean(of_nodes, self._slots, self._weights).astype(dtype)
             for name, of_nodes in zip(names, values, strict=True)
         }
-        return [IndexPortion(self._place, *self._coordinates, found, self._missing)]
+        return [LocalRegion(self._place, *self._coordinates, found, self._missing)]
 
 
-class _Index:
+class _Indexer:
     """Takes `index` of an array."""
 
     def __init__(self, index: tuple[Any, ...]):
@@ -281,7 +283,7 @@ class _Index:
         return values[self._index]
 
 
-def _met(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:
+def _intersect(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:
     """Which of the `nodes` (first, last + 1, stride) lie in the range `box`: the first, and the last + 1."""
     first, _, stride = nodes
     low, high = (min(max(-(-(end - first) // stride), 0), len(range(*nodes))) for end in box)
@@ -291,13 +293,13 @@ def _met(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:
 def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -> PartBox:
     """The nodes `ends` of part number `n`, with those that derivatives take."""
     box = triple(
-        slice(*(_widened(first, last, size) if margin else (first, last)))
+        slice(*(_widen(first, last, size) if margin else (first, last)))
         for (first, last), size in zip(ends, block.x.shape, strict=True)
     )
     return PartBox(n, box, block.x[box], block.y[box], block.z[box], lambda values: values, margin)
 
 
-def _widened(first: int, last: int, size: int) -> tuple[int, int]:
+def _widen(first: int, last: int, size: int) -> tuple[int, int]:
     """The nodes from which derivatives at the nodes first..last-1 follow as they would from all `size`."""
     low, high = max(first - REACH, 0), min(last + REACH, size)
     if low == 0:

@@ -17,7 +17,7 @@ ATTRIBUTE = "joined"
 
 
 @dataclass(frozen=True, eq=False)
-class Beyond:
+class BeyondFace:
     """Values (3, n, m) of the three layers of nodes beyond a face, the nearest first, over the other two axes in the
     order of an array; `there` (n, m): where a neighbour has them, the others are zero."""
 
@@ -25,7 +25,7 @@ class Beyond:
     there: np.ndarray
 
 
-def told(connections: Sequence["Connection"]) -> str:
+def encode_connections(connections: Sequence["Connection"]) -> str:
     """The connections that `Neighbours` follows, as text for a file: those across which a velocity is not turned."""
     return json.dumps(
         [
@@ -38,17 +38,17 @@ def told(connections: Sequence["Connection"]) -> str:
 
 
 class Neighbours:
-    """The neighbours of the blocks of a field file: its `groups`, and the `text` that `told` made. For one block: see
-    `of`."""
+    """The neighbours of the blocks of a field file: its `groups`, and the `text` of `encode_connections`. For one
+    block: see `of`."""
 
     def __init__(self, groups: Sequence[Any], text: str):
         self._groups = groups
-        self._connections = _connections(text) if text else []
+        self._connections = _decode_connections(text) if text else []
 
-    def of(self, block: int, name: str) -> dict[tuple[int, int], Beyond]:
+    def of(self, block: int, name: str) -> dict[tuple[int, int], BeyondFace]:
         """What lies beyond the faces of the block number `block`, by axis of an array (0: k, 1: j, 2: i) and side (0:
         below, 1: above), of the variable or coordinate `name`. Faces that nothing is joined to are left out."""
-        found: dict[tuple[int, int], Beyond] = {}
+        found: dict[tuple[int, int], BeyondFace] = {}
         if not self._connections:
             return found
         from hiresx.grid.blocks import FACES, direction
@@ -60,7 +60,7 @@ class Neighbours:
             axis, upper = 2 - direction(c.face), FACES.index(c.face) % 2
             rest = tuple(n for a, n in enumerate(shape) if a != axis)
             if (axis, upper) not in found:
-                found[axis, upper] = Beyond(np.zeros((DIFFERENCE_REACH, *rest)), np.zeros(rest, bool))
+                found[axis, upper] = BeyondFace(np.zeros((DIFFERENCE_REACH, *rest)), np.zeros(rest, bool))
             # (3, layers, n, m): the normal direction first, then the axes of an array; the nearest layer first.
             index = np.moveaxis(c.ghosts(DIFFERENCE_REACH, (shape[2], shape[1], shape[0])), (1, 2, 3), (3, 2, 1))
             index = np.moveaxis(index, 1 + axis, 1)
@@ -86,7 +86,7 @@ class Neighbours:
         return values[k, j, i]
 
 
-def _connections(text: str) -> list["Connection"]:
+def _decode_connections(text: str) -> list["Connection"]:
     # Imported here: a file that says nothing of what is joined is read without the grid's modules.
     from hiresx.grid.connections import Connection
 

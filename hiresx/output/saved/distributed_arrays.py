@@ -22,7 +22,7 @@ from hiresx.output.saved.container import Container
 _LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"), re.DOTALL)
 
 
-def parsed(text: str) -> tuple[str, Range] | None:
+def parse_label(text: str) -> tuple[str, Range] | None:
     """(name, box) of what `label` gave; None for what is no label of a piece."""
     found = _LABEL.fullmatch(text)
     if found is None:
@@ -31,7 +31,7 @@ def parsed(text: str) -> tuple[str, Range] | None:
     return found[1], ((ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5]))
 
 
-def labelled(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | Later]]:
+def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | Later]]:
     """The pieces as `container.write` takes them, all names beginning with `prefix`."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
@@ -40,7 +40,7 @@ def labelled(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.nda
 def check_whole(labels: Iterable[str]) -> None:
     """ValueError naming an array whose pieces, those of all ranks, do not fill it, or hold more nodes than it has."""
     boxes: dict[str, list[Range]] = {}
-    for name, box in filter(None, map(parsed, labels)):
+    for name, box in filter(None, map(parse_label, labels)):
         boxes.setdefault(name, []).append(box)
     for name, found in boxes.items():
         held = sum(math.prod(sizes(box)) for box in found)
@@ -127,19 +127,19 @@ class _Stored:
                     part[start - low : stop - low] = planes[at + start : at + stop, rows, columns]
 
 
-def reader(container: Container, prefix: str = "") -> Reader:
+def read_from_file(container: Container, prefix: str = "") -> Reader:
     """Reads the pieces in `container` whose names begin with `prefix`, each checked when it is read. Raises Damaged
     where pieces are missing, in each other's place, or changed."""
     stored: dict[str, list[_Stored]] = {}
     for key in container.names:
-        if key.startswith(prefix) and (found := parsed(key[len(prefix) :])) is not None:
+        if key.startswith(prefix) and (found := parse_label(key[len(prefix) :])) is not None:
             name, box = found
             piece = _Stored(box, container.shape(key), container.dtype(key), partial(container.planes, key))
             stored.setdefault(name, []).append(piece)
     return Reader(stored, container.damaged)
 
 
-def held(pieces: Iterable[Piece]) -> Reader:
+def read_from_memory(pieces: Iterable[Piece]) -> Reader:
     """Reads pieces that lie in memory: each is made now. Raises LookupError where nodes are missing or there twice."""
     stored: dict[str, list[_Stored]] = {}
     made = [Piece(piece.name, piece.box, np.asarray(piece.array)) for piece in pieces]

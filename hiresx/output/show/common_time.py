@@ -11,37 +11,37 @@ from hiresx.output.fields import field_file as fields
 SAME_TIME = 1e-9
 
 
-def agree(a: float, b: float) -> bool:
+def same_time(a: float, b: float) -> bool:
     """Whether two times are one but for round-off."""
     return abs(a - b) <= SAME_TIME * max(abs(a), abs(b), SAME_TIME)
 
 
-def latest(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
+def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
     """Of each of the `runs` (fields by step) those of the latest time that all of them have; that of the start only
     where one has no other. Where the time stands still in all of them (local time steps), those of the latest step
     that all have, or the last of each.
 
     Raises HiresxError that names the times of two runs where there is no such time.
     """
-    times = [{step: fields.moment(path) for step, path in frames.items()} for frames in runs]
+    times = [{step: fields.read_time(path) for step, path in frames.items()} for frames in runs]
     if all(max(found) > 0 and not any(found.values()) for found in times):
         steps = set.intersection(*(set(frames) for frames in runs)) - {0}
         return [frames[max(steps or frames)] for frames in runs]
     started = any(not any(found.values()) and max(found) == 0 for found in times)
     for time in sorted(set(times[0].values()), reverse=True):
-        matches = [[step for step, t in found.items() if agree(t, time)] for found in times]
+        matches = [[step for step, t in found.items() if same_time(t, time)] for found in times]
         if all(matches) and (time != 0 or started):
             # A run whose time stands still has more than its start at t = 0.
             return [frames[max(steps) if time else min(steps)] for frames, steps in zip(runs, matches, strict=True)]
-    other = next((n for n in range(1, len(runs)) if not _meet(times[0], times[n])), 1)
-    (ours, of_ours), (theirs, of_theirs) = ((runs[n][max(runs[n])], said(times[n])) for n in (0, other))
+    other = next((n for n in range(1, len(runs)) if not _have_common(times[0], times[n])), 1)
+    (ours, of_ours), (theirs, of_theirs) = ((runs[n][max(runs[n])], format_times(times[n])) for n in (0, other))
     raise HiresxError(
         f"{ours.parent} and {theirs.parent} have no fields of one time: there are {of_ours}, and {of_theirs}",
         f"compare files of different times by their names: hiresx plot {quote(ours)} --against {quote(theirs)}",
     )
 
 
-def said(times: Mapping[int, float]) -> str:
+def format_times(times: Mapping[int, float]) -> str:
     """The times of fields, for people."""
     ordered = sorted(set(times.values()))
     if len(ordered) <= 4:
@@ -49,5 +49,5 @@ def said(times: Mapping[int, float]) -> str:
     return f"t = {ordered[0]:.6g}, {ordered[1]:.6g}, ... {ordered[-1]:.6g}"
 
 
-def _meet(ours: Mapping[int, float], theirs: Mapping[int, float]) -> bool:
-    return any(agree(a, b) for a in ours.values() if a for b in theirs.values())
+def _have_common(ours: Mapping[int, float], theirs: Mapping[int, float]) -> bool:
+    return any(same_time(a, b) for a in ours.values() if a for b in theirs.values())

@@ -22,7 +22,7 @@ _SMALLEST = 4.0  # points of letters
 _WORD = re.compile(r"(?:\$[^$]*\$|[^\s$])+")
 
 
-class Fitted(ConstrainedLayoutEngine):
+class ExactSizeLayout(ConstrainedLayoutEngine):
     """Arranges a figure so that in the directions of which the size was asked for (`width`, `height`) nothing reaches
     beyond it. Raises HiresxError, when the figure is drawn, where there is no room for that."""
 
@@ -43,17 +43,17 @@ class Fitted(ConstrainedLayoutEngine):
         self.set(rect=(0.0, 0.0, 1.0, 1.0))
         self._narrow(fig, lambda text: fig.bbox.width)
         self._lay_out(fig)
-        _shorten(fig)
+        _shrink_labels(fig)
         sides = [0.0, 0.0, 0.0, 0.0]  # inches left free at the left, below, at the right, above
         for _ in range(_TRIES):
             over = self._arrange(fig, sides)
             if max(over) <= PAD - _NEAR:
                 return
             if max(over[0], over[2]) > PAD - _NEAR:
-                self._narrow(fig, partial(_room, fig))
+                self._narrow(fig, partial(_available_width, fig))
             # A title in the middle of a panel moves by half of what the panel gives way.
             sides = [side + (2 * more if more > 0 else 0) for side, more in zip(sides, over, strict=True)]
-        raise _no_room(fig)
+        raise _no_room_error(fig)
 
     def _arrange(self, figure: Any, sides: list[float]) -> list[float]:
         """Lay the panels out with `sides` left free. Returns by how many inches what is drawn comes too near to the
@@ -61,13 +61,13 @@ class Fitted(ConstrainedLayoutEngine):
         wide, high = figure.get_size_inches()
         inner = 1 - (sides[0] + sides[2]) / wide, 1 - (sides[1] + sides[3]) / high
         if min(inner) <= 0:
-            raise _no_room(figure)
+            raise _no_room_error(figure)
         self.set(rect=(sides[0] / wide, sides[1] / high, *inner))
         self._lay_out(figure)
         for ax in figure.axes:
             place = ax.get_position(original=True)
             if ax.get_label() != "<colorbar>" and min(place.width * wide, place.height * high) < _LEAST:
-                raise _no_room(figure)
+                raise _no_room_error(figure)
         box = figure.get_tightbbox()
         across, upwards = self._asked
         return [
@@ -80,7 +80,7 @@ class Fitted(ConstrainedLayoutEngine):
             warnings.simplefilter("always")
             super().execute(figure)
         if any("collapsed to zero" in str(warning.message) for warning in told):
-            raise _no_room(figure)
+            raise _no_room_error(figure)
 
     def _narrow(self, figure: Any, room_of: Callable[[Any], float]) -> None:
         """Break titles and names of axes into lines of so many pixels, and legends of the figure into more rows."""
@@ -89,7 +89,7 @@ class Fitted(ConstrainedLayoutEngine):
             if text.get_text() and text.get_window_extent(renderer).width > (room := room_of(text) - pad):
                 text.set_text(self._whole.setdefault(text, text.get_text()))
                 text.set_text("\n".join(_lines(text, renderer, room)))
-        _break(figure)
+        _break_legends(figure)
 
     def cut(self, figure: Any) -> Bbox:
         """What of the laid out `figure` is written, in inches: what is drawn, all of a size that was asked for."""
@@ -106,7 +106,7 @@ def whole_pixels(inches: float, dpi: float) -> float:
     return inches if int(inches * dpi) == pixels else (pixels + 1e-6) / dpi
 
 
-def _room(figure: Any, text: Any) -> float:
+def _available_width(figure: Any, text: Any) -> float:
     """Pixels that a text may be wide where it is now."""
     box, wide = text.get_window_extent(), figure.bbox.width
     if text.get_ha() == "left":
@@ -117,7 +117,7 @@ def _room(figure: Any, text: Any) -> float:
     return float(2 * min(middle, wide - middle))
 
 
-def _shorten(figure: Any) -> None:
+def _shrink_labels(figure: Any) -> None:
     """Smaller letters for names of vertical axes that are longer than their axis: they would lie over each other."""
     for ax in figure.axes:
         label, room = ax.yaxis.label, ax.get_window_extent().height
@@ -126,7 +126,7 @@ def _shorten(figure: Any) -> None:
             label.set_fontsize(max(_SMALLEST, label.get_fontsize() * room / length))
 
 
-def _break(figure: Any) -> None:
+def _break_legends(figure: Any) -> None:
     """Legends of the figure into more rows, where they are too wide."""
     renderer, pad = figure._get_renderer(), 2 * PAD * figure.dpi
     room = figure.bbox.width - pad
@@ -164,7 +164,7 @@ def _lines(text: Any, renderer: Any, room: float) -> list[str]:
     return found
 
 
-def _no_room(figure: Any) -> HiresxError:
+def _no_room_error(figure: Any) -> HiresxError:
     wide, high = figure.get_size_inches()
     return HiresxError(
         f"a picture {wide:.4g} inches wide and {high:.4g} high has no room for its panels, scales and titles",

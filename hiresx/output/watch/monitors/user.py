@@ -33,7 +33,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
         for name in names:
             if taken.count(name) > 1:
                 raise HiresxError(f'two monitors are called "{name}"', "give every monitor a name of its own")
-    return [Own(name, call, case, simulation) for name, call in zip(names, calls, strict=True)]
+    return [UserMonitor(name, call, case, simulation) for name, call in zip(names, calls, strict=True)]
 
 
 def _name(call: Callable[..., Any], n: int) -> str:
@@ -41,7 +41,7 @@ def _name(call: Callable[..., Any], n: int) -> str:
     return name if _NAME.fullmatch(name) else f"monitor_{n}"  # a lambda
 
 
-class Own(Monitor):
+class UserMonitor(Monitor):
     """Calls `function(simulation, *, <parameters>)` on every rank; what it returns first settles the columns of its
     history."""
 

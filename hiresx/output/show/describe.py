@@ -15,13 +15,13 @@ from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import checkpoint, files, record
 from hiresx.output.saved.container import MAGIC
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.show import standing
+from hiresx.output.show import run_status
 from hiresx.output.watch import history
 
 _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
 
-def about(path: str | Path) -> Mapping[str, Any]:
+def describe(path: str | Path) -> Mapping[str, Any]:
     """What `path` holds: its kind under "kind", what else depends on that. All values are fit for JSON.
 
     A directory is a run. Files: fields and parts of them, averages, histories, checkpoints, run records, cases, grids
@@ -29,15 +29,15 @@ def about(path: str | Path) -> Mapping[str, Any]:
     """
     path = Path(path)
     if os.path.isdir(path):
-        return _understood(_run, path)
+        return _read(_run, path)
     try:
         with path.open("rb") as file:
             head = file.read(4096)
     except OSError as error:
-        raise files.fault(path, error, "read") from None
+        raise files.io_error(path, error, "read") from None
     for kind, reader in _KINDS:
         if kind(path, head):
-            return _understood(reader, path)
+            return _read(reader, path)
     raise HiresxError(
         f"{path}: hiresx knows no such file",
         "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files "
@@ -45,7 +45,7 @@ def about(path: str | Path) -> Mapping[str, Any]:
     )
 
 
-def _understood(reader: Callable[[Path], Mapping[str, Any]], path: Path) -> Mapping[str, Any]:
+def _read(reader: Callable[[Path], Mapping[str, Any]], path: Path) -> Mapping[str, Any]:
     """What `reader` finds. What it stumbles over in a file of the right kind is damage of the file, whatever it is."""
     try:
         return reader(path)
@@ -81,7 +81,7 @@ def _run(path: Path) -> dict[str, Any]:
     found["holds"] = [entry for name in ("fields", *subsets) for entry in _series(path, name)]
     if (path / "averages.nc").is_file():
         found["holds"].append({"what": "averages", "files": "averages.nc", "count": 1})
-    found |= standing.standing(path, entries)
+    found |= run_status.run_status(path, entries)
     for name, file in history.histories(path).items():
         table = history.read(file)
         step, time = table.data["step"], table.data["time"]
@@ -94,7 +94,7 @@ def _run(path: Path) -> dict[str, Any]:
             )
             | {"variables": [column for column in table.data if column not in ("step", "time")]}
         )
-    kept = checkpoint.listed(path)
+    kept = checkpoint.list_checkpoints(path)
     if kept:
         steps = sorted(int(file.stem.rpartition("_")[2]) for file in kept)
         found["holds"].append(
@@ -175,7 +175,7 @@ def _any_netcdf(file: Any) -> dict[str, Any]:
 
 
 def _fields(path: Path, averages: bool) -> dict[str, Any]:
-    with fields.opened(path) as (file, groups):
+    with fields.open_file(path) as (file, groups):
         part = getattr(file, "part", "")
         found: dict[str, Any] = {"kind": "averages" if averages else f"fields ({part})" if part else "fields"}
         found |= {name: str(getattr(file, name, "")) for name in ("title", "source")}

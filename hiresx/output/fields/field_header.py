@@ -14,7 +14,7 @@ from hiresx.output.saved.netcdf import LOCK, h5py
 
 
 @dataclass(frozen=True)
-class Glance:
+class FieldHeader:
     """`time` in L / c_ref and `step` of a field file, and its `blocks`: name -> (nk, nj, ni), in their order."""
 
     time: float
@@ -22,21 +22,21 @@ class Glance:
     blocks: Mapping[str, tuple[int, ...]]
 
 
-def glance(path: Path) -> Glance:
+def read_header(path: Path) -> FieldHeader:
     """What is in a field file. Raises HiresxError as `field_file.describe` does."""
     with _root(path) as file:
         if file is not None:
             try:
                 groups = sorted(_groups(file), key=lambda group: int(np.ravel(group.attrs["index"])[0]))
                 sizes = {group.name.lstrip("/"): tuple(len(group[n]) for n in "kji") for group in groups}
-                return Glance(float(file["time"][()]), int(file["step"][()]), sizes)
+                return FieldHeader(float(file["time"][()]), int(file["step"][()]), sizes)
             except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError):
                 pass  # the other library says what is wrong with it
     about = field_file.describe(path)
-    return Glance(about["time"], about["step"], about["blocks"])
+    return FieldHeader(about["time"], about["step"], about["blocks"])
 
 
-def values(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
+def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
     """The variable `name` of each of the `blocks`, (nk, nj, ni), as it is stored; None where it is not."""
     with _root(path) as file:
         if file is None:

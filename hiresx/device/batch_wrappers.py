@@ -1,0 +1,111 @@
+"""The functions that visit the points of several launches of one kernel as a single launch: entries of their own, made
+where they are asked for, beside those of hiresx.device.wrappers, which stay as they are.
+
+A `Form` says what these launches have in common. ALIKE: the same extent and the same numbers; arrays alone are
+different, and numbers are plain arguments. MIXED: nothing but the shape of a CUDA block; all arguments are in a table.
+A CUDA block belongs to one launch, its member, and is what it would be in a launch of that alone.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from hiresx import kernels
+from hiresx.device.arguments import is_pointer
+from hiresx.device.configuration import Configuration
+from hiresx.device.wrappers import GUARDED, WORD, WORDS, decoded, flat_text, grid_launcher, launch_bounds, visit, word
+from hiresx.kernels import Signature
+
+# Words of a member of a mixed launch ahead of its arguments: its first CUDA block, how many blocks it has along x and
+# y, and its extent.
+AHEAD = 6
+
+
+class Form(StrEnum):
+    ALIKE = "alike"
+    MIXED = "mixed"
+
+
+class Entry(NamedTuple):
+    """The function for several launches of `kernel`."""
+
+    kernel: str
+    form: Form
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel}_{self.form}"
+
+
+def generate_batched(
+    configuration: Configuration, target: str, entries: Iterable[Entry], root: Path = kernels.ROOT
+) -> str:
+    """The complete text to compile for the `target` "cuda" or "emulated": the kernels, and of functions around them
+    these `entries` alone.
+
+    ALIKE: `__global__ void name_alike(guard, ni, nj, nk, planes, <numbers>, table)`, over `planes` CUDA blocks along z
+    for each member; a row of the table is the arrays of a member. MIXED: `name_mixed(guard, members, table)`, over a
+    grid of one direction: members[b] is whose CUDA block b is, and a row of the table `AHEAD` words and the arguments.
+    """
+    assert target in ("cuda", "emulated")
+    text = flat_text(configuration, "cuda" if target == "cuda" else "emulated", root)
+    wanted: dict[str, list[Form]] = {}
+    for entry in sorted(entries):
+        wanted.setdefault(entry.kernel, []).append(entry.form)
+    pieces, start = [f'#line 1 "words"\n{WORD}\n' if target == "cuda" else WORDS], 0
+    for signature, end in kernels.declarations(text):
+        if signature.name not in wanted:
+            continue
+        pieces.append(text[start:end])
+        for form in wanted[signature.name]:
+            entry, (cuda, passed) = Entry(signature.name, form), _FORMS[form](signature)
+            launcher = grid_launcher(entry.name, passed) if target == "emulated" else ""
+            bounds = launch_bounds(signature)
+            pieces.append(f' extern "C" __global__ void {bounds} {entry.name}(const real *hx_guard, {cuda} {launcher}')
+        start = end
+    return "".join([*pieces, text[start:]])
+
+
+def _alike(kernel: Signature) -> tuple[str, str]:
+    """Parameters and body; how an emulated launch passes these out of words."""
+    parameters = ["int ni", "int nj", "int nk", "int hx_planes"]
+    passed = [word("int", n) for n in range(6, 10)]
+    values, arrays = {}, 0
+    for (kind, name), parameter in zip(kernel.arguments, kernel.parameters.split(","), strict=True):
+        if is_pointer(kind):
+            values[name] = word(kind, arrays)
+            arrays += 1
+        else:
+            values[name] = name
+            passed.append(word(kind, 6 + len(parameters)))
+            parameters.append(parameter.strip())
+    passed.append(word("const hx_word *", 6 + len(parameters)))
+    member = (
+        "const int hx_member = blockIdx.z / hx_planes, hx_x = blockIdx.x, hx_y = blockIdx.y, "
+        "hx_z = blockIdx.z - hx_member * hx_planes; "
+        f"const hx_word *hx_words = hx_table + {arrays} * hx_member; "
+    )
+    names = "".join(f", {values.get(name, name)}" for name in kernel.passed)
+    body = visit(kernel, names, "hx_x", "hx_y", "hx_z")
+    text = f"{', '.join(parameters)}, const hx_word *__restrict__ hx_table) {{ {GUARDED}{member}{body} }}"
+    return text, "".join(f", {of}" for of in passed)
+
+
+def _mixed(kernel: Signature) -> tuple[str, str]:
+    """As `_alike`."""
+    names = decoded(kernel, AHEAD, null=True)
+    first, along_x, along_y, ni, nj, nk = (word("int", n) for n in range(AHEAD))
+    member = (
+        f"const hx_word *hx_words = hx_table + {AHEAD + len(kernel.arguments)} * hx_members[blockIdx.x]; "
+        f"const int hx_in = blockIdx.x - {first}, hx_along_x = {along_x}, hx_along_y = {along_y}, "
+        f"ni = {ni}, nj = {nj}, nk = {nk}; "
+        "const int hx_x = hx_in % hx_along_x, hx_yz = hx_in / hx_along_x, "
+        "hx_y = hx_yz % hx_along_y, hx_z = hx_yz / hx_along_y; (void)ni, (void)nj, (void)nk; "
+    )
+    body = visit(kernel, names, "hx_x", "hx_y", "hx_z")
+    tables = "const int *__restrict__ hx_members, const hx_word *__restrict__ hx_table"
+    return f"{tables}) {{ {GUARDED}{member}{body} }}", f", {word('const int *', 6)}, {word('const hx_word *', 7)}"
+
+
+_FORMS = {Form.ALIKE: _alike, Form.MIXED: _mixed}

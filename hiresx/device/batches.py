@@ -1,0 +1,142 @@
+"""Launches of one kernel that do not depend on each other, as one launch: which ones, and what it is given."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hiresx.device.arguments import is_pointer
+from hiresx.device.batch_wrappers import AHEAD, Entry, Form
+from hiresx.device.call import Call, Calls
+from hiresx.device.side_by_side import dependencies, flat
+from hiresx.device.wrappers import Shape
+from hiresx.kernels import Signature
+
+# CUDA blocks that a grid has along z at most.
+_ALONG_Z = 65535
+
+
+class Batches(NamedTuple):
+    """`members`: of each batch the numbers of its calls; `waits`: the batches before it that it waits for."""
+
+    members: list[list[int]]
+    waits: list[list[int]]
+
+
+def batches(kinds: Sequence[Hashable | None], waits: Sequence[Sequence[int]], messages: Sequence[bool] = ()) -> Batches:
+    """Calls in batches: those of one kind, of which none waits for another, not even over others between, are together;
+    one of kind None is alone. `waits`: for which calls before it each waits.
+
+    A batch waits for all that one of its calls waits for; calls that wait for different `messages` are not together.
+    """
+    members: list[list[int]] = []
+    place: list[int] = []  # of each call its batch
+    message: list[int] = []  # of each call the last message that must have come
+    alike: dict[Hashable, list[int]] = {}  # batches by kind, in order
+    for n, (kind, of_call) in enumerate(zip(kinds, waits, strict=True)):
+        behind = max((place[w] for w in of_call), default=-1)
+        message.append(n if messages and messages[n] else max((message[w] for w in of_call), default=-1))
+        there = alike.setdefault((kind, message[-1]), []) if kind is not None else []
+        # All that a call waits for is in batches before its own: so batches can be made in order.
+        at = bisect_right(there, behind)
+        if at == len(there):
+            there.append(len(members))
+            members.append([])
+        place.append(there[at])
+        members[there[at]].append(n)
+    found = [sorted({place[w] for n in numbers for w in waits[n]}) for numbers in members]
+    return Batches(members, found)
+
+
+def arranged(
+    calls: Calls,
+    shape: Callable[[Call], Shape],
+    address: Callable[[Any], int],
+    extent: Callable[[Any], tuple[int, int]] | None = None,
+    is_message: Callable[[Call], bool] = lambda call: False,
+    least: int = 1,
+) -> "tuple[list[Call | Together], list[list[int]]]":
+    """The launches `calls`, those that can be made together as one, in an order in which they can be made; and of each
+    the numbers of those before it that it waits for. `shape`: of a CUDA launch; `address`: of an array's first item;
+    `extent`: as of `levels`. Messages stay single, in their order. So does all where fewer than `least` are saved."""
+    single, waits = flat(calls), dependencies(calls, extent, is_message)
+    messages = list(map(is_message, single))
+    shapes: list[Shape | None] = [
+        None if message else shape(call) for call, message in zip(single, messages, strict=True)
+    ]
+    kinds = [None if of is None else _kind(call, of) for call, of in zip(single, shapes, strict=True)]
+    found = batches(kinds, waits, messages)
+    if len(single) - len(found.members) < least:
+        return list(single), waits
+    made = [
+        single[numbers[0]]
+        if len(numbers) == 1
+        else together([single[n] for n in numbers], [of for n in numbers if (of := shapes[n])], address)
+        for numbers in found.members
+    ]
+    return made, found.waits
+
+
+# Threads of a launch that has nothing to gain: a GPU is filled several times over.
+LARGE = 1 << 20
+
+
+def _kind(call: Call, shape: Shape) -> Hashable | None:
+    """What launches have in common that can be made together; None for one that is better alone."""
+    grid, block = shape
+    threads = math.prod(grid) * math.prod(block)
+    return (call.name, block) if 0 < threads <= LARGE else None
+
+
+class Together(NamedTuple):
+    """A launch of `entry` over `grid` of blocks of `block` threads: `numbers`, by their C types, then `tables`."""
+
+    entry: Entry
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    numbers: list[tuple[str, int | float]]
+    tables: list[np.ndarray]
+
+
+def together(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[Any], int]) -> Together:
+    """The launch that does what `calls` do, of one kernel and of CUDA `shapes` with blocks of the same threads.
+    `address`: of an array's first item."""
+    signature, block = calls[0].signature, shapes[0][1]
+    assert all(call.name == signature.name and of[1] == block for call, of in zip(calls, shapes, strict=True))
+    table = _table(calls, shapes, address)
+    arrays = np.array([False] * AHEAD + [is_pointer(kind) for kind, _ in signature.arguments])
+    gx, gy, gz = shapes[0][0]
+    equal = bool((table[:, 1:] == table[0, 1:])[:, ~arrays[1:]].all())
+    if equal and all(grid == (gx, gy, gz) for grid, _ in shapes) and gz * len(calls) <= _ALONG_Z:
+        ahead: list[tuple[str, int | float]] = [("int", n) for n in (*(calls[0].extent or ()), gz)]
+        numbers = ahead + _numbers(signature, calls[0])
+        entry, grid = Entry(signature.name, Form.ALIKE), (gx, gy, gz * len(calls))
+        return Together(entry, grid, block, numbers, [np.ascontiguousarray(table[:, arrays])])
+    counts = [int(np.prod(grid)) for grid, _ in shapes]
+    members = np.repeat(np.arange(len(calls), dtype=np.int32), counts)
+    return Together(Entry(signature.name, Form.MIXED), (len(members), 1, 1), block, [], [members, table])
+
+
+def _table(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[Any], int]) -> np.ndarray:
+    """A row of words for each call, as a mixed launch takes them."""
+    arguments = calls[0].signature.arguments
+    table = np.empty((len(calls), AHEAD + len(arguments)), np.int64)
+    blocks = np.array([grid for grid, _ in shapes])
+    table[:, 0] = np.cumsum(blocks.prod(axis=1)) - blocks.prod(axis=1)
+    table[:, 1:3] = blocks[:, :2]
+    table[:, 3:AHEAD] = [call.extent or () for call in calls]
+    for n, (kind, name) in enumerate(arguments, AHEAD):
+        values = [call.arguments[name] for call in calls]
+        if is_pointer(kind):
+            table[:, n] = [address(value) for value in values]
+        elif kind in ("int", "long long"):
+            table[:, n] = values
+        else:
+            table.view(np.float64)[:, n] = values
+    return table
+
+
+def _numbers(signature: Signature, call: Call) -> list[tuple[str, int | float]]:
+    return [(kind, call.arguments[name]) for kind, name in signature.arguments if not is_pointer(kind)]

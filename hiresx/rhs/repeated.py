@@ -1,0 +1,22 @@
+"""The ghosts of a field that a term gives: behind every face they repeat its nodes, until those of connected ones
+come."""
+
+from collections.abc import Iterator
+
+from hiresx.device.interface import Call, Program
+from hiresx.device.state import BlockState
+from hiresx.grid.blocks import FACES, direction
+from hiresx.rhs.inviscid import face_nodes
+
+
+def repeat_at_faces(program: Program, state: BlockState, name: str) -> Iterator[Call]:
+    """The launches that do it for the field `name` of a block."""
+    array = state.array(name)
+    for face in FACES:
+        d = direction(face)
+        if d in state.active:
+            (n1, n2, _), place = face_nodes(state, face)
+            extent = (n1, n2, state.halo[d])
+            yield program.call(
+                "repeat_at_face", extent, **place, sv=state.variable_stride, variables=len(array), field=array
+            )
