@@ -1,4 +1,4 @@
-"""Telling the user of work that takes its time and happens once, from wherever it is begun."""
+"""Notes to the user about work that takes long and happens once, from any package."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,21 +9,21 @@ _lock = Lock()
 
 
 def notify(line: str) -> None:
-    """Tells whoever listens."""
+    """Passes a line to all listeners."""
     for listener in [*_listeners]:
         listener(line)
 
 
 @contextmanager
 def notifications_to(listener: Callable[[str], None]) -> Iterator[None]:
-    """Inside, `listener` is told, of each line once: several threads may begin such work."""
-    heard: set[str] = set()
+    """Inside, `listener` gets each line once: several threads may begin the same work."""
+    seen: set[str] = set()
 
     def once(line: str) -> None:
         with _lock:
-            if line in heard:
+            if line in seen:
                 return
-            heard.add(line)
+            seen.add(line)
         listener(line)
 
     _listeners.append(once)

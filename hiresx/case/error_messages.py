@@ -21,9 +21,11 @@ def closest(word: str, among: Sequence[str]) -> str | None:
 
 
 def did_you_mean(word: str, among: Sequence[str], kind: str = "choices") -> str:
-    """A sentence that names the closest entry of `among`, or all of them when nothing is near."""
+    """A sentence that names the closest entry of `among`, or all of them, each a `kind`, when nothing is near."""
     near = closest(word, among)
-    return f'did you mean "{near}"?' if near else f"{kind}: {', '.join(among) or 'none'}"
+    if near:
+        return f'did you mean "{near}"?'
+    return f"{kind}: {', '.join(among)}" if among else f"there are no {kind}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
     if len(lines) == 1:
         return HiresxError(f"{origin.file}: {lines[0]}", hints[0] or meanings[0])
     listed = "".join(f"\n  {line}{f' ({hint})' if hint else ''}" for line, hint in zip(lines, hints, strict=True))
-    return HiresxError(f"{origin.file}: {len(lines)} faults{listed}", "correct these keys")
+    return HiresxError(f"{origin.file}: {len(lines)} errors{listed}", "correct these keys")
 
 
 def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
@@ -92,12 +94,12 @@ def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
     if field is None:
         return ""
     bounds = {name: getattr(extra, name) for extra in field.metadata for name in _BOUNDS if hasattr(extra, name)}
-    told = [f"{path[-1]}: {field.description}"] if field.description else []
+    parts = [f"{path[-1]}: {field.description}"] if field.description else []
     if len(bounds) > 1:
-        told.append(" and ".join(f"{_BOUNDS[name]} {bound:g}" for name, bound in sorted(bounds.items())))
+        parts.append(" and ".join(f"{_BOUNDS[name]} {bound:g}" for name, bound in sorted(bounds.items())))
     if isinstance(field.default, bool | int | float | str):
-        told.append(f"the default is {format_value(field.default)}")
-    return "; ".join(told)
+        parts.append(f"the default is {format_value(field.default)}")
+    return "; ".join(parts)
 
 
 def _named(text: str) -> tuple[str | int, ...]:
@@ -155,7 +157,7 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
     if kind == "case":
         return f": {context['expected']}", ""
     if kind == "choice":
-        return f" = {format_value(value)}: not available", did_you_mean(value, context["choices"], "one of")
+        return f" = {format_value(value)}: not available", did_you_mean(value, context["choices"], "choices")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         names = re.findall(r"'([^']*)'", context.get("expected_tags", "")) or list(_tags(level))
         names = [name for name in names if " " not in name]
@@ -165,16 +167,16 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
             return f" = {format_value(value)}: must be a table", f"with the key {tag_key}: {', '.join(names)}"
         if tag is None:
             return f".{tag_key}: missing", f"one of: {', '.join(names)}"
-        return f".{tag_key} = {format_value(tag)}: unknown {tag_key}", did_you_mean(tag, names, "one of")
+        return f".{tag_key} = {format_value(tag)}: unknown {tag_key}", did_you_mean(tag, names, "choices")
     if kind == "literal_error":
         names = re.findall(r"'([^']*)'", context["expected"])
         if item["loc"][-1] == "[key]":
-            return ": unknown key", did_you_mean(value, names, "one of")
+            return ": unknown key", did_you_mean(value, names, "choices")
         near = closest(value, names) if isinstance(value, str) else None
         return f" = {format_value(value)}: must be {context['expected']}", f'did you mean "{near}"?' if near else ""
     if kind == "string_pattern_mismatch":
-        said = "" if item["loc"][-1] == "[key]" else f" = {format_value(value)}"
-        return f"{said}: not a name", _rule(context["pattern"])
+        shown = "" if item["loc"][-1] == "[key]" else f" = {format_value(value)}"
+        return f"{shown}: not a name", _rule(context["pattern"])
     wanted = _WANTED.get(kind)
     if wanted is None:
         wanted = item["msg"].replace("Input should be ", "").replace("Tuple should have", "a list with")

@@ -39,7 +39,7 @@ class Formula:
         try:
             self._tree = ast.parse(text, mode="eval")
         except SyntaxError as error:
-            raise ValueError(f'"{text}" is no expression: {error.msg}') from None
+            raise ValueError(f'"{text}" is not an expression: {error.msg}') from None
         self._code(self._tree.body)
         self._compiled = compile(self._tree, text, "eval")
 

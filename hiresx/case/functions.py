@@ -102,7 +102,7 @@ def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any)
         elif not has_default:
             raise HiresxError(
                 f'function "{call.__name__}" asks for "{name}", which is not in [parameters]',
-                did_you_mean(name, [*parameters, *GAS], "there are"),
+                did_you_mean(name, [*parameters, *GAS], "parameters"),
             )
     return values
 
@@ -122,7 +122,7 @@ def check_parameters(directory: Path | None, parameters: Iterable[str], place: s
         if name not in taken:
             raise HiresxError(
                 f"{place}: parameters.{name}: no function of {FILE} takes it as a keyword-only argument",
-                did_you_mean(name, [taker for taker in taken if taker not in GAS], "they take"),
+                did_you_mean(name, [taker for taker in taken if taker not in GAS], "parameters of functions"),
             )
 
 

@@ -85,7 +85,7 @@ class GridFile(Table):
     @model_validator(mode="after")
     def _one_third_dimension(self) -> Self:
         if self.extrude and self.revolve:
-            raise case_error("either extrude or revolve")
+            raise case_error("takes either extrude or revolve, not both")
         if len(set(self.mirror)) < len(self.mirror):
-            raise case_error("mirror: each axis once")
+            raise case_error("mirror: name each axis once")
         return self

@@ -8,7 +8,7 @@ import math
 import operator
 from functools import reduce
 from math import asinh, log, prod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -40,7 +40,22 @@ class Stretch(Table):
     ratio: float = Field(ge=1, description="largest spacing over the smallest one; 1 is uniform")
 
 
-class _Bounds(Table):
+class Generator(Table):
+    """The grid of a generator. Subclasses have the key `generator`, its name."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def generator(self) -> str: ...
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the grid, known before it is made: the product of `n`, or of the keys n_<direction>."""
+        counts = [getattr(self, name) for name in type(self).model_fields if name == "n" or name.startswith("n_")]
+        return prod(counts[0]) if isinstance(counts[0], tuple) else prod(counts)
+
+
+class _Bounds(Generator):
     n: Counts = Field(description="nodes [ni, nj, nk] along x, y, z")
     lower: Vector = Field(description="lower corner [x, y, z], in L")
     upper: Vector = Field(description="upper corner [x, y, z], in L; equal to the lower one where a count is 1")
@@ -58,11 +73,6 @@ class _Bounds(Table):
                     f"upper must lie above lower along {axis} (lower {lower:g}, upper {upper:g}, {n} nodes)"
                 )
         return self
-
-    @property
-    def nodes(self) -> int:
-        """How many the grid has, known before it is made; so for every generator."""
-        return prod(self.n)
 
 
 class Box(_Bounds):
@@ -84,7 +94,7 @@ class Wavy(_Bounds):
     waves: Vector = Field((1.0, 1.0, 1.0), description="waves along the box [x, y, z]")
 
 
-class Plate(Table):
+class Plate(Generator):
     """Flat plate along y = 0 with a stretch of free flow ahead of its leading edge.
 
     Regions of the face jmin for the boundary conditions: "upstream" and "plate" (with the node of the leading edge).
@@ -100,13 +110,8 @@ class Plate(Table):
     leading_edge_spacing: Positive = Field(description="spacing along x at the leading edge, in L")
     width: Positive = Field(1.0, description="period along z, in L; meaningless when nk = 1")
 
-    @property
-    def nodes(self) -> int:
-        """All of them."""
-        return prod(self.n)
 
-
-class Cylinder(Table):
+class Cylinder(Generator):
     """Body-fitted grid of the windward side of a circular cylinder with centre at the origin, for its bow shock.
 
     i runs along the wall, j from the wall (jmin) to the outer boundary (jmax), k along the span.
@@ -132,13 +137,8 @@ class Cylinder(Table):
             raise case_error("angle must rise from its first to its last value")
         return self
 
-    @property
-    def nodes(self) -> int:
-        """All of them."""
-        return self.n_around * self.n_normal * self.n_span
 
-
-class CylinderO(Table):
+class CylinderO(Generator):
     """O-grid all around a circular cylinder with centre at the origin.
 
     i runs around the cylinder and closes on itself, j from the wall (jmin) to the outer circle (jmax), k along the
@@ -164,13 +164,8 @@ class CylinderO(Table):
             raise case_error(f"outer_radius must be larger than the radius {self.radius:g}")
         return self
 
-    @property
-    def nodes(self) -> int:
-        """All of them."""
-        return self.n_around * self.n_normal * self.n_span
 
-
-class AirfoilC(Table):
+class AirfoilC(Generator):
     """C-grid around a NACA four-digit airfoil with sharp trailing edge; scale L is its chord.
 
     The chord lies on the x axis from 0 to 1: an angle of attack is one of the flow. i runs from the outflow along the
@@ -203,11 +198,10 @@ class AirfoilC(Table):
 
     @property
     def nodes(self) -> int:
-        """All of them."""
         return (self.n_airfoil + 2 * self.n_wake) * self.n_normal * self.n_span
 
 
-class ChannelBump(Table):
+class ChannelBump(Generator):
     """H-grid of a channel with a bump on its lower wall, from x = 0 to 1; scale L is the chord of the bump.
 
     i runs along the channel, j from the lower to the upper wall.
@@ -234,11 +228,10 @@ class ChannelBump(Table):
 
     @property
     def nodes(self) -> int:
-        """All of them."""
         return (sum(self.cells) + 1) * self.n_normal * self.nk
 
 
-class Cone(Table):
+class Cone(Generator):
     """Pointed cone about the x axis with its tip at the origin, and the axis ahead of it, for axisymmetric flow.
 
     i runs along axis and cone, j from there to a straight outer boundary.
@@ -267,11 +260,10 @@ class Cone(Table):
 
     @property
     def nodes(self) -> int:
-        """All of them."""
         return (sum(self.cells) + 1) * self.n_normal
 
 
-class Sphere(Table):
+class Sphere(Generator):
     """Body-fitted O-grid in three dimensions around a sphere with centre at the origin, or around its windward side.
 
     i runs along meridians from the upstream pole on the negative x axis, j from the wall to the outer boundary, k
@@ -290,13 +282,8 @@ class Sphere(Table):
     standoff_side: StandoffSide
     first_spacing: SpacingOnAxis = None
 
-    @property
-    def nodes(self) -> int:
-        """All of them."""
-        return self.n_meridian * self.n_normal * self.n_around
 
-
-class _Jet(Table):
+class _Jet(Generator):
     """A nozzle whose exit plane is x = 0, the flow behind it and sponges around that; L is the height h or the diameter
     D of the nozzle."""
 
@@ -389,23 +376,13 @@ def _kind(value: Any) -> str | None:
 
 if TYPE_CHECKING:
     GENERATORS: dict[str, type[Table]]
-
-    class Generated(Protocol):
-        """What the tables of all generators have."""
-
-        @property
-        def generator(self) -> str: ...
-        @property
-        def nodes(self) -> int: ...
-        def model_dump(self, *, mode: str) -> dict[str, Any]: ...
-
-    GridTable = Generated | GridFile  # at run time the union of all tables
+    GridTable = Generator | GridFile  # at run time the union of all tables
 
 
 def __getattr__(name: str) -> Any:
     """GENERATORS, by name, and GridTable, the union of their tables and of a file's, wherever in this file they
     stand."""
-    tables = [m for m in list(globals().values()) if isinstance(m, type) and issubclass(m, Table)]
+    tables = [m for m in list(globals().values()) if isinstance(m, type) and issubclass(m, Generator)]
     found = {m.model_fields["generator"].default: m for m in tables if "generator" in m.model_fields}
     if name == "GENERATORS":
         return found

@@ -80,7 +80,7 @@ def load(
     for group in _groups(data.get("alternatives")):
         if len(group & given) > 1:
             both = " and ".join(sorted(group & given))
-            raise HiresxError(f"--set parameters: {both} say the same in other words", "give one of them")
+            raise HiresxError(f"--set parameters: {both} have the same meaning", "give one of them")
     case = _validated(data, path, tuple(layers), preset, complete)
     for name, table in presets.items():
         if name != preset:  # a misspelt key in a preset is found before someone waits for that preset
@@ -286,5 +286,5 @@ def _set_in_list(items: list[Any], keys: Sequence[str], value: Any, override: st
     elif isinstance(items[index], list):
         result[index] = _set_in_list(items[index], keys[1:], value, override)
     else:
-        raise HiresxError(f"--set {override}: entry {keys[0]} is no table", "name the entry itself")
+        raise HiresxError(f"--set {override}: entry {keys[0]} is not a table", "name the entry itself")
     return result

@@ -113,7 +113,7 @@ class Probe(Sampled):
     def _one_kind(self) -> Self:
         single = any(c is not None for c in (self.x, self.y, self.z))
         if single + sum(kind is not None for kind in (self.points, self.line, self.arc)) != 1:
-            raise case_error("takes x, y, z, or points, or line, or arc, and one of them")
+            raise case_error("takes exactly one of x, y, z or points or line or arc")
         if single and self.x is None:
             raise case_error("has y or z but no x")
         return self

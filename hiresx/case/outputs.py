@@ -54,7 +54,7 @@ class Subset(Clock):
     @model_validator(mode="after")
     def _one_part(self) -> Self:
         if sum(part is not None for part in (self.range, self.plane, self.line)) != 1:
-            raise case_error("a subset takes range, plane or line, and one of them")
+            raise case_error("a subset takes exactly one of range, plane and line")
         if self.plane is not None and len(self.plane) != 1:
             raise case_error("plane fixes one of x, y and z")
         if self.line is not None and not 1 <= len(self.line) <= 2:

@@ -22,5 +22,5 @@ class Position(Table):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if (self.region is None) == (self.face is None):
-            raise case_error("takes either region or face, and one of them")
+            raise case_error("takes exactly one of region and face")
         return self

@@ -158,7 +158,7 @@ class _Formulas:
         try:
             tree = ast.parse(text, mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise self._fault(path, "it is no expression", 'write for instance "= grid.length + 5"') from None
+            raise self._fault(path, "it is not an expression", 'write for instance "= grid.length + 5"') from None
         try:
             result = self._number(tree.body, path)
         except (ArithmeticError, TypeError, ValueError) as error:
@@ -222,10 +222,10 @@ class _Formulas:
             except KeyError as error:
                 (there,) = error.args
                 raise self._fault(
-                    path, f"there is no {_written(key)}", did_you_mean(_dotted(key), there, "there are")
+                    path, f"there is no {_written(key)}", did_you_mean(_dotted(key), there, "keys")
                 ) from None
         if type(value) not in (int, float):
-            what = "has no value" if value is None else f"is no number: {value!r:.40}"
+            what = "has no value" if value is None else f"is not a number: {value!r:.40}"
             raise self._fault(path, f"{_written(key)} {what}", "name a key that is a number")
         return value
 
@@ -261,22 +261,22 @@ def _dotted(key: Key) -> str:
 
 def _derived(data: Mapping[str, Any], directory: Path | None, file: str) -> dict[str, Any]:
     """What the function `derived` of case.py gives besides the parameters that are there. Of parameters that exclude
-    each other it is told the first that is given; the others must be what it says of them."""
+    each other it is given the first; the others must agree with what it returns."""
     call = functions.listed(directory).get(DERIVED)
     given = data.get("parameters") or {}
     if call is None or not isinstance(given, Mapping):
         return {}
     groups = [group for group in data.get("alternatives") or () if isinstance(group, list | tuple)]
-    told = dict(given)
+    passed = dict(given)
     for group in groups:
         there = [name for name in group if name in given]
         for name in there[1:]:
-            del told[name]
+            del passed[name]
     table = data.get("gas")
     gas = types.SimpleNamespace(gamma=1.4, prandtl=0.72, reynolds=None)
     vars(gas).update(table if isinstance(table, Mapping) else {})
     try:
-        values = functions.arguments(call, told, gas)
+        values = functions.arguments(call, passed, gas)
         with functions.called(call, f'function "{DERIVED}"'):
             try:
                 found = call(**values)

@@ -149,7 +149,7 @@ class Time(Table):
 
 def _one_of_state_and_function(table: Any) -> Any:
     if (table.state is None) == (table.function is None):
-        raise case_error("takes either state or function, and one of them")
+        raise case_error("takes exactly one of state and function")
     return table
 
 
@@ -167,8 +167,8 @@ class Sponge(Table):
     """Layer in which the flow is drawn to a given state by the source term -sigma (Q - Q_state).
 
     sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1].
-    Refused are sponges without a node between start and end, that start outside the grid, are thicker than it, or that
-    a region has turned round, so that they damp more behind their end than they leave alone.
+    A sponge is refused that has no node between start and end, that starts outside the grid, that is thicker than the
+    grid, or that a region has turned round, so that it damps more behind its end than it leaves alone.
     """
 
     axis: Literal["x", "y", "z", "r"] = Field(
@@ -288,7 +288,7 @@ class Case(Table):
     def _one_alternative(self) -> Self:
         for group in self.alternatives:
             if not any(name in self.parameters for name in group):
-                raise case_error(f"parameters: one of {', '.join(group)} is wanted")
+                raise case_error(f"parameters: give one of {', '.join(group)}")
         return self
 
     @model_validator(mode="after")
@@ -331,7 +331,7 @@ class Case(Table):
     def _plane_or_axisymmetric(self) -> Self:
         for n, condition in enumerate(self.boundary):
             if condition.kernel == "axis" and not self.axisymmetric:
-                raise case_error(f'boundary.{n} has type = "axis", which is for axisymmetric = true alone')
+                raise case_error(f'boundary.{n} has type = "axis", which needs axisymmetric = true')
         if self.axisymmetric and self.kinetic_energy is not None:
             raise case_error("kinetic_energy: its rates are those of plane flow; leave it out with axisymmetric = true")
         return self
@@ -359,7 +359,7 @@ class Case(Table):
     def _precision_that_can_be(self) -> Self:
         carries = STORAGE[self.scheme.precision].carries
         if self.scheme.reference is not None and not carries:
-            raise case_error('scheme.reference is for scheme.precision = "differences" alone; leave it out')
+            raise case_error('scheme.reference needs scheme.precision = "differences"; leave it out')
         if self.scalar and carries:
             raise case_error(
                 'scheme.precision = "differences" does not carry passive scalars; take "mixed", or leave [[scalar]] out'

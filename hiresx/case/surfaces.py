@@ -52,7 +52,7 @@ class BoxSurface(CellSurface):
         if not all(a < b for a, b in zip(self.lower[:2], self.upper[:2], strict=True)) or self.lower[2] > self.upper[2]:
             raise case_error("lower must lie below upper")
         if len(set(self.open)) == 6:
-            raise case_error("a box that is open on all sides is none")
+            raise case_error("a box cannot be open on all sides")
         _caps_inside(self.caps, self.lower[0], self.upper[0])
         return self
 
@@ -83,12 +83,12 @@ class CylinderSurface(CellSurface):
 
 def _one_size(table: BoxSurface | CylinderSurface) -> None:
     if (table.spacing is None) == (table.cells is None):
-        raise case_error("takes either spacing or cells, and one of them")
+        raise case_error("takes exactly one of spacing and cells")
 
 
 def _caps_inside(caps: tuple[float, ...], start: float, end: float) -> None:
     if any(not start < x < end for x in caps) or len(set(caps)) < len(caps):
-        raise case_error(f"caps lie between the ends, above {start:g} and below {end:g}, and no two at one place")
+        raise case_error(f"caps must lie between the ends, above {start:g} and below {end:g}, at different places")
 
 
 class Surface(Sampled):
@@ -115,5 +115,5 @@ class Surface(Sampled):
     @model_validator(mode="after")
     def _one_form(self) -> Self:
         if sum(form is not None for form in (self.nodes, self.box, self.cylinder)) != 1:
-            raise case_error("takes nodes, box or cylinder, and exactly one of them")
+            raise case_error("takes exactly one of nodes, box and cylinder")
         return self

@@ -1,4 +1,4 @@
-"""What Python gives to a case: whether it is asked for, and whether it can be a flow."""
+"""Checks of what Python gives to a case: names of functions, and states of the flow."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,11 @@ def check_profiles(case: "Case", profiles: Iterable[str]) -> None:
             raise HiresxError(
                 f'profiles: "{name}" is a monitor', f"give it as monitors=[{name}], and leave it out of the case"
             )
-        hint = did_you_mean(name, sorted(asked), "they ask for") if asked else "no function is asked for: leave it away"
+        hint = (
+            did_you_mean(name, sorted(asked), "functions of the case")
+            if asked
+            else "no function is asked for: leave it away"
+        )
         raise HiresxError(f'profiles: no boundary condition and no sponge asks for "{name}"', hint)
 
 

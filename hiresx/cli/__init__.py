@@ -36,7 +36,7 @@ def execute(arguments: list[str]) -> int:
             return 2
     for n, word in enumerate(arguments):
         if word == "--out=" or (word == "--out" and arguments[n + 1 : n + 2] == [""]):  # a Path would be this folder
-            terminal.error('--out "" names nothing', "name a folder or file, or leave --out away", as_json)
+            terminal.error('--out "" is empty', "name a folder or file, or leave --out away", as_json)
             return 2
     arguments = _completed(arguments)
     try:
@@ -65,15 +65,15 @@ def execute(arguments: list[str]) -> int:
     except OSError as error:
         if is_file_limit(error):
             return terminal.fault(error, 2, FILE_LIMIT, FILE_LIMIT_HINT, as_json)
-        # of a file that the user named, where nothing nearer said so
+        # of a file that the user named, where no message closer to the cause names it
         named = error.filename if isinstance(error.filename, str | Path) else None
         what = f"{named}: {error.strerror}" if named else str(error)
         return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
         from hiresx.cli import import_errors as broken
 
-        if (told := broken.describe(error)) is not None:
-            return terminal.fault(told, 2, told.message, told.hint, as_json)
+        if (explained := broken.describe(error)) is not None:
+            return terminal.fault(explained, 2, explained.message, explained.hint, as_json)
         from typer import Abort
 
         if isinstance(error, Abort):  # an interrupt, to some versions of Typer
@@ -101,7 +101,7 @@ def _completed(arguments: list[str]) -> list[str]:
 
 
 def _whose(option: str) -> str:
-    """What is said of an option that other verbs have, few of them."""
+    """The hint for an option that a few other verbs take."""
     import typer.main
 
     from hiresx.cli.app import app

@@ -145,7 +145,7 @@ def show(result: dict[str, Any]) -> None:
 
 def _show_compared(compared: dict[str, Any]) -> None:
     for line in compared["unlike"]:
-        terminal.say(f"not alike: {line}")
+        terminal.say(f"different: {line}")
     terminal.table(
         f"Beside the result of {compared['with']}: time now over time then, below 1 is faster",
         ["", "ns then", "ns now", "ratio", "calibration loop", ""],

@@ -49,14 +49,14 @@ def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str
                 raise HiresxError(f"{path}: no case can start from this grid: {what}", hint) from None
     words = [f"left out, broken: {row['patch']}: {row['why']}" for row in found.get("broken", ())]
     words += [
-        f"{WAYS[contact.way][0]}: block {contact.block}, face {contact.face}, nodes {_told(contact.nodes)}, meets "
-        f"{contact.others}: {WAYS[contact.way][1]}"
+        f"{WAYS[contact.way][0]}: block {contact.block}, face {contact.face}, nodes {_format_range(contact.nodes)}, "
+        f"meets {contact.others}: {WAYS[contact.way][1]}"
         for contact in taken
     ]
     return text, words
 
 
-def _told(nodes: Range) -> str:
+def _format_range(nodes: Range) -> str:
     return " ".join(f"{lo}:{hi}" for lo, hi in nodes)
 
 

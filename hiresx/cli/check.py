@@ -113,9 +113,9 @@ def check(
         ]
         columns = ["of", "nodes i, j, k", "goes on in", "largest gap", "ghosts beyond nodes"]
         terminal.table("Patched faces: lengths in cells of the donor", columns, rows)
-    if told := check_walls.rows(mirrors, viscous=case.gas.reynolds is not None):
+    if oblique := check_walls.rows(mirrors, viscous=case.gas.reynolds is not None):
         columns = ["of", "type", "degrees off the normal", "what holds there"]
-        terminal.table("Slip walls, symmetry and axis: where lines are not normal to them", columns, told)
+        terminal.table("Slip walls, symmetry and axis: where lines are not normal to them", columns, oblique)
     check_setup.show(setup)
     terminal.table("Plan", ["", ""], _plan(planned, len(report["grid"])))
     for note in planned["notes"]:

@@ -22,7 +22,7 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
 
     time = case.time
     if case.gas.gamma > GAMMA:
-        yield f"gas.gamma = {case.gas.gamma:g}: no gas has more than 5/3"
+        yield f"gas.gamma = {case.gas.gamma:g} is above 5/3, the largest value of any gas"
     # what each wants on its own; the run ends with the first
     wanted = [] if time.steps is None else [(float(time.steps), f"time.steps = {time.steps:g}")]
     if time.end is not None and not time.local:

@@ -95,8 +95,8 @@ def aliased(
         )
         if 0.5 / distance < 0.99 * held:  # not by round-off
             yield (
-                f'probe "{spec.name}" keeps a moment every {distance:.3g} L/c_ref, which tells frequencies apart up to '
-                f"{0.5 / distance:.3g}; the grid there holds some up to {held:.3g}, which are heard as lower ones: "
+                f'probe "{spec.name}" samples the flow every {distance:.3g} L/c_ref, which resolves frequencies up to '
+                f"{0.5 / distance:.3g}; the grid there holds frequencies up to {held:.3g}, which appear as lower ones: "
                 'leave out filter = "none", or sample more often'
             )
 

@@ -10,8 +10,8 @@ from hiresx.decomposition.oblique_walls import walls
 if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition
 
-# Degrees off the normal, and cells by which mirrored places were moved, from which on a wall is told.
-TELLING, FAR = 1.0, 0.5
+# Degrees off the normal, and cells by which mirrored places were moved, from which on a wall is reported.
+REPORTED, FAR = 1.0, 0.5
 # Degrees up to which viscous flow bears temperatures that jump by a factor of 100 (docs/numerics.md).
 STEEP = 52.0
 
@@ -42,9 +42,9 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
 
 def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[str, str, str, str]]:
     """Those that are worth telling: face, type, angle, and what holds there, in `viscous` flow or in other."""
-    told = []
+    reported = []
     for wall in found:
-        if wall["angle"] < TELLING and not wall["edge"] and wall["moved"] < FAR:
+        if wall["angle"] < REPORTED and not wall["edge"] and wall["moved"] < FAR:
             continue
         if wall["edge"]:
             what = "an edge: ghosts mirror nodes, first order"
@@ -58,5 +58,5 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
                 )
         if viscous and wall["mirrors_places"] and wall["angle"] > STEEP:
             what += ", but temperatures that jump by a factor of 100 may end the run"
-        told.append((f"{wall['block']} {wall['face']}", wall["type"], f"{wall['angle']:.1f}", what))
-    return told
+        reported.append((f"{wall['block']} {wall['face']}", wall["type"], f"{wall['angle']:.1f}", what))
+    return reported

@@ -1,4 +1,4 @@
-"""`hiresx doctor`: what is installed, what is missing, what that is needed for and the command that mends it."""
+"""`hiresx doctor`: what is installed, what is missing, what that is needed for and the command that installs it."""
 
 import ctypes
 import os
@@ -35,7 +35,7 @@ class Finding:
 
 
 def doctor(json: options.Json = False) -> int:
-    """Say what this machine has and lacks, and the command that mends it."""
+    """Say what this machine has and lacks, and the command that installs it."""
     with terminal.only_json(json):
         findings = list(examine())
     ready = all(finding.found is not None for finding in findings if finding.required)
@@ -207,8 +207,8 @@ def _mpi() -> Iterator[Finding]:
         library = mpi_library.library()
     except HiresxError as error:
         why = f"; {error.message}" if version else ""
-    told = None if library is None else f"{library} {library.path}".rstrip()
-    yield Finding("MPI library", told, needed_for + why, f"{hint}, or that of the system: {_install('mpi')}")
+    description = None if library is None else f"{library} {library.path}".rstrip()
+    yield Finding("MPI library", description, needed_for + why, f"{hint}, or that of the system: {_install('mpi')}")
     launcher, why = None, ""
     if library is not None:
         try:
@@ -225,12 +225,12 @@ def _hwloc() -> Finding:
         "try:\n found = library()\nexcept HiresxError as error:\n raise SystemExit(error.message)\n"
         "print(found.version, found.path)"
     )
-    found, said = _python(code)
+    found, message = _python(code)
     needed_for = "caches, packages and PCI bridges of this machine; /sys tells most of them without it"
-    lacking = "cffi" in said
+    lacking = "cffi" in message
     return Finding(
         "hwloc",
         found,
-        needed_for + (f"; {said}" if found is None and said else ""),
+        needed_for + (f"; {message}" if found is None and message else ""),
         _pip("topology") if lacking else _install("hwloc"),
     )

@@ -1,5 +1,5 @@
-"""What `hiresx check` proves of a case's grid and of what lies at its faces; `hiresx new --from` writes nothing that
-fails here."""
+"""The checks of a case's grid and of the conditions at its faces, for `hiresx check`, `hiresx new --from` and
+`hiresx launch --dry-run`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -81,7 +81,7 @@ def _path(run: Path, name: str | None) -> Path | None:
         return run
     found = kept.histories(run)
     if not found:
-        raise HiresxError(f"there are no histories in {run}", "give the folder of a run that was begun")
+        raise HiresxError(f"there are no histories in {run}", "give the folder of a run that has begun")
     if name is None:
         return None
     if name not in found:

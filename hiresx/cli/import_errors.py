@@ -1,4 +1,4 @@
-"""Libraries that hiresx needs and that cannot be imported: which, why, and the command that mends it."""
+"""Libraries that hiresx needs and that cannot be imported: which, why, and the command that repairs it."""
 
 import sys
 from pathlib import Path

@@ -23,8 +23,8 @@ CONTEXT = {"ignore_unknown_options": True}
 # Ranks that a core is given without being asked again: processes of 0.1 GB and more before they hold any field.
 MOST_ON_A_CORE = 16
 
-# How hiresx run ends and has said so itself.
-_TOLD = (2, 3, *(128 + number for number in ENDING))
+# Exit statuses with which hiresx run has printed its own message.
+_EXPLAINED = (2, 3, *(128 + number for number in ENDING))
 
 Positive = {"min": 1, "max": 10_000_000}
 
@@ -93,13 +93,13 @@ def launch(
     as_json = bool(words.values["json"])
     if mix is not None:
         if words.values["backend"] != "auto":
-            raise HiresxError("--mix and --backend say the same", "give one of them")
+            raise HiresxError("--mix and --backend have the same meaning", "give one of them")
         words = parse_run_arguments([*(run or []), "--backend", mix])
     if slurm is not None or pbs is not None:
         size = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
         made = make_batch(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
         return write_scripts(made, slurm, pbs, mpi, as_json)
-    return _here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
+    return _launch_here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
 
 
 def parse_run_arguments(arguments: list[str]) -> _Words:
@@ -134,8 +134,8 @@ def _without(arguments: list[str], options: tuple[str, ...], name: str | None = 
 # ---- on this machine
 
 
-def _here(
-    words: _Words, ranks: int | None, per_gpu: int, crowd: bool, given: str | None, dry_run: bool, as_json: bool
+def _launch_here(
+    words: _Words, ranks: int | None, per_gpu: int, oversubscribe: bool, given: str | None, dry_run: bool, as_json: bool
 ) -> int:
     from hiresx.cli.dry_run import check_run
     from hiresx.launch import counts, mpi_library
@@ -144,16 +144,19 @@ def _here(
     from hiresx.placement.backend_selection import by_rank
 
     if (started.launched_processes() or 0) > 1:
-        raise HiresxError("hiresx launch was itself started by a launcher", "start it plainly, or start hiresx run so")
-    wish = words.values["backend"]
-    count, why = (ranks, "-n") if ranks is not None else counts.default_ranks(wish, per_gpu)
+        raise HiresxError(
+            "hiresx launch was itself started by a launcher",
+            "run hiresx launch without a launcher, or start hiresx run with it",
+        )
+    backend = words.values["backend"]
+    count, why = (ranks, "-n") if ranks is not None else counts.default_ranks(backend, per_gpu)
     cores = counts.cores()
-    if count > MOST_ON_A_CORE * cores and not crowd:
+    if count > MOST_ON_A_CORE * cores and not oversubscribe:
         raise HiresxError(
             f"{count} ranks are too many for {plural(cores, 'core')}: each is a process with its own memory",
-            f"take {MOST_ON_A_CORE * cores} or fewer, or give --oversubscribe where so many are meant",
+            f"take {MOST_ON_A_CORE * cores} or fewer, or give --oversubscribe to start them all the same",
         )
-    by_rank(wish, [0] * count)  # a list that does not fit is a fault now, not of every rank
+    by_rank(backend, [0] * count)  # a list that does not fit is a fault now, not of every rank
     used = launcher = None
     if count > 1 or given is not None:
         used, launcher = mpi_library.find(given)
@@ -161,8 +164,8 @@ def _here(
     notes = []
     if used is not None and launcher is not None and not mpi_library.is_compatible(launcher, used):
         notes.append(f"{launcher} does not belong to {used}, which mpi4py uses")
-    if count > cores and not _on_gpus(wish):
-        notes.append(f"{count} ranks on {plural(cores, 'core')}: they take turns, which is no faster than {cores}")
+    if count > cores and not _on_gpus(backend):
+        notes.append(f"{count} ranks on {plural(cores, 'core')}: they share the cores and are not faster than {cores}")
     if dry_run:
         with terminal.only_json(as_json):
             check_run(words.values, count)
@@ -176,17 +179,17 @@ def _here(
         return 0
     if ranks is None:
         terminal.note(f"{plural(count, 'rank')}: {why}")
-    return _ran(line, words, count, launcher is not None and launcher.hydra, as_json)
+    return _run_job(line, words, count, launcher is not None and launcher.hydra, as_json)
 
 
-def _on_gpus(wish: str) -> bool:
+def _on_gpus(backend: str) -> bool:
     """Whether no rank needs a core to itself."""
     from hiresx.device import cuda
 
-    return set(wish.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.fault()
+    return set(backend.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.fault()
 
 
-def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool) -> int:
+def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool) -> int:
     from hiresx.cli.run import record
     from hiresx.launch import job
     from hiresx.launch.mpirun_messages import signal_name
@@ -194,7 +197,7 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
 
     began = time.time()
     ended = job.run(line, count, hydra)
-    if ended.status in _TOLD:
+    if ended.status in _EXPLAINED:
         return ended.status
     directory = _directory(words, began)
     begun = directory is not None and record(directory).get("status") in ("running", "lost")
@@ -205,7 +208,7 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
     if ended.status == 0 or ended.left:
         # with a status that says nothing of it; mpirun then makes one up
         how = "left before it was done: a function of the case, or a library, ended its process (os._exit)"
-    told = f"{who} {how}" + (", and with it the others" if count > 1 else "")
+    message = f"{who} {how}" + (", and with it the others" if count > 1 else "")
     hint = ""
     if directory is not None:
         from hiresx.output.saved import checkpoint
@@ -219,8 +222,8 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
     more = {} if directory is None else {"directory": str(directory)}
     if begun and directory is not None:
         with contextlib.suppress(HiresxError):
-            mark_failed(directory, "failed", told)
-    terminal.error(told, hint, as_json, **more)
+            mark_failed(directory, "failed", message)
+    terminal.error(message, hint, as_json, **more)
     return ended.status or 1
 
 
@@ -245,9 +248,9 @@ def _directory(words: _Words, began: float) -> Path | None:
 def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: int, words: _Words) -> int:
     from hiresx.placement.backend_selection import listed
 
-    wish = words.values["backend"]
-    names = listed(wish)
-    listing = len(names) if len(names) > 1 or ":" in wish else None
+    backend = words.values["backend"]
+    names = listed(backend)
+    listing = len(names) if len(names) > 1 or ":" in backend else None
     size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
     if ranks is not None and ranks != (size or 0) * nodes:
         hint = "give --ranks-per-node" if per_node is None else f"leave -n away, or write -n {nodes * per_node}"
@@ -255,10 +258,12 @@ def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks
     size = size or listing or gpu_ranks or None
     if size is None:
         raise HiresxError(
-            "how many ranks a node takes is not known here", "--ranks-per-node N: one per NUMA node is a good choice"
+            "the number of ranks per node is not known", "give --ranks-per-node N: one per NUMA node is a good choice"
         )
     if listing not in (None, size, size * nodes):
-        raise HiresxError(f"--backend {wish} is for {plural(listing, 'rank')}, a node has {size}", "make the two agree")
+        raise HiresxError(
+            f"--backend {backend} is for {plural(listing, 'rank')}, a node has {size}", "make the two agree"
+        )
     return size
 
 
@@ -271,7 +276,7 @@ def make_batch(
 
     values = words.values
     if values["restart"] == "latest" and values["name"] is None:
-        raise HiresxError("--restart latest: which run that will be is not known here", "name it: --restart DIR")
+        raise HiresxError("--restart latest: the run is not known yet", "name it: --restart DIR")
     backend = values["backend"]
     if backend == "auto":
         backend = "cuda" if gpus else "cpu"
@@ -282,7 +287,7 @@ def make_batch(
     out = values["out"] or (values["restart"] if values["restart"] not in (None, "latest") else f"runs/{name}")
     for value in (queue, account):
         if value is not None and (not value.isprintable() or not value.split() == [value]):
-            raise HiresxError(f'"{value}" is no name of a partition or an account', "write one word")
+            raise HiresxError(f'"{value}" is not a name of a partition or an account', "write one word")
     return batch_script.Batch(
         name=name,
         nodes=nodes,

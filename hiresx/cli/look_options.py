@@ -52,7 +52,7 @@ class LookOptions:
         if ends is not None and len(ends) != 2:
             raise HiresxError(f'--range "{self.limits}" is not two numbers', "e.g. --range 0,2")
         if box is not None and len(box) not in (2, 4):
-            raise HiresxError(f'--zoom "{self.zoom}" is not four numbers (of curves two)', "e.g. --zoom 0,10,-3,3")
+            raise HiresxError(f'--zoom "{self.zoom}" is not four numbers (two for curves)', "e.g. --zoom 0,10,-3,3")
         values = options.numbers(self.levels, "--levels", "0.5,1")
         number = int(self.levels) if self.levels is not None and self.levels.strip().isdigit() else values
         # Lists of numbers, whose length is looked at above.

@@ -69,7 +69,7 @@ class Frame:
     def which(self) -> int | float:
         """As `Run.fields` takes it. Raises HiresxError where both are given."""
         if self.step is not None and self.time is not None:
-            raise HiresxError("--step and --time name two fields", "give one of them")
+            raise HiresxError("--step and --time both choose the fields", "give one of them")
         if self.time is not None:
             return self.time
         return -1 if self.step is None else self.step
@@ -374,8 +374,8 @@ def farfield(
     from hiresx.post.farfield import farfield as analyse
     from hiresx.post.observers import read
 
-    heard = read(observers, arc, centre, azimuth)
+    places = read(observers, arc, centre, azimuth)
     return analyse(
-        run, surface, heard, times.start, times.end, caps, mach, ambient, still, welch.segments, welch.window,
+        run, surface, places, times.start, times.end, caps, mach, ambient, still, welch.segments, welch.window,
         welch.overlap, strouhal.length, strouhal.velocity, density,
     )  # fmt: skip

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hiresx.base.shell import quote
 from hiresx.base.signals import SIGNALLED, Terminated, raise_on_termination
-from hiresx.base.threads import check_threads
 from hiresx.cli import check_numbers, options, terminal
 from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
@@ -84,14 +83,15 @@ def run(
 ) -> int:
     """Run a case and write its fields and run.json, or go on with a run.
 
-    Exit status: 0 done; 2 a fault that can be mended; 3 stopped before the end (blow-up, full disk, time.wall_limit);
+    Exit status: 0 done; 2 an error to correct; 3 stopped before the end (blow-up, full disk, time.wall_limit);
     130 Ctrl-C; 128 + N another signal N (143 SIGTERM, 129 SIGHUP, 138 and 140 SIGUSR1 and SIGUSR2). After the last
     three a checkpoint was written, and hiresx run --restart goes on.
 
     Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
     """
-    import rich.console  # noqa: F401 - were it broken, that is told before a folder is made
+    import rich.console  # noqa: F401 - a broken library is reported before a folder is made
 
+    from hiresx.base.threads import check_threads
     from hiresx.mpi.communicator import world
 
     with terminal.only_json(json), raise_on_termination():
@@ -255,7 +255,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     found = checkpoint.find(comm.bcast(where), comm)
     with comm.together():
         if found.directory is None and out is None:
-            raise HiresxError(f"{restart} lies in no run directory", "say with --out DIR where the run is to go on")
+            raise HiresxError(f"{restart} is not in a run directory", "name the run directory with --out DIR")
         directory = found.directory if out is None else out
         assert directory is not None
         if comm.root and (found.directory is None or directory.absolute() != found.directory.absolute()):

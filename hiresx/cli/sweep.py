@@ -73,12 +73,12 @@ def sweep(
 ) -> int:
     """Run a case with every combination of values, one after the other, and make one table of what came out.
 
-    The same command goes on with a sweep that was ended: runs that are finished are not run again, others go on from
-    their checkpoints. Values may be added; a case that was changed meanwhile is refused. With --slurm or --pbs the runs
-    become a job array, and --table makes the table afterwards.
+    Repeat the command to resume a sweep: finished runs are not run again, the others go on from their checkpoints.
+    Values may be added; a case that was changed meanwhile is refused. With --slurm or --pbs the runs become a job
+    array, and --table makes the table afterwards.
 
-    Exit status: 0 all runs are finished; 2 a fault that can be mended; 3 some run failed, or something of it could not
-    be found (the table says what); 130 Ctrl-C; 128 + N another signal N.
+    Exit status: 0 all runs are finished; 2 an error to correct; 3 a run failed, or something of it could not be found
+    (the table says what); 130 Ctrl-C; 128 + N another signal N.
     """
     with terminal.only_json(json):
         from hiresx.sweeps import folder, numbers
@@ -94,13 +94,13 @@ def sweep(
         words = [*(["--backend", backend] if backend != "auto" else [])]
         words += ["--transport", transport] if transport != "auto" else []
     if dry_run:
-        return _listed(of, out, name, words, json)
+        return _print_plan(of, out, name, words, json)
     if slurm is not None or pbs is not None:
         asked = launch.parse_run_arguments([name, *words])
         size = launch.ranks_of_node(ranks if ranks > 1 else None, nodes, ranks_per_node, gpus_per_node, asked)
         made = launch.make_batch(asked, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
-        return _array(of, out, name, made, slurm, pbs, mpi, json)
-    return _ran(of, out, name, (ranks, words), wanted, table, json)
+        return _write_job_array(of, out, name, made, slurm, pbs, mpi, json)
+    return _run(of, out, name, (ranks, words), wanted, table, json)
 
 
 def _two(text: str) -> tuple[str, str]:
@@ -123,7 +123,7 @@ def _analyses(texts: Sequence[str]) -> Any:
     return found
 
 
-def _ran(
+def _run(
     of: "SweepPlan",
     out: Path,
     name: str,
@@ -136,30 +136,30 @@ def _ran(
 
     with terminal.only_json(json):
         if only_table:
-            ended = running.SweepEnd(running.tabulate(of, out, name, wanted))
+            end = running.SweepEnd(running.tabulate(of, out, name, wanted))
         else:
-            ended = running.run(of, out, name, running.RunOptions(*how), wanted, terminal.progress)
+            end = running.run(of, out, name, running.RunOptions(*how), wanted, terminal.progress)
         if not json:
-            _print(ended.table, wanted)
+            _print(end.table, wanted)
         for path in [
             out / "table.csv",
             out / "table.json",
-            *([] if ended.signal else running.draw_picture(ended.table, out, wanted)),
+            *([] if end.signal else running.draw_picture(end.table, out, wanted)),
         ]:
             terminal.say(f"wrote {path}")
     if json:
-        terminal.print_json(ended.table.document())
-    left, total = sum(row["status"] != "finished" for row in ended.table.rows), plural(len(ended.table.rows), "run")
-    if ended.signal is not None:
+        terminal.print_json(end.table.document())
+    left, total = sum(row["status"] != "finished" for row in end.table.rows), plural(len(end.table.rows), "run")
+    if end.signal is not None:
         terminal.note(f"the sweep was ended, {left} of {total} {'is' if left == 1 else 'are'} not finished")
-        terminal.note("to go on: the same command again")
-        return 128 + ended.signal
-    failed = ended.table.unfinished
+        terminal.note("to resume: repeat the command")
+        return 128 + end.signal
+    failed = end.table.unfinished
     if failed:
         ways = Counter("finished, but lack numbers" if row["status"] == "finished" else row["status"] for row in failed)
-        told = ", ".join(f"{count} {way}" for way, count in sorted(ways.items()))
+        summary = ", ".join(f"{count} {way}" for way, count in sorted(ways.items()))
         see = "; see the column error" if any(row["error"] for row in failed) else ""
-        terminal.note(f"{len(failed)} of {total} {'is' if len(failed) == 1 else 'are'} not in order: {told}{see}")
+        terminal.note(f"{len(failed)} of {total} {'is' if len(failed) == 1 else 'are'} incomplete: {summary}{see}")
     return 3 if failed else 0
 
 
@@ -179,7 +179,7 @@ def _cell(value: Any) -> Any:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else terminal.text(value)
 
 
-def _listed(of: "SweepPlan", out: Path, name: str, words: list[str], json: bool) -> int:
+def _print_plan(of: "SweepPlan", out: Path, name: str, words: list[str], json: bool) -> int:
     from hiresx.sweeps import folder, member, running
 
     there = folder.compare(out, name, of)
@@ -197,12 +197,12 @@ def _listed(of: "SweepPlan", out: Path, name: str, words: list[str], json: bool)
         return 0
     terminal.say(f"{plural(len(of.members), 'run')} in {out}")
     for one, need, line in zip(of.members, needs, lines, strict=True):
-        told = "finished" if need == "nothing" else f"{need}: {shell.quote_all(line)}"
-        terminal.say(f"  {one.name}  {told}")
+        summary = "finished" if need == "nothing" else f"{need}: {shell.quote_all(line)}"
+        terminal.say(f"  {one.name}  {summary}")
     return 0
 
 
-def _array(
+def _write_job_array(
     of: "SweepPlan", out: Path, name: str, made: Any, slurm: Path | None, pbs: Path | None, mpi: str, json: bool
 ) -> int:
     """A job array. Its runs start from the copy of the case in `out`, as those of this machine do."""
@@ -228,6 +228,6 @@ def _array(
     status = launch.write_scripts(script, slurm, pbs, mpi, json)
     if not json:
         terminal.say(
-            f"  {len(left)} of {plural(len(of.members), 'run')}; the table afterwards: hiresx sweep again, with --table"
+            f"  {len(left)} of {plural(len(of.members), 'run')}; for the table repeat the command with --table"
         )
     return status

@@ -95,11 +95,13 @@ def plan(
 
     with terminal.only_json(json):
         if bytes_ is not None and case is not None:
-            raise HiresxError("the plan needs the bytes between ranks once: not --bytes and --case", "give one of them")
+            raise HiresxError(
+                "the plan takes the bytes between ranks from --bytes or from --case, not from both", "give one of them"
+            )
         if bytes_ is None and case is None:
             raise HiresxError("the plan needs the bytes between ranks", "give --bytes matrix.csv or --case NAME")
         if preset is not None and case is None:
-            raise HiresxError("--preset is of a case, and --bytes has none", "leave it out, or give --case NAME")
+            raise HiresxError("--preset needs --case", "leave it out, or give --case NAME")
         from hiresx.topology import place
         from hiresx.topology.cost import traffic
         from hiresx.topology.domains import one_machine
@@ -293,7 +295,7 @@ def _matrix(path: Path) -> list[list[float]]:
             rows.append([float(word) for word in words])
         except ValueError:
             raise HiresxError(
-                f"{path}, line {number}: '{line[:40]}' is no row of numbers", "write plain numbers, row = sender"
+                f"{path}, line {number}: '{line[:40]}' is not a row of numbers", "write plain numbers, row = sender"
             ) from None
         if len(rows[-1]) != len(rows[0]):
             raise HiresxError(

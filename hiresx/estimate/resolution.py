@@ -16,14 +16,14 @@ from hiresx.grid.stored_coordinates import slabs
 from hiresx.rhs.layers import along, shares
 from hiresx.rhs.waves import InTime
 
-# Points per wavelength at which a wave counts as resolved where nothing else is said.
+# Points per wavelength at which a wave counts as resolved by default.
 POINTS_PER_WAVE = 8.0
 # Points per wavelength below which a grid holds none: along its shortest edge, it has no higher frequency.
 HELD = 2.0
 # Share of the largest speed at which a layer ends, and below which a wall is one.
 EDGE, REST = 0.99, 1e-3
 # Samples of an inflow that changes, their distance in L / c_ref, and the share of the fluctuations' power that lies
-# below, and above, the band that is said.
+# below, and above, the band that is reported.
 SAMPLES, APART, TAIL = 512, 0.05, 0.01
 
 

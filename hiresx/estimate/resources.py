@@ -40,7 +40,7 @@ from hiresx.time.step_rule import largest_step, steps_towards
 
 # Nodes per block at which the initial state is looked at to estimate the step.
 SAMPLES = 200_000
-# A number of steps that no run comes to: it is then not said how many there are.
+# A number of steps that no run comes to: their number is then not given.
 MOST_STEPS = 1e15
 # Bytes a node while the quality of a grid is found.
 CHECKING = 200
@@ -116,8 +116,8 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
         dt = case.time.dt or largest_step(case.time.cfl or 0.0, case.time.viscous_cfl, *radii)
     if not 0 < dt < math.inf:
         raise HiresxError(
-            f"the time step of the initial state comes to {dt:g}",
-            "see that time.cfl, gas.reynolds and the lengths of the grid are meant so",
+            f"the time step of the initial state is {dt:g}",
+            "check time.cfl, gas.reynolds and the lengths of the grid",
         )
     steps = _steps(case, dt)
     scheme = integrator(case.time.integrator)

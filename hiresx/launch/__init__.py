@@ -1,5 +1,5 @@
 """Starting a run on many ranks: on this machine under mpirun, or by a script for Slurm or PBS.
 
-mpi: the MPI library that mpi4py uses and the mpirun that belongs to it. counts: how many ranks. command: the command
-line. job: running it. slurm, pbs: the scripts, from what `batch` gathers.
+mpi_library: the MPI library that mpi4py uses and its mpirun. counts: the number of ranks. command: the command line.
+job: running it. mpirun_messages: messages of mpirun. batch_script: the parts of a script. slurm, pbs: the scripts.
 """

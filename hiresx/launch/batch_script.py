@@ -81,7 +81,7 @@ def parse_time_limit(text: str) -> int:
     else:
         total = 60 * int(text) if text.isascii() and text.isdigit() else 0
     if not 0 < total < 400 * 86400:
-        raise HiresxError(f'--time "{text}" is no time limit', "write hours:minutes:seconds, e.g. --time 12:00:00")
+        raise HiresxError(f'--time "{text}" is not a time limit', "write hours:minutes:seconds, e.g. --time 12:00:00")
     return total
 
 

@@ -62,7 +62,7 @@ def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
 
 
 class _Job:
-    """A running mpirun. `asked`: the signals that came, `notices`: what it said of its end."""
+    """A running mpirun. `asked`: the signals that came, `notices`: its messages about its end."""
 
     def __init__(self, count: int):
         self.notices = EndFacts()
@@ -71,8 +71,8 @@ class _Job:
         self._started = False
         self._under_mpi, self._count = count > 1, count
         self._known: dict[int, int] = {}
-        self._last_words = float("inf")
-        self._stopped_since, self._told = float("inf"), False
+        self._kill_after = float("inf")
+        self._stopped_since, self._reported = float("inf"), False
 
     def start(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -86,7 +86,7 @@ class _Job:
         self._started = True
         if self.asked:
             self._process.terminate()
-            self._last_words = time.monotonic() + PATIENCE
+            self._kill_after = time.monotonic() + PATIENCE
 
     def wait(self) -> int:
         return self._process.wait()
@@ -106,18 +106,18 @@ class _Job:
         elif len(self._known | ranks) < self._count:
             _send(ranks, number)
             self._process.terminate()
-            self._last_words = time.monotonic() + PATIENCE
+            self._kill_after = time.monotonic() + PATIENCE
         else:
             _send(ranks, number)
             if urged == 2:
-                self._last_words = time.monotonic() + PATIENCE
+                self._kill_after = time.monotonic() + PATIENCE
 
     def _kill(self) -> None:
         _send(self.ranks(), signal.SIGKILL)
         self._process.terminate()
-        self._last_words = time.monotonic() + PATIENCE
+        self._kill_after = time.monotonic() + PATIENCE
 
-    def _sweep(self) -> None:
+    def _kill_all(self) -> None:
         """Kill all that is left, the launcher first, so that it starts no more."""
         below = _below(self._process.pid)
         self._process.kill()
@@ -145,14 +145,14 @@ class _Job:
                     else:
                         _show(target, notices.feed(data) if data else notices.idle())
                 now = time.monotonic()
-                if now > self._last_words:
-                    self._sweep()
+                if now > self._kill_after:
+                    self._kill_all()
                 if self._under_mpi and now - looked > POLL:
                     looked = now
                     self._known |= self.ranks()
-                    self._see_to_it(now)
+                    self._report_stop(now)
 
-    def _see_to_it(self, now: float) -> None:
+    def _report_stop(self, now: float) -> None:
         """Say once that mpirun was stopped, when it has been for some time: then nobody sees what ranks write, nor that
         one of them ends. Where all are gone, or an end is asked for, let it go on."""
         pid = self._process.pid
@@ -162,8 +162,8 @@ class _Job:
             self._process.send_signal(signal.SIGCONT)
         elif self._stopped_since == float("inf"):
             self._stopped_since = now
-        elif now - self._stopped_since > PATIENCE and not self._told:
-            self._told = True
+        elif now - self._stopped_since > PATIENCE and not self._reported:
+            self._reported = True
             _show(
                 sys.stderr,
                 f"note: mpirun, process {pid}, is stopped: nothing that the ranks write is shown, and they may come to "
@@ -171,7 +171,7 @@ class _Job:
             )
 
     def first(self) -> int | None:
-        """The rank that ended first, as far as was said."""
+        """The rank that ended first, as far as mpirun reported it."""
         rank, pid = self.notices.rank, self.notices.pid
         return rank if rank is not None else next((r for r, known in self._known.items() if known == pid), None)
 

@@ -1,4 +1,4 @@
-"""What mpirun itself writes when a job ends badly: read for who ended first, and kept from the user, who is told so in
+"""What mpirun itself writes when a job ends badly: read for who ended first, and kept from the user, who is other so in
 one line instead. Whatever is not such a notice is passed on as it is."""
 
 import re
@@ -72,9 +72,9 @@ class MessageFilter:
         known = self.known
         known.left |= b"exiting improperly" in plain
         if (found := _NUMBERED.search(plain)) and known.rank is None and known.pid is None:
-            rank, pid, named, told = found.groups()
+            rank, pid, named, other = found.groups()
             known.rank = int(rank or named) if rank or named else None
-            known.pid = int(pid or told) if pid or told else None
+            known.pid = int(pid or other) if pid or other else None
         if (found := _SIGNAL.search(plain)) and known.signal is None:
             known.signal = int(found[1] or found[2])
         known.ended |= known.signal is None

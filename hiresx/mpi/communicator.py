@@ -134,8 +134,8 @@ class Communicator:
             self._abort_status = status
 
     def leave(self) -> None:
-        """At the end of this process, of which `world` has told the others: wait for them to come to theirs, or end
-        them if this one has deserted them."""
+        """At the end of this process: wait for the ends of the others, or abort them if this one marked itself as
+        aborting."""
         asked = self._end.Ibarrier()
         if self._abort_status:
             if not _done(asked, 2 * GRACE):
@@ -271,7 +271,7 @@ def end_process(error: BaseException, status: int, tell: Callable[[str], None]) 
     """What to do with an `error` that ends a rank of the `world`; returns the exit status if the rank is to exit
     itself.
 
-    `tell(prefix)` prints the error: on one rank if all have it. An error that only this rank has is told with its
+    `tell(prefix)` prints the error: on one rank if all have it. An error that only this rank has is printed with its
     number, and ends all the others, who would wait for it.
     """
     if not _world:

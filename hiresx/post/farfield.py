@@ -319,12 +319,12 @@ def _unresolved(stored: StoredSurface, first: int, count: int, name: str) -> flo
 
 
 def _warnings(stored: StoredSurface, spectra: welch.Spectra, cell: float) -> list[str]:
-    said = [f"the surface is not closed: {gap}; what passes there is not heard" for gap in stored.gaps]
+    texts = [f"the surface is not closed: {gap}; what passes there is not heard" for gap in stored.gaps]
     power = spectra.density.sum(axis=0)
     share = power[spectra.frequency > 1 / (PER_WAVELENGTH * cell)].sum() / max(power.sum(), 1e-300)
     if share > _UNRESOLVED:
-        said.append(f"{100 * share:.0f} % of the sound has fewer than {PER_WAVELENGTH} cells in a wavelength")
-    return said
+        texts.append(f"{100 * share:.0f} % of the sound has fewer than {PER_WAVELENGTH} cells in a wavelength")
+    return texts
 
 
 def _dataset(

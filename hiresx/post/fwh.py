@@ -160,7 +160,7 @@ def check_step(time: np.ndarray, stream: Stream) -> float:
 
 
 def too_short_error() -> HiresxError:
-    """That no time is left at which all is heard."""
+    """The error for samples over less time than sound takes across the surface."""
     return HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
 
 

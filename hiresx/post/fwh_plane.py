@@ -125,7 +125,7 @@ def _predictor(values: np.ndarray, order: int) -> np.ndarray:
 
 
 def _delays(surface: Surface, observer: np.ndarray, stream: Stream) -> np.ndarray:
-    """What sound takes from the places to an observer."""
+    """Travel times of sound from the places to an observer."""
     along, star = _distances(observer - surface.places, stream)[:2]
     return (star - stream.mach * along) / ((1 - stream.mach**2) * stream.sound)
 

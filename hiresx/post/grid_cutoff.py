@@ -1,4 +1,4 @@
-"""Which frequencies a grid carries at a place: those whose sound wave has enough nodes to its length there."""
+"""Highest frequencies that a grid resolves at a place: of sound waves with enough nodes to their length there."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,8 +37,9 @@ def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
 
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
-    """Frequencies (signal,) up to which a tone of the samples is none of a higher one, which the grid holds up to
-    `highest` (see `highest_waves`): any where half the rate of samples is above that, a quarter of the rate where
+    """Frequencies (signal,) up to which a tone of the samples is no alias of a higher one. The grid holds tones up to
+    `highest` (see `highest_waves`): any frequency where half the rate of samples is above that, a quarter of the rate
+    where
     samples were filtered, else 0."""
     if highest is None:
         return None
@@ -47,7 +48,7 @@ def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
 
 
 def warnings(taken: Signals, highest: np.ndarray | None) -> list[str]:
-    """What is to be said of samples that may tell one tone as another."""
+    """Warnings about samples in which tones may be aliased."""
     if taken.filtered or highest is None or not (0.5 / taken.dt < (1 - 1e-6) * highest).any():
         return []
     return [
@@ -86,7 +87,7 @@ def _edges(run: Run, places: np.ndarray | None) -> np.ndarray | None:
 def _lengths(
     block: tuple[np.ndarray, ...], node: Sequence[Any], place: np.ndarray, active: Sequence[int]
 ) -> list[float]:
-    """Of the edges from a `node` (k, j, i) along the `active` directions, towards the place."""
+    """Lengths of the edges from a `node` (k, j, i) along the `active` directions, towards the place."""
     here, found = np.array([c[tuple(node)] for c in block]), []
     for d in active:
         edges = []

@@ -90,8 +90,8 @@ def isosurface(
         title=run.title,
         time=time,
     )
-    symbol, listed = picture_file.symbol(variable), ", ".join(f"{v:g}" for v in values)
-    heading = look.heading(f"{run.title}\n{symbol} = {listed},  $t = {time:.4g}\\,L/c_\\mathrm{{ref}}$")
+    symbol, levels = picture_file.symbol(variable), ", ".join(f"{v:g}" for v in values)
+    heading = look.heading(f"{run.title}\n{symbol} = {levels},  $t = {time:.4g}\\,L/c_\\mathrm{{ref}}$")
 
     def draw() -> Any:
         norm, chosen, extend = colours.scale(by or variable, np.asarray(found.point_data[shown]), look)
@@ -331,7 +331,7 @@ def _check_gl() -> None:
     """Raises HiresxError where nothing can be drawn. Tried in a process of its own: VTK may end the one it fails in."""
     tried = subprocess.run([sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, timeout=120)
     if tried.returncode:
-        said = next(
+        reason = next(
             (line for line in reversed(tried.stderr.strip().splitlines()) if line.strip()), "it does not say why"
         )
-        raise HiresxError(f"VTK cannot draw off screen here ({said[:150]})", _GL_MEND)
+        raise HiresxError(f"VTK cannot draw off screen here ({reason[:150]})", _GL_MEND)

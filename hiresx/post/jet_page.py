@@ -73,7 +73,7 @@ def _row(jet: "Jet") -> dict[str, Any]:
 
 
 def _progress(record: Mapping[str, Any], unit: str) -> str:
-    """How far a run has come, and on what."""
+    """Progress, backend and status of a run."""
     words = [
         f"{record['points']:,} points" if record.get("points") else "",
         f"to t = {record['time']:.4g} {unit}/c in {plural(record['steps'], 'step', ',')}"

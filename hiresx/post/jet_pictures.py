@@ -24,7 +24,7 @@ def unit(jet: "Jet") -> str:
 
 
 def strouhal(jet: "Jet") -> str:
-    """What the Strouhal number is."""
+    """Definition of the Strouhal number."""
     return "f\\,h/U_j" if jet.state.shape == "planar" else "f\\,D_j/U_j"
 
 
@@ -217,7 +217,7 @@ def flow(ours: "Jet") -> Any:
 
 
 def _box(ours: "Jet", pieces: list[cut.Piece]) -> tuple[float, float, float, float]:
-    """What lies between the sponges: least and greatest x, then y."""
+    """The box between the sponges: least and greatest x, then y."""
     ends = {axis: list(cut.extent(pieces, axis)) for axis in "xy"}
     for sponge in ours.run.case.get("sponge") or ():
         if sponge["axis"] in ends:

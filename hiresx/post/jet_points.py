@@ -37,7 +37,7 @@ class MeasuredPoints:
 
 
 def stored_points(shape: Shape) -> list[MeasuredPoints]:
-    """What is kept of jets of this shape."""
+    """The stored points of jets of this shape."""
     found: dict[str, list[dict[str, str]]] = {}
     with KEPT.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -47,7 +47,7 @@ def stored_points(shape: Shape) -> list[MeasuredPoints]:
 
 
 def read_points(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
-    """Of CSV files with a column Mj, and Ls or St or both. Raises HiresxError for others."""
+    """Points of CSV files with a column Mj, and Ls or St or both. Raises HiresxError for others."""
     found = []
     for path in map(Path, paths):
         table = lines.read_table(path, "Mj")

@@ -44,7 +44,7 @@ class Mean:
 
 
 def sponge_start(run: Run) -> float:
-    """Where the sponge behind the jet begins, or infinity."""
+    """x at which the sponge behind the jet begins, or infinity."""
     starts = [
         s["start"]
         for s in run.case.get("sponge") or ()
@@ -144,7 +144,7 @@ class Cells:
 
     @property
     def mean(self) -> float | None:
-        """Of the lengths, None without cells."""
+        """Mean length, None without cells."""
         return float(np.mean(self.lengths)) if self.lengths else None
 
     @property

@@ -42,7 +42,7 @@ class Expanded:
 
     @property
     def length(self) -> float:
-        """That of the Strouhal number: h, or Dj in D."""
+        """Length of the Strouhal number: h, or Dj in D."""
         return 1.0 if self.shape == "planar" else self.height
 
 

@@ -63,16 +63,16 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     several columns at once, and too few samples.
     """
     run = as_run(run)
-    name, _, listed = wanted.partition(".")
+    name, _, columns = wanted.partition(".")
     history = run.history(name)
     if history.sizes.get("sample"):
         raise HiresxError(f'the time of history "{name}" stands still: it has no spectrum', "use global time steps")
     quantities = list(map(str, history.data_vars))
-    if not listed:
-        listed = "p" if "p" in quantities else quantities[0]
+    if not columns:
+        columns = "p" if "p" in quantities else quantities[0]
     column = ""
     numbers: list[int] = []
-    for part in (part.strip().removeprefix(f"{name}.") for part in listed.split(",")):
+    for part in (part.strip().removeprefix(f"{name}.") for part in columns.split(",")):
         stem, _, number = part.rpartition("_")
         of, where = (part, None) if part in quantities else (stem, number)
         if of not in quantities or (where is not None and not where.isdigit()):

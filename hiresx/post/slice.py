@@ -61,9 +61,9 @@ def slice(
         return figure
 
     picture_file.require_matplotlib()
-    said = "averages" if averages else f"{int(tree.coords['step']):06d}"
+    source = "averages" if averages else f"{int(tree.coords['step']):06d}"
     return Result(
-        file_stem("slice", variable, (look.plane or "").replace("=", ""), said),
+        file_stem("slice", variable, (look.plane or "").replace("=", ""), source),
         summary,
         data,
         draw,

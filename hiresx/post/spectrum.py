@@ -78,10 +78,10 @@ def spectrum(
     ends = [grid_cutoff.lowest(None if cutoff is None else cutoff[[n]]) for n in range(len(taken.labels))]
     held = grid_cutoff.highest_waves(run, taken.places)
     trusted = grid_cutoff.alias_free(taken, held)
-    listed = []
+    tones = []
     for n, label in enumerate(taken.labels):
         for peak in welch.peaks(found.only(n), prominence):
-            listed.append(
+            tones.append(
                 {
                     "signal": label, "frequency": peak.frequency, "strouhal": peak.frequency * scale,
                     "half_power_width": peak.width, "amplitude": peak.amplitude,
@@ -102,7 +102,7 @@ def spectrum(
         "points_per_wave": points_per_wave, "cutoff": ends, "warnings": grid_cutoff.warnings(taken, held),
         "variance": found.variance.tolist(),
         "overall_level_db": (10 * np.log10(np.maximum(found.variance, 1e-300)) - zero).tolist(),
-        "peaks": listed,
+        "peaks": tones,
     }  # fmt: skip
     with np.errstate(divide="ignore"):
         level = 10 * np.log10(found.density / scale) - zero

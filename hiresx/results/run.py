@@ -56,7 +56,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """That of the case, else the name of the folder."""
+        """Title of the case, else the name of the folder."""
         return self.case.get("title") or self.path.resolve().name
 
     @property

@@ -53,7 +53,7 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
 
 
 def _called(about: dict[str, Any]) -> dict[str, str]:
-    """What the case of a field file calls itself and its length."""
+    """Title and symbol of the length in the case of a field file."""
     return {"title": about["case"].get("title", ""), "length_symbol": about["case"].get("length_symbol", "L")}
 
 

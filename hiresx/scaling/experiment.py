@@ -49,7 +49,7 @@ def run_jobs(
     """What `hiresx.scaling.measure` found in every job, with its `placement`; `limit`: seconds for one.
 
     In weak scaling the case has as many times the nodes as there are ranks. Raises HiresxError for a case that does not
-    grow, without an MPI, and with what a job said when it fails.
+    grow, without an MPI, and with the message of a job that fails.
     """
     launcher = None
     if any(job.ranks > 1 for job in todo):
@@ -90,10 +90,10 @@ def _done(
             "take fewer --steps, or a smaller case",
         ) from None
     if done.returncode or not result.exists():
-        told = [part for part in done.stderr.splitlines() if part.startswith(("error:", "Error", "RuntimeError"))]
-        said = told[0].removeprefix("error: ") if told else "\n".join(done.stderr.splitlines()[-5:])
+        lines = [part for part in done.stderr.splitlines() if part.startswith(("error:", "Error", "RuntimeError"))]
+        message = lines[0].removeprefix("error: ") if lines else "\n".join(done.stderr.splitlines()[-5:])
         raise HiresxError(
-            f"the run on {plural(job.ranks, 'rank')} failed: {said}", f"try hiresx launch -n {job.ranks} with it"
+            f"the run on {plural(job.ranks, 'rank')} failed: {message}", f"try hiresx launch -n {job.ranks} with it"
         )
     found: dict[str, Any] = json.loads(result.read_text())
     return found

@@ -70,12 +70,10 @@ class Rates:
         for name, value in found.items():
             number = name not in ("source", "topology")
             if number and not (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < np.inf):
-                raise HiresxError(f"{path}: {name} = {value!r} is no number from 0 up", "correct it")
+                raise HiresxError(f"{path}: {name} = {value!r} is not a number from 0 up", "correct it")
         rates = cls(**found)
         if rates.topology is None and rates.copy_gb_per_s is None:
-            raise HiresxError(
-                f"{path}: neither topology nor copy_gb_per_s is given", "say what halos pass: one of the two"
-            )
+            raise HiresxError(f"{path}: neither topology nor copy_gb_per_s is given", "give one of the two")
         if rates.topology is not None:
             rates = cls(**{**found, "topology": str(path.parent / rates.topology)})
         return rates

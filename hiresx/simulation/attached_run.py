@@ -47,7 +47,7 @@ class AttachedRun:
 
     @property
     def restarted(self) -> list[str]:
-        """From which checkpoint the run goes on, and what was passed over; empty once it was said."""
+        """From which checkpoint the run goes on, and what was passed over; empty after it was shown."""
         return self._continuation.notes
 
     @property

@@ -19,7 +19,7 @@ from hiresx.solver import Solver
 
 
 class Continuation:
-    """How a run of the case `resolved` goes on from the checkpoint `found` (None: it begins). `told` says from where,
+    """How a run of the case `resolved` goes on from the checkpoint `found` (None: it begins). `notes` say from where,
     and what was passed over; `restarts`, `retries` and `epochs` are those of run.json, `captured` what attachments
     shall restore, `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of
     another case.
@@ -139,6 +139,6 @@ def kept_case(found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str]
     folder = None if found.directory is None else found.directory / "case"
     if folder is None or not folder.is_dir():
         raise HiresxError(
-            f"{found.container.path} lies in no run directory with the case beside it", "name the case as well"
+            f"{found.container.path} is not in a run directory that holds its case", "name the case as well"
         )
     return load(folder, overrides=overrides, complete=False)

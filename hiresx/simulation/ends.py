@@ -16,8 +16,9 @@ SAME_TIME = 1e-9
 
 
 class Ends:
-    """The ends of a run of `case`, whose making began `made` on the monotonic clock. `struck`: whether the clock of
-    rank 0 asks for a checkpoint, as all ranks learnt when they last asked whether to stop."""
+    """The ends of a run of `case`, begun at `made` on the monotonic clock. `checkpoint_due`: whether the
+    clock
+    of rank 0 asks for a checkpoint, as all ranks learnt when they last asked whether to stop."""
 
     def __init__(self, case: Case, comm: Communicator, made: float, checkpoints: Checkpoints | None):
         self._spec, self._comm, self._made, self._checkpoints = case.time, comm, made, checkpoints
@@ -27,7 +28,7 @@ class Ends:
     def begin(self) -> None:
         self._longest_step = 0.0
 
-    def took(self, seconds: float) -> None:
+    def record_step_time(self, seconds: float) -> None:
         """A step took so long, with all that hangs on it."""
         self._longest_step = max(seconds, 0.5 * self._longest_step)
 
@@ -36,11 +37,11 @@ class Ends:
 
     def asked(self, requests: Requests) -> bool:
         """Whether a signal reached any of the ranks, or the time is up. Collective."""
-        struck = self._comm.root and self._checkpoints is not None and self._checkpoints.struck()
-        found = np.array([requests.signal or 0, self._out_of_time(), struck], dtype=float)
+        due = self._comm.root and self._checkpoints is not None and self._checkpoints.is_due()
+        found = np.array([requests.signal or 0, self._out_of_time(), due], dtype=float)
         if self._comm.size > 1:
             found = self._comm.max(found)
-        # A signal that came to this rank meanwhile stays noted, and is told the others next time.
+        # A signal that came to this rank meanwhile stays noted, and is sent to the others next time.
         requests.agreed = int(found[0]) or None
         self.checkpoint_due = bool(found[2])
         return bool(found[0] or found[1])

@@ -63,7 +63,7 @@ class Logbook:
                     s.out, case=s.resolved, backend=s.backend.name, points=s.solver.points,
                     bytes_per_point=held / s.solver.points, **self._entries(),
                 )  # fmt: skip
-        return [] if s.comm.size == 1 else _told(s.placement, self._ranks, s.solver.integrator.stages)
+        return [] if s.comm.size == 1 else _placement_lines(s.placement, self._ranks, s.solver.integrator.stages)
 
     def _gather(self) -> None:
         """What each rank computes. Collective."""
@@ -110,8 +110,8 @@ class Logbook:
         """Collective but for a run that `fail`s."""
         if error is None:
             s = self.simulation
-            told = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
-            self._ranks = [rank | more for rank, more in zip(self._ranks, s.comm.allgather(told), strict=True)]
+            own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
+            self._ranks = [rank | more for rank, more in zip(self._ranks, s.comm.allgather(own), strict=True)]
         entries = self._entries()
         if self._record is not None:
             self._record.finish(status, error, history=self.simulation.history, **entries)
@@ -121,19 +121,19 @@ class Logbook:
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
         """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
         status: record.Status = "failed"
-        said = error_text(error) if isinstance(error, HiresxError) else describe(error)
+        message = error_text(error) if isinstance(error, HiresxError) else describe(error)
         if isinstance(error, SIGNALLED):
-            status, said = "interrupted", error_text(error) or "interrupted by the user"
-        said = "; ".join([said, *map(error_text, others)])
+            status, message = "interrupted", error_text(error) or "interrupted by the user"
+        message = "; ".join([message, *map(error_text, others)])
         s = self.simulation
         with suppress(HiresxError):
             if not self._begun and (s.comm.size == 1 or getattr(error, "everywhere", False)):
                 self.begin()
                 s.begun = True
-            self.finish(status, said)
+            self.finish(status, message)
             if not s.comm.root and s.out is not None and not getattr(error, "everywhere", False):
                 # Rank 0, which keeps the record, will not come to know.
-                record.mark_failed(s.out, status, f"rank {s.comm.rank}: {said}")
+                record.mark_failed(s.out, status, f"rank {s.comm.rank}: {message}")
 
 
 def _own(solver: Solver) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _own(solver: Solver) -> dict[str, Any]:
     }
 
 
-def _told(placement: Placement, ranks: Sequence[Mapping[str, Any]], stages: int) -> list[str]:
+def _placement_lines(placement: Placement, ranks: Sequence[Mapping[str, Any]], stages: int) -> list[str]:
     """Where every rank computes what, and how its halos travel in a step of so many stages."""
     links = [rank["neighbours"] for rank in ranks]
     return placement.lines(

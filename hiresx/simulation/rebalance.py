@@ -48,7 +48,7 @@ def parse_rule(rule: Rule) -> Rule:
         rule = int(rule)
     if rule in ("auto", "never") or (isinstance(rule, int) and not isinstance(rule, bool) and rule > 0):
         return rule
-    raise HiresxError(f"rebalance: {rule!r} is no rule", "give auto, never, or a number of steps from 1 on")
+    raise HiresxError(f"rebalance: {rule!r} is not a rule", "give auto, never, or a number of steps from 1 on")
 
 
 def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:

@@ -26,7 +26,7 @@ class RecutRun(AttachedRun):
     _weights: list[float] | None
     # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
     _wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None
-    _midst: bool
+    _stepping: bool
 
     def _refuse_oversized(self, ground: Domain) -> None:
         own = points_by_rank(ground.cut.parts, self.comm.size)[self.comm.rank]
@@ -47,7 +47,7 @@ class RecutRun(AttachedRun):
         """
         chosen = None if weights is None else [float(w) for w in weights]
         by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts
-        if self._midst:
+        if self._stepping:
             self._wanted = by, chosen
         else:
             self._cut_again(by, "asked for", chosen)

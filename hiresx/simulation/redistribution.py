@@ -42,28 +42,30 @@ def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communica
     arrays: dict[str, list[Piece]] = {}
     for piece in pieces:
         arrays.setdefault(piece.name, []).append(piece)
-    told = comm.allgather([(name, [_about(piece) for piece in some]) for name, some in arrays.items()])
+    held_by_rank = comm.allgather([(name, [_description(piece) for piece in some]) for name, some in arrays.items()])
     found: list[Piece] = []
-    for name in dict.fromkeys(name for theirs in told for name, _ in theirs):
-        found += _array(name, [dict(theirs).get(name, []) for theirs in told], arrays.pop(name, []), parts, comm)
+    for name in dict.fromkeys(name for theirs in held_by_rank for name, _ in theirs):
+        found += _array(
+            name, [dict(theirs).get(name, []) for theirs in held_by_rank], arrays.pop(name, []), parts, comm
+        )
     return distributed_arrays.read_from_memory(found)
 
 
-def _about(piece: Piece) -> tuple[Range, tuple[int, ...], str]:
+def _description(piece: Piece) -> tuple[Range, tuple[int, ...], str]:
     """Box, shape of the value of a node, and type."""
     return piece.box, tuple(piece.array.shape[:-3]), np.dtype(piece.array.dtype).str
 
 
 def _array(
     name: str,
-    told: Sequence[Sequence[tuple[Range, tuple[int, ...], str]]],
+    held_by_rank: Sequence[Sequence[tuple[Range, tuple[int, ...], str]]],
     pieces: list[Piece],
     parts: Sequence[Part],
     comm: Communicator,
 ) -> list[Piece]:
-    """One array; `told` by rank."""
+    """One array; `held_by_rank` by rank."""
     block = int(name.rpartition(".")[2])
-    _, leading, dtype = next(about for theirs in told for about in theirs)
+    _, leading, dtype = next(description for theirs in held_by_rank for description in theirs)
     into = {
         n: np.empty((*leading, *sizes(part.box)), dtype)
         for n, part in enumerate(parts)
@@ -74,7 +76,7 @@ def _array(
     of_node = prod(leading) * np.dtype(dtype).itemsize
     transfers = (
         _Transfer(source, m, part.rank, n, slab, of_node * prod(sizes(slab)))
-        for source, theirs in enumerate(told)
+        for source, theirs in enumerate(held_by_rank)
         for m, (box, _, _) in enumerate(theirs)
         for n, part in enumerate(parts)
         if part.whole == block and (common := intersection(box, part.box)) is not None

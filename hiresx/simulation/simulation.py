@@ -30,7 +30,7 @@ from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
 from hiresx.rhs import fast_waves, frozen, layers
 from hiresx.simulation import blow_up
-from hiresx.simulation.agreement import check_same, measured_speeds
+from hiresx.simulation.agreement import check_same
 from hiresx.simulation.blow_up import BlowUp
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
@@ -101,7 +101,7 @@ class Simulation(RecutRun):
         with self.comm.together():
             if out == "":
                 raise HiresxError(
-                    'out = "" names no run directory', "name one, or leave it away: nothing is then written"
+                    'out = "" is not a run directory', "name one, or leave it away: nothing is then written"
                 )
             if case is None:
                 case = kept_case(found)
@@ -155,9 +155,9 @@ class Simulation(RecutRun):
         self._rebalancing = Rebalancing(rebalance, float(self.comm.max(took)))
         self._weights = None if weights is None else [float(w) for w in weights]
         # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
-        self._said: set[str] = set()
+        self._noted: set[str] = set()
         self._wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None = None
-        self._midst = False
+        self._stepping = False
         self.epochs: list[dict[str, Any]] = []
         self.prints = self.comm.bcast(prints and prints())
         self.monitors = tuple(monitors)
@@ -318,11 +318,11 @@ class Simulation(RecutRun):
         return left
 
     def _advance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
-        self._midst = True
+        self._stepping = True
         try:
             self._advance_whole(bar, last_step, log)
         finally:
-            self._midst = False
+            self._stepping = False
 
     def _advance_whole(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         began = wall.monotonic()
@@ -335,8 +335,8 @@ class Simulation(RecutRun):
                 bar.note(line)
         self._stepped = True
         residual = None
-        if self._due() or self._finished(last_step):
-            residual = self._look()
+        if self._record_due() or self._finished(last_step):
+            residual = self._record_residual()
         bar.update(self.step_count, self.time, None if self.case.time.local else dt, residual)
         with bar.aside():
             for attachment in self.attachments:
@@ -344,9 +344,9 @@ class Simulation(RecutRun):
             self._pass_notes(bar)
             if self._checkpoints is not None:
                 self._checkpoints.after_step(self.solver, self._ends.checkpoint_due)
-        if self._due():
+        if self._record_due():
             log.progress()
-        self._ends.took(wall.monotonic() - began)
+        self._ends.record_step_time(wall.monotonic() - began)
 
     def _steps_left(self, last_step: int | None) -> int:
         """Steps until there is something to do between two, or to hear."""
@@ -367,13 +367,13 @@ class Simulation(RecutRun):
     def _pass_notes(self, bar: Progress) -> None:
         for attachment in self.attachments:
             while attachment.notes:
-                # Attachments are made anew where the grid is cut anew, and find again what they have said.
+                # Attachments are made anew where the grid is cut anew, and repeat their notes.
                 line = attachment.notes.pop(0)
-                if line not in self._said:
-                    self._said.add(line)
+                if line not in self._noted:
+                    self._noted.add(line)
                     bar.note(line)
 
-    def _due(self) -> bool:
+    def _record_due(self) -> bool:
         return self.step_count % self.case.monitor.every == 0
 
     def _finished(self, last_step: int | None) -> bool:
@@ -385,7 +385,7 @@ class Simulation(RecutRun):
             f"{self.case.time.wall_limit:g} s is reached"
         )
 
-    def _look(self) -> float:
+    def _record_residual(self) -> float:
         """Residual norms and the check that the flow is alive. Returns the density residual."""
         norms, least_density, least_pressure = blow_up.check(self.solver)
         entry = {
@@ -432,7 +432,7 @@ class Simulation(RecutRun):
         past = self._continuation
         self._restore_attachments(past.source or Path("what was kept in memory"))
         if past.source is None and (not self.history or self.history[-1]["step"] != self.step_count):
-            self._look()
+            self._record_residual()
         self._open_attachments(restarted)
         if self._checkpoints is not None and not self._pausing:
             self._checkpoints.start(self.solver, past.source, new=not restarted)
@@ -444,7 +444,7 @@ class Simulation(RecutRun):
     def _contents(self) -> checkpoint.Contents:
         """What a checkpoint of now holds."""
         history = self.history
-        if history and history[-1]["step"] == self.step_count and not self._due():
+        if history and history[-1]["step"] == self.step_count and not self._record_due():
             history = history[:-1]  # the last look of a run that stops here: one that goes on has none
         return self._continuation.contents(self.solver, self.prints, history, self.attachments)
 

@@ -1,5 +1,5 @@
-"""A rank that is asked to end and cannot: it waits for another one that is dead, stopped or stuck, in its device or in
-MPI, where no handler of Python is called. A thread of its own hears of the signal and ends the job then."""
+"""The watchdog of a rank that is asked to end and cannot, as it waits for another rank in its device or in MPI, where
+Python calls no signal handler. A thread receives the signal and ends the job after some time."""
 
 import os
 import select
@@ -21,7 +21,7 @@ PATIENCE, STEPS, FIRST, URGED = 8.0, 5.0, 60.0, 2.0
 
 
 class WatchdogTimeout(Terminated):
-    """Ended by the signal `number` after `seconds` in which nothing came."""
+    """Ended by the signal `number`, as no step ended within `seconds`."""
 
     def __init__(self, number: int, seconds: float):
         super().__init__(number)

@@ -1,15 +1,13 @@
-"""The folder of a sweep: a copy of its case, from which every run is started, and whether a sweep that is there already
-is the same one.
+"""The folder of a sweep: a copy of its case, from which every run is started, and whether a sweep in it is the same.
 
 DIR/case: the case as it was when the sweep began. DIR/sweep.json: its keys and runs, and the digests of grid files.
-DIR/<run>: the run directories. DIR/logs/<run>.txt: what they said. DIR/table.csv, table.json, table.png.
+DIR/<run>: the run directories. DIR/logs/<run>.txt: their messages. DIR/table.csv, table.json, table.png.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,37 +17,17 @@ from hiresx.case.loader import FILE, find
 from hiresx.case.toml import dumps, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files, identity, record
-from hiresx.sweeps.members import GRID_FILES, SweepPlan
+from hiresx.sweeps.members import GRID_FILES, SweepPlan, load_member
 from hiresx.sweeps.values import PRESET, format_value
 
 NAME = "sweep.json"
 CASE = "case"
-# Keys of a case that are for people.
-PROSE = ("title", "description", "length_symbol")
 LOGS = "logs"
+# Keys of a case that change nothing that is computed; the second kind is for people.
+_FREE = ("time.wall_limit", "title", "description", "length_symbol")
 # Differences named in a refusal.
 _NAMED = 5
 _ELSEWHERE = "a sweep is of one case: leave that as it was, or begin another sweep with --out DIR"
-
-
-@dataclass(frozen=True)
-class _Case:
-    """A case as a sweep keeps it: its `document`, the text of its `functions` in the file `beside` it, and the digests
-    of its grid files."""
-
-    document: dict[str, Any]
-    functions: str | None
-    beside: Path
-    digests: dict[str, str | None]
-
-
-def _read(case: str | Path, plan: SweepPlan) -> _Case:
-    path = find(case)
-    document = _document(path)
-    beside = path.parent / "case.py"
-    functions = beside.read_text(encoding="utf-8") if beside.is_file() else None
-    digests = {name: _digest(Path(name)) for name in sorted(_grid_files(document, plan))}
-    return _Case(document, functions, beside, digests)
 
 
 def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
@@ -57,17 +35,27 @@ def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
     HiresxError for a folder that holds something else, and for another sweep, naming the difference."""
     if not holds_sweep(out):
         return False
-    _compare(out, _read(case, plan), plan)
+    entries = read_entries(out)
+    _compare_keys(out, entries["keys"], plan)
+    if (out / CASE / FILE).is_file():
+        # one member of each preset: the others have the same case but for the values of the sweep
+        for member in {str(member.values.get(PRESET)): member for member in reversed(plan.members)}.values():
+            preset = {PRESET: member.values[PRESET]} if PRESET in member.values else {}
+            kept = load_member(out / CASE, member.name, preset | member.overrides)
+            refuse_differences(str(out), kept.case, member.case)
+        if _functions(out / CASE) != _functions(find(case).parent):
+            raise HiresxError(f"{out} is of another case: its case.py was changed since it began", _ELSEWHERE)
+    for name, digest in _digests(plan).items():
+        if entries["grid_files"].get(name, digest) != digest:
+            raise HiresxError(f"{out} is of another case: {name} was changed since it began", _ELSEWHERE)
     return True
 
 
 def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
     """Make `out` the folder of the sweep `plan` of `case`, or prove that it is that; values may have been added. Raises
     HiresxError as `compare` does, and for what cannot be written."""
-    found = _read(case, plan)
-    keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], found.digests
-    if holds_sweep(out):
-        _compare(out, found, plan)
+    keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], _digests(plan)
+    if compare(out, case, plan):
         # what this plan leaves out stays a part of the sweep
         before = read_entries(out)
         keys = {key: [*before["keys"][key], *(v for v in keys[key] if v not in before["keys"][key])] for key in keys}
@@ -85,7 +73,8 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
     }
     write(out / NAME, json.dumps(entries, indent=2) + "\n")
     if not (out / CASE / FILE).is_file():
-        record.keep_case(out, dumps(found.document), found.beside if found.functions is not None else None)
+        path = find(case)
+        record.keep_case(out, dumps(_document(path)), path.parent / "case.py" if _functions(path.parent) else None)
 
 
 def holds_sweep(out: Path) -> bool:
@@ -95,7 +84,7 @@ def holds_sweep(out: Path) -> bool:
     if os.path.lexists(out / "run.json"):
         raise HiresxError(f"{out} holds a run, not a sweep", "name another folder with --out DIR")
     try:
-        # what was half-written when a sweep was ended in its first moment is nothing
+        # a file of a sweep that was ended in its first moment does not count
         held = sorted(entry.name for entry in os.scandir(out) if not entry.name.endswith(".part"))
     except FileNotFoundError:
         return False
@@ -109,7 +98,7 @@ def holds_sweep(out: Path) -> bool:
 
 
 def read_entries(out: Path) -> dict[str, Any]:
-    """What sweep.json says. Raises HiresxError when it cannot be understood."""
+    """The contents of sweep.json. Raises HiresxError when it cannot be understood."""
     path = out / NAME
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -139,6 +128,11 @@ def others(out: Path, plan: SweepPlan) -> list[str]:
     return [str(name) for name in read_entries(out).get("runs", ()) if name not in mine]
 
 
+def _functions(folder: Path) -> str | None:
+    path = folder / "case.py"
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
 def _document(path: Path) -> dict[str, Any]:
     """The case file with its grid files named by absolute paths, also in presets."""
     document = read(path)
@@ -152,43 +146,17 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _grid_files(document: Mapping[str, Any], plan: SweepPlan) -> Iterator[str]:
-    """Those that a run reads."""
-    found = [document.get("grid"), *(member.case["grid"] for member in plan.members)]
-    return iter(
-        {
-            str(grid[key])
-            for grid in found
-            if isinstance(grid, Mapping)
-            for key in GRID_FILES
-            if isinstance(grid.get(key), str) and os.path.isabs(grid[key])
-        }
-    )
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return None  # a run that needs it will say so
-
-
-def _compare(out: Path, case: _Case, plan: SweepPlan) -> None:
-    entries = read_entries(out)
-    _compare_keys(out, entries["keys"], plan)
-    used = plan.axes.get(PRESET, [])
-    path = out / CASE / FILE
-    if path.is_file():
-        # presets that no run has may be changed
-        old, new = (_without_presets(_without_prose(found), used) for found in (read(path), case.document))
-        refuse(str(out), identity.differences(old, new))
-        beside = out / CASE / "case.py"
-        if (beside.read_text(encoding="utf-8") if beside.is_file() else None) != case.functions:
-            raise HiresxError(f"{out} is of another case: its case.py was changed since it began", _ELSEWHERE)
-    for name, digest in entries["grid_files"].items():
-        if name in case.digests and case.digests[name] != digest:
-            raise HiresxError(f"{out} is of another case: {name} was changed since it began", _ELSEWHERE)
+def _digests(plan: SweepPlan) -> dict[str, str | None]:
+    """SHA-256 of the grid files that the runs read, by path; None for one that cannot be read."""
+    names = {member.case["grid"].get(key) for member in plan.members for key in GRID_FILES}
+    found: dict[str, str | None] = {}
+    for name in sorted(name for name in names if name is not None and os.path.isabs(name)):
+        try:
+            with Path(name).open("rb") as stream:
+                found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError:
+            found[name] = None  # the run that needs it reports it
+    return found
 
 
 def _compare_keys(out: Path, old: Mapping[str, Any], plan: SweepPlan) -> None:
@@ -202,35 +170,23 @@ def _compare_keys(out: Path, old: Mapping[str, Any], plan: SweepPlan) -> None:
         if key in named or values == old[key]:
             continue
         if len(values) == 1:
-            told = f"{key} is {format_value(values[0])}, there {format_value(old[key][0])}"
-            raise HiresxError(f"{out} is of another case: {told}", _ELSEWHERE)
+            refuse_differences(str(out), {key: old[key][0]}, {key: values[0]})
         raise HiresxError(
             f"{out} is another sweep: {key} has one value there, here {len(values)}",
             f"the runs are named by {', '.join(named)}: name another folder with --out DIR",
         )
 
 
-def _without_prose(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What is computed: words about it may change."""
-    return {key: value for key, value in document.items() if key not in PROSE}
+def refuse_differences(place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Raises HiresxError where the case `new` computes something else than the case `old` in `place`."""
+    found = [difference for difference in identity.differences(old, new) if difference[0] not in _FREE]
+    if found:
+        named = [f"{key} is {_format(here)}, there {_format(there)}" for key, there, here in found[:_NAMED]]
+        more = f"; and {plural(len(found) - _NAMED, 'key')} more" if len(found) > _NAMED else ""
+        raise HiresxError(f"{place} is of another case: {'; '.join(named)}{more}", _ELSEWHERE)
 
 
-def _without_presets(document: Mapping[str, Any], used: list[Any]) -> dict[str, Any]:
-    presets = document.get("presets", {})
-    there = {name: _without_prose(presets[name]) if name in presets else None for name in used}
-    return {**document, "presets": there}
-
-
-def refuse(place: str, found: list[tuple[str, Any, Any]]) -> None:
-    """Raises HiresxError for differences (key, there, here) to what is in `place`."""
-    if not found:
-        return
-    said = [f"{key} is {_said(new)}, there {_said(old)}" for key, old, new in found[:_NAMED]]
-    more = f"; and {plural(len(found) - _NAMED, 'key')} more" if len(found) > _NAMED else ""
-    raise HiresxError(f"{place} is of another case: {'; '.join(said)}{more}", _ELSEWHERE)
-
-
-def _said(value: Any) -> str:
+def _format(value: Any) -> str:
     return "absent" if value is None else format_value(value)[:80]
 
 

@@ -6,16 +6,14 @@ from typing import Any, Literal
 
 from hiresx.case import Case
 from hiresx.errors import HiresxError
-from hiresx.output.saved import checkpoint, identity, record
-from hiresx.sweeps.folder import LOGS, PROSE, refuse
+from hiresx.output.saved import checkpoint, record
+from hiresx.sweeps.folder import LOGS, refuse_differences
 from hiresx.sweeps.members import SweepMember
 
 Need = Literal["nothing", "begin", "go on", "begin again"]
 # What begins the part of a log that is of one start of a run, and the line in it that says why it failed.
 BEGUN = "$ "
 _ERROR = "error: "
-# How long a process may last is no matter of the case, scripts set it; nor are words about it.
-_FREE = ("time.wall_limit", *PROSE)
 
 
 def log(out: Path, member: SweepMember) -> Path:
@@ -32,8 +30,7 @@ def need(out: Path, member: SweepMember) -> Need:
     kept = record.read(folder)
     if kept.get("case"):
         asked = _known(member.case)
-        found = identity.differences(_unplaced(_known(kept["case"]), asked), asked)
-        refuse(str(folder), [difference for difference in found if difference[0] not in _FREE])
+        refuse_differences(str(folder), _unplaced(_known(kept["case"]), asked), asked)
     if kept.get("status") == "finished":
         return "nothing"
     return "go on" if checkpoint.list_checkpoints(folder) else "begin again"
@@ -74,8 +71,8 @@ def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
         return "failed", error.message, {}
     if kept:
         return str(kept.get("status")), str(kept.get("error") or ""), kept
-    told = last_error(log(out, member))
-    return ("failed", told, {}) if told else ("waiting", "", {})
+    message = last_error(log(out, member))
+    return ("failed", message, {}) if message else ("waiting", "", {})
 
 
 def last_error(path: Path) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hiresx.case import Case, load
+from hiresx.case import load
 from hiresx.case.loader import plain
 from hiresx.case.toml import value_text
 from hiresx.errors import HiresxError
@@ -21,13 +21,26 @@ GRID_FILES = ("file", "connectivity")
 
 @dataclass(frozen=True)
 class SweepMember:
-    """One run: `name` of its folder, the `values` of its keys (with the preset, where one is named), its `case`,
-    resolved, and the `words` of the command line that are its own. Grid files have absolute paths in the last two."""
+    """One run: `name` of its folder, the `values` of its keys (with the preset, where one is named), its resolved
+    `case`, and its `title`. Grid files have absolute paths in `case`, `overrides` and `words`."""
 
     name: str
     values: dict[str, Any]
     case: dict[str, Any]
-    words: tuple[str, ...]
+    title: str = ""
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The values but for the preset, as a copy of the case in another folder takes them."""
+        files = {f"grid.{key}": self.case["grid"].get(key) for key in GRID_FILES}
+        return {key: files.get(key, value) for key, value in self.values.items() if key != PRESET}
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The part of the command line that is the run's own."""
+        preset = ("--preset", self.values[PRESET]) if PRESET in self.values else ()
+        sets = (("--set", f"{key}={value_text(value)}") for key, value in self.overrides.items())
+        return (*preset, *(word for pair in sets for word in pair))
 
 
 @dataclass(frozen=True)
@@ -60,39 +73,27 @@ def plan(
     names = _names([*keys, *(key for key in varied if key not in keys and len(axes[key]) > 1)], rows)
     members: list[SweepMember] = []
     first: dict[str, str] = {}
-    title = ""
     for name, row in zip(names, rows, strict=True):
-        loaded = _loaded(case, row)
-        title = loaded.title or loaded.name
-        member = _member(name, row, loaded)
+        member = load_member(case, name, row)
         same = first.setdefault(repr(sorted(member.case.items())), name)
         if any(other.name in (same, name) for other in members):
-            told = f"{same} and {name} are the same case" if same != name else f"{_told(row)} is there twice"
-            raise HiresxError(f"the sweep: {told}", "give each value once")
+            duplicate = f"{same} and {name} are the same case" if same != name else f"{_describe(row)} is there twice"
+            raise HiresxError(f"the sweep: {duplicate}", "give each value once")
         members.append(member)
-    return SweepPlan(title, axes, tuple(members), tuple(keys))
+    return SweepPlan(members[-1].title, axes, tuple(members), tuple(keys))
 
 
-def _loaded(case: str | Path, row: Mapping[str, Any]) -> Case:
-    return load(case, row.get(PRESET), {key: value for key, value in row.items() if key != PRESET})
-
-
-def _member(name: str, row: Mapping[str, Any], case: Case) -> SweepMember:
-    """Started from a copy of the case, which lies elsewhere."""
-    resolved = case.model_dump(mode="json")
-    words = ["--preset", row[PRESET]] if PRESET in row else []
+def load_member(case: str | Path, name: str, values: Mapping[str, Any]) -> SweepMember:
+    """The run `name` of `case` with these `values` by key."""
+    loaded = load(case, values.get(PRESET), {key: value for key, value in values.items() if key != PRESET})
+    resolved = loaded.model_dump(mode="json")
     for key in GRID_FILES:
-        if resolved["grid"].get(key) is not None and case.directory is not None:
-            resolved["grid"][key] = str((case.directory / resolved["grid"][key]).absolute())
-    for key, value in row.items():
-        if key != PRESET:
-            table, _, last = key.rpartition(".")
-            given = resolved["grid"][last] if table == "grid" and last in GRID_FILES else value
-            words += ["--set", f"{key}={value_text(given)}"]
-    return SweepMember(name, dict(row), resolved, tuple(words))
+        if resolved["grid"].get(key) is not None and loaded.directory is not None:
+            resolved["grid"][key] = str((loaded.directory / resolved["grid"][key]).absolute())
+    return SweepMember(name, dict(values), resolved, loaded.title or loaded.name)
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _describe(row: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={format_value(value)}" for key, value in row.items())
 
 

@@ -73,7 +73,7 @@ def column(text: str, start: float | None = None) -> ReducedColumn:
         )
     how = found["reduction"] or "last"
     if how not in REDUCTIONS:
-        raise HiresxError(f'--column {text}: no "{how}"', did_you_mean(how, list(REDUCTIONS), "there are"))
+        raise HiresxError(f'--column {text}: no "{how}"', did_you_mean(how, list(REDUCTIONS), "reductions"))
     return ReducedColumn(text.strip(), found["history"], found["quantity"], how, start)
 
 
@@ -92,10 +92,10 @@ class Analysis:
         try:
             found = json.loads(done.stdout)
         except ValueError:
-            found = {"error": (done.stderr.strip().splitlines() or ["it said nothing"])[-1]}
+            found = {"error": (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]}
         if done.returncode or not isinstance(found, dict):
-            told = found.get("error") if isinstance(found, dict) else None
-            raise HiresxError(f"hiresx post {self.verb}: {told or f'ended with {done.returncode}'}")
+            message = found.get("error") if isinstance(found, dict) else None
+            raise HiresxError(f"hiresx post {self.verb}: {message or f'ended with {done.returncode}'}")
         return dict(_numbers(found, self.name))
 
 
@@ -107,7 +107,7 @@ def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
             verb, *words = shlex.split(text)
         except ValueError:
             hint = "write for instance --collect 'jet --from 15'"
-            raise HiresxError(f'--collect "{text}" names no verb', hint) from None
+            raise HiresxError(f'--collect "{text}" does not name a verb', hint) from None
         same = sum(other.verb == verb for other in found)
         found.append(Analysis(verb if not same else f"{verb}-{same + 1}", verb, tuple(words)))
     return tuple(found)

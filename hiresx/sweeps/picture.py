@@ -21,7 +21,7 @@ def draw(table: SweepTable, x: str, y: str) -> tuple[Any, Any]:
     across, up = table.named(x), table.named(y)
     rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]
     if not rows:
-        raise HiresxError(f'no run has a number in the column "{up}"', "see the table for what became of the runs")
+        raise HiresxError(f'no run has a number in the column "{up}"', "the table shows the state of the runs")
     numeric = all(_is_number(row[across]) for row in rows)
     places = {text: n for n, text in enumerate(dict.fromkeys(format_value(row[across]) for row in rows))}
     others = [key for key in table.keys if key != across and len({format_value(row[key]) for row in table.rows}) > 1]

@@ -94,7 +94,7 @@ def sweep(
 
 
 def _silent(line: str) -> None:
-    """Nothing is said."""
+    """Print nothing."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,9 @@ def run(
     """Run what is not finished, and write the table after each run. `say` takes lines of progress; `show`: what runs
     say goes to stderr too. See `sweep` for what it raises."""
     if (started.launched_processes() or 0) > 1:
-        raise HiresxError("a launcher started this sweep", "start it plainly; -n N gives each of its runs N ranks")
+        raise HiresxError(
+            "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"
+        )
     wanted.check(of)
     launcher = mpi_library.find(how.mpirun)[1] if how.ranks > 1 else None
     folder.holds_sweep(out)
@@ -130,7 +132,7 @@ def run(
         left = sum(need != "nothing" for need in needs.values())
         say(f"{plural(len(of.members), 'run')} in {out}: {len(of.members) - left} finished, {left} to do")
         if left_out := folder.others(out, of):
-            say(f"{len(left_out)} more runs of this sweep are not asked for, and not in this table: {left_out[0]}, ...")
+            say(f"{len(left_out)} more runs of this sweep are not requested and not in this table: {left_out[0]}, ...")
         clock = _Clock(left)
         written = table.table(of, list(rows.values()), wanted.columns)
         found = None
@@ -147,7 +149,7 @@ def run(
             found = found or requests.signal
             rows[one.name] = table.row(out, one, wanted.columns, wanted.analyses, fresh=found is None)
             if need != "nothing":
-                say(f"[{label}] {one.name}: {_told(rows[one.name])}")
+                say(f"[{label}] {one.name}: {_summarise(rows[one.name])}")
             written = table.table(of, list(rows.values()), wanted.columns)
             if need != "nothing" or n + 1 == len(of.members):
                 written.write(out)
@@ -192,7 +194,7 @@ def _one(
     """Run one. Returns the signal by which it was ended, or that came meanwhile."""
     place = out / one.name
     if need != "begin" and not _free(place, say):
-        say(f"{place} is kept by another process: it is left to that")
+        say(f"another process runs {place}: it is skipped")
         return None
     if need == "begin again":
         member.clear(out, one)
@@ -202,14 +204,14 @@ def _one(
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as log:
             log.write(f"\n{member.BEGUN}{shell.quote_all(line)}\n")
-            with redirect_stdout(_Teller(log, None)), redirect_stderr(_Teller(log, prefix)):
+            with redirect_stdout(_Tee(log, None)), redirect_stderr(_Tee(log, prefix)):
                 ended = job.run(line, how.ranks, launcher is not None and launcher.hydra)
     except OSError as error:
         raise files.io_error(path, error) from None
     if ended.status not in (0, 2, 3) and ended.asked is None:
         _explain(place, path, ended)
     if ended.asked is None and ended.status - 128 in ENDING:
-        return ended.status - 128  # somebody wants an end, and told the run
+        return ended.status - 128  # the run was signalled itself
     return ended.asked
 
 
@@ -218,18 +220,18 @@ def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
     how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by signal {ended.signal}"
     if ended.status > 128 and ended.signal is None:
         how = f"was ended by signal {ended.status - 128}"
-    told = f"the run {how}"
+    message = f"the run {how}"
     if record.read_or_empty(place).get("status") in ("running", "lost"):
         with suppress(HiresxError):
-            record.mark_failed(place, "failed", told)
+            record.mark_failed(place, "failed", message)
     elif not member.last_error(log):
         with suppress(OSError), log.open("a", encoding="utf-8") as stream:
-            stream.write(f"error: {told}\n")
+            stream.write(f"error: {message}\n")
 
 
 def _free(place: Path, say: Say) -> bool:
     """Whether no process keeps a run; one that is about to end is awaited."""
-    until, said = wall.monotonic() + PATIENCE, False
+    until, announced = wall.monotonic() + PATIENCE, False
     while True:
         try:
             with directories.lock_directory(place):
@@ -238,13 +240,13 @@ def _free(place: Path, say: Say) -> bool:
         except HiresxError:
             if wall.monotonic() > until:
                 return False
-        if not said:
+        if not announced:
             say(f"{place} is still running: waiting for its end")
-            said = True
+            announced = True
         wall.sleep(0.2)
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _summarise(row: Mapping[str, Any]) -> str:
     facts = [str(row["status"])]
     if row["steps"] is not None:
         facts.append(plural(row["steps"], "step"))
@@ -274,7 +276,7 @@ class _Clock:
         return text
 
 
-class _Teller:
+class _Tee:
     """Takes what a run says, for its `log`; with a `prefix` each line goes to stderr as well."""
 
     def __init__(self, log: TextIO, prefix: str | None):
@@ -283,7 +285,7 @@ class _Teller:
         self._log, self._prefix, self._target, self._line = log, prefix, sys.stderr, ""
 
     def write(self, text: str) -> int:
-        with suppress(OSError):  # a full disk is told by the run itself
+        with suppress(OSError):  # the run itself reports a full disk
             self._log.write(text)
             self._log.flush()
         if self._prefix is not None:

@@ -95,7 +95,7 @@ def row(
     analyses: Sequence[Analysis] = (),
     fresh: bool = True,
 ) -> dict[str, Any]:
-    """The row of a run, of which the analyses are made where it is finished. What cannot be found is told in `error`.
+    """The row of a run, of which the analyses are made where it is finished. `error` names what cannot be found.
     Not `fresh`: without columns and analyses."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}

@@ -15,7 +15,7 @@ _CLOSING = {"[": "]", "{": "}"}
 
 
 def split_values(text: str, what: str) -> list[str]:
-    """The parts of `text` between commas; those within brackets, braces or quotes do not part. `what` is said of it in
+    """The parts of `text` between commas; commas within brackets, braces or quotes do not separate. `what` names it in
     errors. Raises HiresxError for an empty part, and for what is not closed."""
     parts: list[str] = []
     open_: list[str] = []
@@ -68,7 +68,9 @@ def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[di
     of each, then the second, where a key with one value keeps it. Raises HiresxError where that is not possible."""
     for key, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
-            raise HiresxError(f"{key}: {values!r:.60} is no list of values", f"write for instance {{{key!r}: [1, 2]}}")
+            raise HiresxError(
+                f"{key}: {values!r:.60} is not a list of values", f"write for instance {{{key!r}: [1, 2]}}"
+            )
         if not values:
             raise HiresxError(f"{key}: no value", "give one or more")
     if not axes:
@@ -76,11 +78,13 @@ def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[di
     lengths = {key: len(values) for key, values in axes.items()}
     total = max(lengths.values()) if zipped else _product(lengths.values())
     if zipped and {n for n in lengths.values() if n > 1} - {total}:
-        told = ", ".join(f"{key} {n}" for key, n in lengths.items())
-        raise HiresxError(f"--zip: the keys have unlike numbers of values: {told}", "give each as many, or one")
+        counts = ", ".join(f"{key} {n}" for key, n in lengths.items())
+        raise HiresxError(
+            f"--zip: the keys have different numbers of values: {counts}", "give each the same number, or one"
+        )
     if total > MOST:
         raise HiresxError(
-            f"these are {total} runs, and {MOST} are the most", "give fewer values, or make several sweeps"
+            f"{total} runs are more than the {MOST} of a sweep", "give fewer values, or make several sweeps"
         )
     if zipped:
         columns = [list(values) * (total if len(values) == 1 else 1) for values in axes.values()]

@@ -264,8 +264,8 @@ def test_output_folder_without_permission(place):
 @pytest.mark.parametrize("words", [["--out", ""], ["--out="]])
 def test_an_output_folder_without_a_name_is_not_this_one(place, words):
     for verb in ("run", "launch"):
-        assert 'error: --out "" names nothing' in refused(place, verb, "square.toml", "--backend", "cpu", *words)
-    with pytest.raises(HiresxError, match="names no run directory"):
+        assert 'error: --out "" is empty' in refused(place, verb, "square.toml", "--backend", "cpu", *words)
+    with pytest.raises(HiresxError, match="is not a run directory"):
         Simulation(place / "square.toml", "cpu", out="")
 
 

@@ -195,7 +195,7 @@ def test_numbers_with_a_point_at_an_end(folder, text, value):
         ("time", {"end": 1, "cfl": 0.5, "dt": 0.1}, ["either dt or cfl"]),
         ("time", {"steps": 1, "dt": 0.1, "local": True}, ["time.local needs cfl"]),
         ("time", 3, ["time = 3: must be a table"]),
-        ("initial", {}, ["initial: takes either state or function"]),
+        ("initial", {}, ["initial: takes exactly one of state and function"]),
         ("initial.state", {"rho": 1, "p": -1}, ["initial.state.p = -1: must be greater than 0"]),
         ("boundary.0.steady", True, ["boundary.0.steady", 'only type = "profile-inflow" has it; here there are']),
         ("grid.n_normal", 9, ["grid.n_normal", 'generator = "cylinder" or generator = "cylinder-o"']),
@@ -225,7 +225,7 @@ def test_faults_name_key_value_and_what_is_wanted(path, value, expected):
 def test_every_fault_is_listed_with_the_layer_that_wrote_it(folder):
     path = folder(gas={"gama": 1.4}, presets={"quick": {"time": {"stesp": 3}}})
     text = refusal(load, path, "quick", ["time.ned=3"])
-    assert "3 faults" in text and str(path / "case.toml") in text
+    assert "3 errors" in text and str(path / "case.toml") in text
     assert "\n  gas.gama" in text and "\n  [presets.quick] time.stesp" in text and "\n  --set time.ned" in text
 
 

@@ -241,7 +241,7 @@ def test_a_hot_planar_jet():
         (["parameters.NPR=1.5"], "NPR = 1.5 is below choking"),
         (["parameters.exit_mach=0.9"], "a subsonic flow at the exit takes the ambient pressure"),
         (["parameters.exit_mach=1.4", "parameters.Mj=0.8"], "makes no supersonic jet"),
-        (["parameters.Mj=1.4", "parameters.NPR=4.0"], "Mj and NPR say the same in other words"),
+        (["parameters.Mj=1.4", "parameters.NPR=4.0"], "Mj and NPR have the same meaning"),
         (["parameters.layer=0.5"], "layers of both walls meet"),
         (["parameters.lip=0.0"], "the lip has a thickness"),
         (["grid.boundary_layer_thickness=0.5"], "layers of both walls meet"),

@@ -103,7 +103,7 @@ def test_a_kept_case_keeps_its_relations(folder):
         ("sponge.0.end== grid.upper[3]", r"there is no grid\.upper\[3\]"),
         ("sponge.0.end== time.end[1]", r"there is no time\.end\[1\]"),
         ("sponge.0.end== parameters.breadth", "there is no parameters.breadth"),
-        ("sponge.0.end== grid.generator", "grid.generator is no number: 'box'"),
+        ("sponge.0.end== grid.generator", "grid.generator is not a number: 'box'"),
         ("sponge.0.end== gas.reynolds", "gas.reynolds has no value"),
         ("sponge.0.end== sponge[0].start", "it depends on itself, by sponge.0.end"),
         ("sponge.0.end== 1 / (time.end - 4)", "cannot be computed: float division by zero"),
@@ -121,10 +121,10 @@ def test_a_kept_case_keeps_its_relations(folder):
         (f"time.steps=-1{400 * '0'}", r"time\.steps is an integer of more than 64 bits"),
         ("grid.n.0== 10 ** 30", r"grid\.n\.0 = 1e\+30: must be a whole number"),
         ("sponge.0.end== (-1) ** 0.5", "it is "),
-        ("sponge.0.end== 1 +", "it is no expression"),
+        ("sponge.0.end== 1 +", "it is not an expression"),
         ("sponge.0.end== open('x')", r"open\('x'\) is not allowed in it"),
         ("sponge.0.end== grid.__class__", "there is no grid.__class__"),
-        ("sponge.0.end==", "it is no expression"),
+        ("sponge.0.end==", "it is not an expression"),
         ("title== 1", None),
         ("grid.n.0== time.end + 0.5", "grid.n.0 = 4.5: must be a whole number"),
         ("parameters.speed=-1", "parameters: speed = -1 is not positive"),
@@ -132,7 +132,7 @@ def test_a_kept_case_keeps_its_relations(folder):
         ("parameters.depth== parameters.width", "there is no parameters.width"),
         ("parameters={depth = 1.0, speed = 2.0, mach = 2.5}", "speed = 2 and mach = 2.5 contradict each other"),
         ("parameters.breadth=3.0", "no function of case.py takes it"),
-        ("alternatives=[['a', 'b']]", "parameters: one of a, b is wanted"),
+        ("alternatives=[['a', 'b']]", "parameters: give one of a, b"),
     ],
 )
 def test_what_cannot_follow_is_named(folder, override, said):
@@ -146,7 +146,7 @@ def test_what_cannot_follow_is_named(folder, override, said):
 def test_alternatives_that_agree_are_one(folder):
     case = load(folder, overrides=["parameters={depth = 1.0, speed = 2.5, mach = 2.5}"])
     assert case.derived == {"width": 1.25}
-    with pytest.raises(HiresxError, match="mach and speed say the same"):
+    with pytest.raises(HiresxError, match="mach and speed have the same meaning"):
         load(folder, overrides=["parameters.speed=2.0", "parameters.mach=2.0"])
 
 

@@ -66,7 +66,7 @@ def test_by_other_numbers(given):
     [
         (["parameters.Mj=0.9"], "Mj = 0.9 is below choking: .* pressure_ratio > 1"),
         (["parameters.NPR=1.5"], "NPR = 1.5 is below choking"),
-        (["parameters.Mj=1.4", "parameters.NPR=4.0"], "Mj and NPR say the same in other words"),
+        (["parameters.Mj=1.4", "parameters.NPR=4.0"], "Mj and NPR have the same meaning"),
         (["parameters.layer=0.5"], "layers of both walls meet"),
     ],
 )

@@ -5,8 +5,8 @@ import pytest
 
 from hiresx.cli import execute
 from hiresx.grid import Block, Grid, write_plot3d
-from hiresx.grid.grid_report import grid_report, unassigned_parts
-from hiresx.grid.starting_case import _rounded, case_text
+from hiresx.grid.grid_report import _rounded, grid_report, unassigned_parts
+from hiresx.grid.starting_case import case_text
 
 
 def normals(x, y, z, name="a") -> dict[str, list[float]]:

@@ -162,10 +162,10 @@ def stepping(tmp_path, spec, steps: int, step: float, cost: float) -> list[tuple
     writer.start(solver, None, new=True)
     solver.steps = 0
     for _ in range(steps):
-        struck = writer.struck()
+        due = writer.is_due()
         now[0] += step
         solver.steps += 1
-        writer.after_step(solver, struck)
+        writer.after_step(solver, due)
     assert [n for n, _, _ in found][-9:] == sorted(
         int(path.stem[-6:]) for path in checkpoint.list_checkpoints(tmp_path)
     )[-9:]

@@ -222,10 +222,10 @@ def clocks(comm: Communicator, folder: Path) -> list[int]:
     )
     checkpoints.start(solver, None, True)
     for _ in range(25):
-        struck = comm.bcast(checkpoints.struck())
+        due = comm.bcast(checkpoints.is_due())
         now[0] += 1
         solver.steps += 1
-        checkpoints.after_step(solver, struck)
+        checkpoints.after_step(solver, due)
     return sorted(int(path.stem[-6:]) for path in checkpoint.list_checkpoints(folder))
 
 

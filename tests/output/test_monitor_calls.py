@@ -47,5 +47,5 @@ def test_so_is_the_look_at_every_so_many_steps(made):
     simulation = Simulation(load("planar-jet", "quick", overrides=JET), backend="cpu")
     simulation.step()
     made.clear()
-    simulation._look()
+    simulation._record_residual()
     assert len(made) == 1

@@ -118,8 +118,8 @@ def test_options_of_plot_that_would_go_unheard(tmp_path, arguments, message):
     [
         (["slice", ".", "rho", "--averages", "--step", "3"], "--step, --time and --subset choose fields, not averages"),
         (["slice", ".", "rho", "--averages", "--subset", "side"], "choose fields, not averages"),
-        (["slice", ".", "rho", "--step", "3", "--time", "1"], "--step and --time name two fields"),
-        (["isosurface", ".", "rho", "1", "--step", "3", "--time", "1"], "--step and --time name two fields"),
+        (["slice", ".", "rho", "--step", "3", "--time", "1"], "--step and --time both choose the fields"),
+        (["isosurface", ".", "rho", "1", "--step", "3", "--time", "1"], "--step and --time both choose the fields"),
         (["farfield", ".", "around", "--observers", "1,2,3", "--azimuth", "90"], "belong to an --arc"),
         (["farfield", ".", "around", "--observers", "1,2,3", "--centre", "1,0,0"], "belong to an --arc"),
     ],

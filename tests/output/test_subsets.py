@@ -87,12 +87,12 @@ def test_slabs_and_threads_change_nothing(monkeypatch, workers, spec):
     state = run.solver.states[0]
     (source,) = mine.sources
     q = state.interior(run.solver.backend.to_host(state.q))[(slice(None), *source.box)]
-    ((whole,), _) = mine.portions(NAMES, [local_regions.LocalState(q)], Gas(1.4), np.dtype("f8"), 1)
+    ((whole,), _) = mine.regions(NAMES, [local_regions.LocalState(q)], Gas(1.4), np.dtype("f8"), 1)
     monkeypatch.setattr(local_regions, "_LAYERS", 3)
     monkeypatch.setattr(local_regions, "_NODES", 1)
     monkeypatch.setattr(local_regions, "_KEPT", 0)
     source._metrics.clear()
-    ((parted,), _) = mine.portions(NAMES, [local_regions.LocalState(q)], Gas(1.4), np.dtype("f8"), workers)
+    ((parted,), _) = mine.regions(NAMES, [local_regions.LocalState(q)], Gas(1.4), np.dtype("f8"), workers)
     assert not source._metrics
     for name in NAMES:
         np.testing.assert_allclose(parted.values[name], whole.values[name], rtol=0, atol=1e-13, err_msg=name)

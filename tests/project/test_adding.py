@@ -188,9 +188,9 @@ ADDED = {
         ),
         "hiresx/case/grids.py": (
             END,
-            '\n\nclass Halved(Table):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
-            '    n: Counts = Field(description="nodes")\n\n'
-            "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n",
+            '\n\nclass Halved(Generator):\n    """Half the unit cube."""\n\n'
+            '    generator: Literal["halved"] = "halved"\n'
+            '    n: Counts = Field(description="nodes")\n',
         ),
     },
     "form of grid file": {
@@ -223,8 +223,8 @@ ADDED = {
             "        self.path, self.lines = frame(directory, step, name), []\n\n"
             "    def __enter__(self):\n        return self\n\n"
             "    def __exit__(self, *_):\n        pass\n\n"
-            "    def put(self, n, portions):\n"
-            "        self.lines += [f'{n} {portion.values[\"rho\"].size}' for portion in portions]\n\n"
+            "    def put(self, n, regions):\n"
+            "        self.lines += [f'{n} {region.values[\"rho\"].size}' for region in regions]\n\n"
             "    def publish(self):\n        self.path.write_text('\\n'.join(self.lines))\n\n"
             "    def discard(self):\n        self.path.unlink(missing_ok=True)\n",
         )
@@ -246,13 +246,16 @@ ADDED = {
             "    return '\\n'.join([*head, *body(batch, 'LSB_JOBINDEX'), 'mpirun \"${run[@]}\"']) + '\\n'\n",
         ),
         "hiresx/cli/launch.py": [
-            ("    pbs: Pbs = None,\n", "    lsf: Annotated[Path | None, typer.Option('--lsf')] = None,\n"),
+            (
+                "    pbs: Pbs = None,\n",
+                "    lsf: Annotated[Path | None, option('--lsf', None, 'Write a script for LSF.')] = None,\n",
+            ),
             (
                 "    if slurm is not None or pbs is not None:\n",
                 "    if lsf is not None:\n"
                 "        from hiresx.launch.lsf import script\n\n"
                 "        node = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)\n"
-                "        made = gathered(\n"
+                "        made = make_batch(\n"
                 "            words, nodes, node, gpus_per_node, cpus_per_rank, limit, partition, account, setup\n"
                 "        )\n"
                 "        lsf.write_text(script(made, str(lsf)))\n"
@@ -357,7 +360,7 @@ print(json.dumps({
     "friction": float(below["friction_x"][0]),
     "dt": simulation.solver.choose_dt(), "planned": estimate(case)["dt"],
     "mean": float(mass["mean"][0]), "samples": len(mass["mean"]), "twice": twice,
-    "page": [word in reference.page() for word in (
+    "page": [word in reference.page(reference.MARK) for word in (
         "exp(rate * (T - 1))", '"repeated"', '"halved"', "`[mass]`", '"heun_rk2"'
     )],
     "listed": Path("out/fields_000002.list").read_text(), "check": runner.run(["halves"], "cpu", None)[0]["pass"],

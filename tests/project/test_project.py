@@ -1,6 +1,8 @@
 """What people and tools look for beside the code: licence, citation, versions, guides, and what is in a release."""
 
+import importlib
 import re
+import sys
 import tomllib
 
 import pytest
@@ -104,3 +106,16 @@ def test_api_pages_have_every_public_name():
     pages = "".join(path.read_text() for path in (ROOT / ".ci" / "site" / "pages").glob("*.md"))
     listed = {name.rpartition(".")[2] for name in re.findall(r"^::: (hiresx[\w.]+)$", pages, re.MULTILINE)}
     assert {*hiresx._MODULES, *post.__all__, "Run"} - listed == set()
+
+
+@pytest.mark.parametrize(("module", "name"), [("signals", "Terminated"), ("blow_up", "BlowUp")])
+def test_former_places_of_public_names_warn(module, name):
+    sys.modules.pop(f"hiresx.{module}", None)
+    with pytest.warns(DeprecationWarning, match=f"use hiresx.{name}"):
+        found = importlib.import_module(f"hiresx.{module}")
+    assert getattr(found, name) is getattr(hiresx, name)
+
+
+def test_the_former_name_of_a_hint_warns():
+    with pytest.warns(DeprecationWarning, match="is called hint now"):
+        assert hiresx.HiresxError("a", "b").mend == "b" == hiresx.HiresxError("a", "b").hint

@@ -94,7 +94,7 @@ def test_a_pbs_script(capfd, tmp_path, monkeypatch):
         (("--slurm", "f", "-n", "6", "--ranks-per-node", "4", "--nodes", "2", "sod"), "leave -n away, or write -n 8"),
         (("--slurm", "f", "-n", "5", "--nodes", "2", "sod"), "give --ranks-per-node"),
         (("--slurm", "f", "--ranks-per-node", "4", "--mix", "cuda:1,cpu:1", "sod"), "a node has 4"),
-        (("--slurm", "f", "--ranks-per-node", "4", "--time", "soon", "sod"), '"soon" is no time limit'),
+        (("--slurm", "f", "--ranks-per-node", "4", "--time", "soon", "sod"), '"soon" is not a time limit'),
         (("--slurm", "f", "--ranks-per-node", "4", "--time", "0:00:00", "sod"), "no time limit"),
         (("--slurm", "f", "--ranks-per-node", "4", "--partition", "a b", "sod"), "no name of a partition"),
         (("--slurm", "no/such/f", "--ranks-per-node", "4", "sod"), "cannot write no/such/f"),

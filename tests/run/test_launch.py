@@ -66,7 +66,7 @@ def test_dry_run(open_mpi, capfd):
 def test_more_ranks_than_cores_are_noted(open_mpi, capfd):
     status, out, err = hiresx(capfd, "launch", "-n", "9", "--dry-run", "sod")
     assert status == 0 and "--oversubscribe" in out
-    assert err == "note: 9 ranks on 4 cores: they take turns, which is no faster than 4\n"
+    assert err == "note: 9 ranks on 4 cores: they share the cores and are not faster than 4\n"
     assert hiresx(capfd, "launch", "-n", "4", "--dry-run", "sod")[2] == ""
 
 
@@ -76,7 +76,7 @@ def test_ranks_of_both_kinds(open_mpi, capfd):
     status, _, err = hiresx(capfd, "launch", "-n", "2", "--mix", "emulated:1,cpu:2", "--dry-run", "sod")
     assert status == 2 and "for 3 ranks, not 2" in err
     status, _, err = hiresx(capfd, "launch", "--mix", "cpu:2", "--backend", "cpu", "--dry-run", "sod")
-    assert status == 2 and "--mix and --backend say the same" in err
+    assert status == 2 and "--mix and --backend have the same meaning" in err
 
 
 @pytest.mark.parametrize(

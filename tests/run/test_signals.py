@@ -194,9 +194,9 @@ def test_only_who_presses_gets_the_ranks_killed(monkeypatch):
     passed._process, passed._started = Process(), True
     for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
         passed.pass_on(number, None)
-    assert sent == [signal.SIGHUP] * 3 + [signal.SIGTERM] and passed._last_words == float("inf")
+    assert sent == [signal.SIGHUP] * 3 + [signal.SIGTERM] and passed._kill_after == float("inf")
     passed.pass_on(signal.SIGTERM, None)
-    assert passed._last_words < float("inf")
+    assert passed._kill_after < float("inf")
     passed.pass_on(signal.SIGTERM, None)
     assert sent[-2:] == [signal.SIGKILL, "terminated"]
 

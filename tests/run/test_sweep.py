@@ -86,7 +86,7 @@ def test_names_of_runs_are_short_and_their_own(case):
         ((*SET, "--column", "residual.rho:most"), 'no "most"', "max"),
         ((*SET, "--collect", "jett"), 'no verb "jett"', 'did you mean "jet"'),
         ((*SET, "--table"), "holds no sweep", "--table"),
-        ((*SET, "--zip", "--set", "time.steps=1,2"), "unlike numbers", "one"),
+        ((*SET, "--zip", "--set", "time.steps=1,2"), "different numbers", "one"),
     ],
 )
 def test_sweeps_that_cannot_be_are_refused_before_anything_is_run(case, words, message, hint):
@@ -277,7 +277,7 @@ def test_a_title_of_a_preset_is_no_other_case(case, tmp_path):
     replace(case / "case.toml", '"Fine"', '"Said otherwise"')
     claim(tmp_path / "sweep", case, plan(case, {"time.steps": [1]}, ["fine"]))
     replace(case / "case.toml", "61", "81")
-    with pytest.raises(HiresxError, match=r"presets.fine.grid.n"):
+    with pytest.raises(HiresxError, match=r"is of another case: grid.n is"):
         claim(tmp_path / "sweep", case, plan(case, {"time.steps": [1]}, ["fine"]))
 
 
@@ -287,7 +287,7 @@ def test_runs_that_wait_are_told_by_that(case, tmp_path):
     place.mkdir()
     (place / "run.json").write_text('{"status": "interrupted"}')
     status, _, err = command("sweep", case, "--set", "time.steps=1,2", "--out", tmp_path / "sweep", "--table")
-    assert status == 3 and "2 of 2 runs are not in order: 1 interrupted, 1 waiting\n" in err, err
+    assert status == 3 and "2 of 2 runs are incomplete: 1 interrupted, 1 waiting\n" in err, err
 
 
 def replace(path: Path, old: str, new: str) -> None:
@@ -325,7 +325,7 @@ def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
     status, _, err = command("sweep", case, "--set", "time.dt=50.0,1e-3", "--set", "time.steps=3", "--out", sweep)
     assert (
         status == 3
-        and "1 of 2 runs is not in order: 1 failed; see the column error" in err
+        and "1 of 2 runs is incomplete: 1 failed; see the column error" in err
         and "1 finished, 1 to do" in err
     )
 
@@ -406,7 +406,7 @@ def test_ctrl_c_ends_a_sweep_with_its_run_at_a_checkpoint_and_a_second_sweep_is_
     process.send_signal(signal.SIGINT)
     hold(case).unlink()
     out, _ = process.communicate()
-    assert process.returncode == 130 and "2 of 3 runs are not finished" in out and "the same command again" in out
+    assert process.returncode == 130 and "2 of 3 runs are not finished" in out and "repeat the command" in out
     assert [row["status"] for row in rows(sweep)] == ["finished", "interrupted", "waiting"]
 
 

@@ -102,7 +102,7 @@ def test_a_sample_at_the_start_counts(tmp_path):
 
 
 def test_wall_time_is_that_of_all_processes_of_a_run(tmp_path):
-    one = SweepMember("one", {}, {}, ())
+    one = SweepMember("one", {}, {})
     made_runs.run(tmp_path / "one")
     record = tmp_path / "one" / "run.json"
     entries = json.loads(record.read_text()) | {"wall_s": 2.5}

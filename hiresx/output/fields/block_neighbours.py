@@ -1,4 +1,4 @@
-"""What lies beyond the faces of a block in a field file: the nodes of its neighbours, for derivatives at the faces."""
+"""Nodes of the neighbours of a block in a field file, for derivatives at its faces."""
 
 import json
 from collections.abc import Sequence
@@ -38,8 +38,9 @@ def encode_connections(connections: Sequence["Connection"]) -> str:
 
 
 class Neighbours:
-    """The neighbours of the blocks of a field file: its `groups`, and the `text` of `encode_connections`. For one
-    block: see `of`."""
+    """The neighbours of the blocks of a field file, of which these are the `groups`. `text`: of `encode_connections`.
+    `of` gives those of one
+    block."""
 
     def __init__(self, groups: Sequence[Any], text: str):
         self._groups = groups

@@ -1,4 +1,4 @@
-"""What the files of one output hold, and which part of it each rank has: found once, for all times."""
+"""Content of the files of one output and the local regions of each rank, found once for all times."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -190,7 +190,7 @@ def _crossings(piece: Piece, axis: str, value: float, direction: int) -> Weighte
 
 
 def _fraction(s0: np.ndarray, s1: np.ndarray) -> np.ndarray:
-    """How far from a node to the next the zero lies."""
+    """Position of the zero between a node (0) and the next (1)."""
     change = s0 - s1
     return np.divide(s0, change, out=np.zeros_like(s0), where=(s0 != 0) & (change != 0))
 

@@ -1,4 +1,4 @@
-"""What can be written and plotted: one small function per variable, listed by its name.
+"""The variables that can be written and plotted: one small function for each, by name.
 
 Scales: ambient density rho_ref, sound speed c_ref, temperature T_ref, length L; p = p* / (rho_ref c_ref^2),
 T = gamma p / rho, so that the ambient gas has rho = 1, p = 1/gamma, T = 1.
@@ -69,7 +69,7 @@ class FlowState:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the state that is there: those of the gas, and of passive scalars."""
+        """Names of the variables of the state: of the gas, and of passive scalars."""
         return tuple(self._state)
 
     @property

@@ -23,7 +23,7 @@ class FieldHeader:
 
 
 def read_header(path: Path) -> FieldHeader:
-    """What is in a field file. Raises HiresxError as `field_file.describe` does."""
+    """Time, step and blocks of a field file. Raises HiresxError as `field_file.describe` does."""
     with _root(path) as file:
         if file is not None:
             try:

@@ -234,7 +234,7 @@ class FieldOutput(Attachment):
 
 
 def _content_of(output: _Output) -> Content:
-    """What an output writes: there is one once a run has begun."""
+    """The content of an output. There is one once a run has begun."""
     assert output.content is not None
     return output.content
 
@@ -274,9 +274,9 @@ class _Files(Work):
             for n, share in enumerate(content.shares):
                 states = [arrived() for arrived in self._fetched[n]]
                 self._fetched[n] = []  # one piece's worth of memory, not of all
-                portions, left = share.portions(content.variables, states, content.gas, content.dtype, self._workers)
+                regions, left = share.regions(content.variables, states, content.gas, content.dtype, self._workers)
                 for frame in self._frames:
-                    frame.put(n, portions)
+                    frame.put(n, regions)
                 self._left.append(left)
 
     def complete(self, comm: Communicator) -> None:
@@ -297,9 +297,9 @@ class _Files(Work):
             }
             for frame in self._frames if any(late.values()) else ():
                 opened.enter_context(frame)
-            for n, portions in late.items():
-                for frame in self._frames if portions else ():
-                    frame.put(n, portions)
+            for n, regions in late.items():
+                for frame in self._frames if regions else ():
+                    frame.put(n, regions)
 
     def publish(self) -> None:
         for frame in self._frames:

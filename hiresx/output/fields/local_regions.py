@@ -1,4 +1,4 @@
-"""What one process computes of what is written: the points that its parts of the blocks hold.
+"""The points of an output that one process computes: those in its parts of the blocks.
 
 Derivatives at a node take three nodes to each side along grid lines, or seven at the face of a block. At a cut those
 are ghosts of the part, so that values are the same wherever the blocks are cut. A point between nodes of several
@@ -136,7 +136,7 @@ class LocalBoxes:
                 (IndexBox(piece.shape, triple(ends)), triple(source.take(c) for c in (source.x, source.y, source.z)))
             )
 
-    def portions(
+    def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
         """With the variables `names` as `dtype`, of what is held of each source; nothing is left over."""
@@ -208,8 +208,8 @@ class LocalSamples:
     ) -> list[np.ndarray]:
         """Per rank the places of the values that it wants."""
         owner = _owners(piece.blocks[points], piece.nodes[0, points], blocks, parts)
-        given = slots[:, points]
-        return [given.T[(given >= 0).T & (owner == r)[:, None]] for r in range(ranks)]
+        own_slots = slots[:, points]
+        return [own_slots.T[(own_slots >= 0).T & (owner == r)[:, None]] for r in range(ranks)]
 
     def _await(
         self, piece: SampledBlock, blocks: Sequence[Any], parts: Sequence[Part], slots: np.ndarray, points: np.ndarray,
@@ -222,7 +222,7 @@ class LocalSamples:
         by_rank = np.argsort(owner, kind="stable")
         slots[row[by_rank], which[by_rank]] = self._count + np.arange(by_rank.size)
 
-    def portions(
+    def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
         """Those that nothing lacks, with the variables `names` as `dtype`, of what is held of each source; and the
@@ -233,19 +233,19 @@ class LocalSamples:
             found = source.evaluate(names, held, gas, np.dtype("f8"), workers)
             values[:, first : first + found[0].size] = found
             first += found[0].size
-        return self._ready.portions(names, values, dtype), values if self.waits else None
+        return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def sent(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """What goes to each rank of the values that `portions` gave."""
+        """The values for each other rank, of those that `regions` returned."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
-        """Those that lacked what has now been `received` from each rank."""
+        """The local regions that needed values of other ranks, which are now `received`."""
         if not self._late.count:
             return []
-        return self._late.portions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)
+        return self._late.regions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)
 
 
 class _Points:
@@ -263,7 +263,7 @@ class _Points:
             for axis, found in zip("xyz", self._coordinates, strict=True):
                 found[here] = weighted_mean(np.ravel(getattr(blocks[n], axis)), nodes[:, here], self._weights[:, here])
 
-    def portions(self, names: Sequence[str], values: np.ndarray, dtype: np.dtype) -> list[LocalRegion]:
+    def regions(self, names: Sequence[str], values: np.ndarray, dtype: np.dtype) -> list[LocalRegion]:
         if not self.count:
             return []
         found = {
@@ -310,7 +310,7 @@ def _widen(first: int, last: int, size: int) -> tuple[int, int]:
 
 
 def _inside(part: Part, at: Sequence[np.ndarray]) -> np.ndarray:
-    """Which of the nodes `at` (indexes k, j, i) are in `part`."""
+    """A mask of the nodes `at` (indexes k, j, i) that are in `part`."""
     found = np.ones(np.shape(at[0]), dtype=bool)
     for index, (low, high) in zip(at, reversed(part.box), strict=True):
         found = found & (index >= low) & (index < high)

@@ -1,4 +1,4 @@
-"""What is written of a field: whole blocks, ranges of nodes, planes, lines.
+"""Selections of a field for output: whole blocks, ranges of nodes, planes, lines.
 
 Found on the whole blocks, and held so that it can be sent: one process finds it for all.
 """
@@ -90,7 +90,7 @@ def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
 
 
 def describe(spec: Any) -> str:
-    """What a subset is, in a few words."""
+    """Short description of a subset."""
     if spec.range is not None:
         ranges = (f"{axis} = [{', '.join(map(str, nodes))}]" for axis, nodes in spec.range.items())
         return f"nodes {', '.join(ranges) or 'of whole blocks'}"
@@ -99,7 +99,7 @@ def describe(spec: Any) -> str:
 
 
 def _ranges(spec: Mapping[str, tuple[int, int]], block: Any, place: str) -> tuple[Nodes, Nodes, Nodes]:
-    """In the order of an array's axes."""
+    """The ranges in the order of an array's axes."""
     found = []
     for axis, size in zip("kji", block.x.shape, strict=True):
         first, last, stride = (*spec.get(axis, (0, "end")), 1)[:3]

@@ -1,4 +1,4 @@
-"""What hangs on a run: field files, monitors, checkpoints all answer to the same few calls."""
+"""The interface of attachments of a run: field files, monitors and checkpoints."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Attachment:
 
     @property
     def notes(self) -> list[str]:
-        """What it has to say; who has said it empties the list."""
+        """Messages for the user. The caller prints them and empties the list."""
         return []
 
     def begin(self, solver: Solver, restarted: bool) -> None:

@@ -156,7 +156,7 @@ class Checkpoints(Attachment):
 
     `contents` gives what goes in: values, of which those of rank 0 count, and this rank's named arrays. `alive` raises,
     on all ranks, if the state is not worth keeping. `clock` gives seconds and never goes backwards; that of rank 0
-    decides, by what it answers to `struck`. The interval never changes a time step: the first step that reaches it is
+    decides, by what it answers to `is_due`. The interval never changes a time step: the first step that reaches it is
     the one.
     """
 
@@ -182,7 +182,7 @@ class Checkpoints(Attachment):
 
     @property
     def seconds(self) -> float:
-        """What writing one may take."""
+        """Seconds that writing a checkpoint may take."""
         return max(self._took, default=0.0)
 
     def start(self, solver: Solver, source: Path | None, new: bool) -> None:
@@ -203,7 +203,7 @@ class Checkpoints(Attachment):
     def _periods(self, solver: Solver) -> int:
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
-    def struck(self) -> bool:
+    def is_due(self) -> bool:
         """Whether by the clock of this rank the next step is to end with a checkpoint. To be asked before each step."""
         now = self._clock()
         if self._looked is not None:
@@ -230,12 +230,12 @@ class Checkpoints(Attachment):
             left = min(left, max(1, int(0.5 * time / solver.dt) if solver.dt > 0 else 1))
         return left
 
-    def after_step(self, solver: Solver, struck: bool = False) -> None:
-        """`struck`: what rank 0 answered before the step; the same on all ranks."""
-        if self._spec.keep and (struck or self._due(solver)):
+    def after_step(self, solver: Solver, due: bool = False) -> None:
+        """`due`: what rank 0 answered to `is_due` before the step; the same on all ranks."""
+        if self._spec.keep and (due or self._due_by_count(solver)):
             self.write(solver)
 
-    def _due(self, solver: Solver) -> bool:
+    def _due_by_count(self, solver: Solver) -> bool:
         spec = self._spec
         if spec.every_steps is not None and solver.steps % spec.every_steps == 0:
             return True
@@ -248,9 +248,9 @@ class Checkpoints(Attachment):
             return
         began = self._clock()
         self._alive()
-        values, given = self._contents()
+        values, contents = self._contents()
         with self._comm.together():
-            arrays = list(given)
+            arrays = list(contents)
         names = self._comm.allgather([name for name, _ in arrays])
         with self._comm.together():
             distributed_arrays.check_whole(name for theirs in names for name in theirs)

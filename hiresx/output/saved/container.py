@@ -60,9 +60,9 @@ def write(
     with comm.together():
         mine = list(arrays)
         entries = [_entry(name, array) for name, array in mine]
-    given = comm.allgather((str(path), entries))
+    by_rank = comm.allgather((str(path), entries))
     with comm.together():
-        laid, end = _lay_out(given)
+        laid, end = _lay_out(by_rank)
     with ExitStack() as undone:
         with comm.together(), _naming_errors(path):
             temporary = undone.enter_context(files.replacing(path)) if comm.root else None
@@ -89,13 +89,13 @@ def _entry(name: str, array: Any) -> dict[str, Any]:
     return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
-def _lay_out(given: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
+def _lay_out(by_rank: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
     """The entries of all ranks with the places of their arrays, and where the last one ends."""
-    if len({path for path, _ in given}) > 1:
-        raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in given})}")
+    if len({path for path, _ in by_rank}) > 1:
+        raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in by_rank})}")
     place, names = len(MAGIC), Counter[str]()
     laid: list[list[dict[str, Any]]] = []
-    for _, entries in given:
+    for _, entries in by_rank:
         laid.append([])
         for entry in entries:
             laid[-1].append(entry | {"place": place})
@@ -141,7 +141,7 @@ def _pwrite(handle: int, content: Any, place: int) -> str:
 def _index(
     values: Mapping[str, Any], laid: Iterable[Sequence[dict[str, Any]]], hashes: Iterable[Sequence[str]]
 ) -> bytes:
-    """What follows the arrays."""
+    """The bytes behind the arrays: index, digest, length, magic."""
     entries = [
         entry | {"sha256": sha256}
         for each, theirs in zip(laid, hashes, strict=True)
@@ -296,7 +296,7 @@ class Container:
 
 
 class _Entry:
-    """Where an array lies; TypeError or ValueError for an entry that no `write` made."""
+    """Entry of the index for an array. Raises TypeError or ValueError for an entry that no `write` made."""
 
     def __init__(self, name: str, dtype: str, shape: list[int], place: int, sha256: str):
         if not (isinstance(name, str) and isinstance(place, int) and re.fullmatch(_DTYPE, dtype)):

@@ -50,7 +50,7 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
-    """What `function` gives on rank 0, to all ranks; what it raises there, raised on all."""
+    """The result of `function` on rank 0, on all ranks. Errors on rank 0 are raised on all ranks."""
     if comm is None or comm.size == 1:
         return function()
     found = None

@@ -1,4 +1,4 @@
-"""What a checkpoint belongs to, and what differs when a run wants to go on from it: case, grid, given functions."""
+"""Comparison of a checkpoint with the run that goes on from it: case, grid, functions of the user."""
 
 import hashlib
 import json

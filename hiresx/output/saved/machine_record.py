@@ -1,4 +1,4 @@
-"""What a run ran on: hardware and versions, for the run record and for reports."""
+"""Hardware and versions of a run, for the run record and for reports."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Where in an array of a file the values of one process belong.
+"""Positions of the values of one process in an array of a file.
 
 An array (nk, nj, ni) lies in a file in C order. A process has the nodes of a box of it, or nodes here and there; what
 lies in one run in both can be written at once (`files.JointFile`). The runs are found once, for all times.
@@ -30,7 +30,7 @@ class IndexBox:
     whole: tuple[int, int, int]
     ends: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
     shape: tuple[int, int, int] = field(init=False, compare=False)
-    """Of the values."""
+    """Shape of the values."""
     runs: Runs = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class IndexPoints:
     index: np.ndarray
     whole: None = field(init=False, default=None)
     shape: tuple[int] = field(init=False)
-    """Of the values."""
+    """Shape of the values."""
     runs: Runs = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

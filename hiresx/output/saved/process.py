@@ -1,4 +1,4 @@
-"""Which process it is, so that another one can tell whether it still runs."""
+"""Identity of a process, by which another one can see whether it still runs."""
 
 import os
 import platform

@@ -31,7 +31,7 @@ def check(target: Path, fps: float) -> None:
 
 
 def _ffmpeg() -> str:
-    """Where ffmpeg is. Raises HiresxError where there is none."""
+    """Path of ffmpeg. Raises HiresxError where there is none."""
     library = optional.import_or_none("imageio_ffmpeg")
     try:
         found = library.get_ffmpeg_exe() if library is not None else shutil.which("ffmpeg")

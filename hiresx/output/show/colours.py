@@ -232,6 +232,6 @@ def _ends(under: bool, over: bool) -> str:
 
 
 def describe_exponent(norm: Any) -> str:
-    """What must be said of shades that are not linear."""
+    """Note on shades that are not linear, for the label of a colour bar."""
     exponent = getattr(norm, "gamma", 1.0)
     return "" if exponent == 1 else f"   (shade: power {exponent:g})"

@@ -15,7 +15,7 @@ from hiresx.output.show import common_time, measures
 
 
 def record(found: Container) -> dict[str, Any]:
-    """What a run's record would say of the moment of a checkpoint."""
+    """The entries of a run's record at the moment of a checkpoint."""
     values = found.values
     with reading_contents(found.path):
         return {

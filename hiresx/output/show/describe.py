@@ -1,4 +1,4 @@
-"""What is in a file or a run directory that hiresx wrote or reads."""
+"""Descriptions of files and run directories that hiresx writes or reads."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +46,7 @@ def describe(path: str | Path) -> Mapping[str, Any]:
 
 
 def _read(reader: Callable[[Path], Mapping[str, Any]], path: Path) -> Mapping[str, Any]:
-    """What `reader` finds. What it stumbles over in a file of the right kind is damage of the file, whatever it is."""
+    """The result of `reader`. Any error in a file of the right kind is reported as damage of the file."""
     try:
         return reader(path)
     except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:

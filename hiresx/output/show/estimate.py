@@ -1,4 +1,4 @@
-"""How long is left: an honest estimate from the recent rate of a run and the drift of its time step."""
+"""Estimate of the time left, from the recent rate of a run and the drift of its time step."""
 
 import math
 from collections import deque
@@ -28,7 +28,7 @@ class Estimator:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is known yet."""
+        """Forget all samples."""
         self._origin: tuple[float, int, float] | None = None
         self._opened = (0.0, 0, 0.0)
         self._aside_opened = 0.0
@@ -81,7 +81,7 @@ class Estimator:
 
     @property
     def fraction(self) -> float | None:
-        """How much of the run is done, 0 to 1, by time or by steps, whichever is nearer to its end.
+        """Share of the run that is done, 0 to 1, by time or by steps, whichever is nearer to its end.
 
         None without an end.
         """

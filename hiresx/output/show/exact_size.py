@@ -76,10 +76,10 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
         ]  # fmt: skip
 
     def _lay_out(self, figure: Any) -> None:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             super().execute(figure)
-        if any("collapsed to zero" in str(warning.message) for warning in told):
+        if any("collapsed to zero" in str(warning.message) for warning in caught):
             raise _no_room_error(figure)
 
     def _narrow(self, figure: Any, room_of: Callable[[Any], float]) -> None:

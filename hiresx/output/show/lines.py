@@ -69,15 +69,15 @@ def draw(
     line in other runs, with their names. `scales`: ends of the axes, by variable."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
-    given = Path(reference) if reference else None
-    points = read_table(given, along) if given else {}
+    reference_file = Path(reference) if reference else None
+    points = read_table(reference_file, along) if reference_file else {}
     look = look or Look()
     ours = data.path.parent.name if compared else "computed"
     figure = look.figure(0.7 + 1.75 * len(names))
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for ax, name in zip(axes, names, strict=True):
-        if given and name in points:
-            ax.plot(points[along], points[name], color="0.55", lw=1.6, label=given.stem, zorder=1)
+        if reference_file and name in points:
+            ax.plot(points[along], points[name], color="0.55", lw=1.6, label=reference_file.stem, zorder=1)
         if exact is not None and name in exact:
             ax.plot(exact[along], exact[name], color="black", lw=0.8, label="exact", zorder=2)
         for (label, other), colour in zip(compared, cycle(picture_file.OTHERS), strict=False):

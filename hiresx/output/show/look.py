@@ -1,4 +1,4 @@
-"""How a picture is asked to look: the same for `hiresx plot`, `hiresx post` and `.hiresx.plot`."""
+"""Options of pictures, the same for `hiresx plot`, `hiresx post` and `.hiresx.plot`."""
 
 import math
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Look:
         return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
-        """What stands above the picture."""
+        """Title of the picture."""
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:

@@ -1,4 +1,4 @@
-"""How far apart the values of a variable are in two results, over all blocks."""
+"""Differences of a variable between two results, over all blocks."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

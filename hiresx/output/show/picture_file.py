@@ -144,7 +144,7 @@ def unit(units: str) -> str:
 
 
 def level(reference: str) -> str:
-    """What a level in dB is over, "dB re rho_ref c_ref^2", for an axis."""
+    """Reference of a level in dB ("dB re rho_ref c_ref^2"), for an axis."""
     over = reference.removeprefix("dB re ")
     return "dB re " + (r"20 $\mu$Pa" if over == "20 uPa" else unit(over))
 

@@ -106,7 +106,7 @@ def animate_files(
 
 @dataclass
 class _Request:
-    """What is to be drawn of field files like `path`."""
+    """The request for pictures of field files like `path`."""
 
     path: Path
     variable: str | None
@@ -211,7 +211,7 @@ class _Request:
             yield moving.pixels()
 
     def _rasters(self, views: list[colours.View]) -> list[raster.Raster]:
-        """Those of `views`; of the pictures of a film, those of the one before, as long as the grid stays."""
+        """The rasters of `views`. The pictures of a film share them as long as the grid stays."""
         if self._known is None or not _same_places(self._known[0], views):
             self._known = views, colours.pixels(views, self.look)
         return self._known[1]
@@ -315,16 +315,16 @@ def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path
 
 
 def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) -> str:
-    """What is said of the time of other fields, or where the time stands still of their step: nothing for the same."""
+    """The label of the time of other fields, or of their step where the time stands still; empty for the same time."""
     if not common_time.same_time(ours.time, theirs.time):
         return f", $t = {theirs.time:.4g}\\,L/c_\\mathrm{{ref}}$"
     return f", step {theirs.step}" if theirs.time == 0 and theirs.step != ours.step else ""
 
 
 def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
-    said = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
-    said = [Path(choice).name for choice in said]
-    name = "_".join([path.stem, *said]) + suffix
+    words = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
+    words = [Path(choice).name for choice in words]
+    name = "_".join([path.stem, *words]) + suffix
     if out is None:
         return path.with_name(name)
     out = Path(out)

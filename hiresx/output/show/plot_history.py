@@ -49,8 +49,8 @@ def plot_history(
     runs = other_runs(against)
     compared = [(run.name, _select_columns(run, columns, start)) for run in runs]
     clock = ours.clock
-    given = Path(reference) if reference else None
-    points = lines.read_table(given, clock) if given else {}
+    reference_file = Path(reference) if reference else None
+    points = lines.read_table(reference_file, clock) if reference_file else {}
     panels = ours.panels
     for line in ours.left_out:
         notify(line)
@@ -66,15 +66,15 @@ def plot_history(
                 _draw(ax, other, there, f"{label}: ", "-" if len(names) == 1 else _DASHES[n % len(_DASHES)])
             _draw(ax, ours, own, "", "-")
             for name in names:
-                if given and name in points:
-                    ax.plot(points[clock], points[name], color="0.55", lw=1.6, label=given.stem, zorder=1)
+                if reference_file and name in points:
+                    ax.plot(points[clock], points[name], color="0.55", lw=1.6, label=reference_file.stem, zorder=1)
             if len(names) == 1:
                 ax.set_ylabel(ours.label(names[0]))
             if names[0] in ours.norms:
                 ax.set_yscale("log")
                 ax.set_ylabel("residual norms")
             if len(ax.lines) > 1:
-                picture_file.legend_beside(ax, title=ours.told(names))
+                picture_file.legend_beside(ax, title=ours.legend_title(names))
             _finish(ax)
         look.curves(axes)
         axes[-1].set_xlabel(picture_file.TIME if clock == "time" else "step")
@@ -127,7 +127,7 @@ class _SelectedColumns:
 
     @property
     def thinned(self) -> list[str]:
-        """What is said of the columns of which some places are not drawn."""
+        """Messages about columns of which some places are not drawn."""
         long = {key: names for key, names in list(self._groups.items())[:PANELS] if len(names) > CURVES}
         return [] if self.named else [
             f"{CURVES} of {len(names)} places of {self.name}.{key} are drawn; choose: {self.name}.{names[0]},..."
@@ -136,15 +136,15 @@ class _SelectedColumns:
 
     @property
     def left_out(self) -> list[str]:
-        """The same, and what is said of columns that are not drawn."""
+        """These messages, and one about columns that are not drawn."""
         groups = list(self._groups)
         if self.named or len(groups) <= PANELS:
             return self.thinned
         rest = ", ".join(groups[PANELS:])
         return [*self.thinned, f"{PANELS} of {len(groups)} columns are drawn; choose: {self.name}.COLUMN,... of {rest}"]
 
-    def told(self, drawn: Sequence[str]) -> str | None:
-        """What stands over the legend of a panel from which curves are left out."""
+    def legend_title(self, drawn: Sequence[str]) -> str | None:
+        """Title of the legend of a panel from which curves are left out."""
         whole = next((names for names in self._groups.values() if drawn[0] in names), drawn)
         return f"{len(drawn)} of {len(whole)} places" if len(drawn) < len(whole) else None
 
@@ -161,7 +161,7 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
     directory = Path(directory)
     if not directory.is_dir():
         raise HiresxError(f"{directory} is not the folder of a run", "give the folder that hiresx run made")
-    name, _, listed = wanted.partition(".")
+    name, _, wanted_columns = wanted.partition(".")
     there = history.histories(directory)
     if name not in there:
         raise HiresxError(f'{directory} has no history "{name}"', did_you_mean(name, list(there), "histories there"))
@@ -174,9 +174,9 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
     # In two dimensions there is no w: a residual that is always zero shows nothing.
     idle = {key for key, values in data.items() if table.kind == "residual" and not np.nan_to_num(values).any()}
     asked = [key for key in data if key not in (*_CLOCK, *_ASIDE) and key not in idle]
-    if listed:
+    if wanted_columns:
         asked = []
-        for column in (part.strip().removeprefix(f"{name}.") for part in listed.split(",")):
+        for column in (part.strip().removeprefix(f"{name}.") for part in wanted_columns.split(",")):
             if column not in data and column not in groups:
                 raise HiresxError(
                     f'history "{name}" has no column "{column}"', did_you_mean(column, list(groups), "columns")
@@ -190,7 +190,9 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
         )
     title = (record.read_or_empty(directory).get("case") or {}).get("title") or directory.name
     # Whole columns, or all that the history has, may be too many; places that are named are wanted.
-    one_by_one = bool(listed) and all(part.strip().removeprefix(f"{name}.") in data for part in listed.split(","))
+    one_by_one = bool(wanted_columns) and all(
+        part.strip().removeprefix(f"{name}.") in data for part in wanted_columns.split(",")
+    )
     return _SelectedColumns(directory.name, title, name, table.kind, data, columns, asked, one_by_one)
 
 

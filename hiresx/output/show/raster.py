@@ -45,7 +45,7 @@ class Raster:
 
 
 def box_of(pieces: Sequence[cut.Piece], horizontal: str, vertical: str) -> Box:
-    """What the pieces reach over."""
+    """The bounding box of the pieces."""
     return (*cut.extent(list(pieces), horizontal), *cut.extent(list(pieces), vertical))
 
 

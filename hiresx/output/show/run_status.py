@@ -1,4 +1,4 @@
-"""How far a run that is under way has come, by the newest sample of its histories: run.json is written only every 30
+"""Progress of a run that is under way, by the newest sample of its histories: run.json is written only every 30
 seconds or so."""
 
 import time as wall
@@ -43,7 +43,7 @@ def run_status(directory: Path, entries: Mapping[str, Any], now: float | None = 
 
 
 def _done_fraction(entries: Mapping[str, Any], steps: int, time: float) -> float | None:
-    """How much of the run is done at `steps` and `time`, by whichever is nearer to its end; None without an end."""
+    """Share of the run that is done at `steps` or `time`, whichever is nearer to the end; None without an end."""
     spec = (entries.get("case") or {}).get("time") or {}
     done = []
     if entries.get("last_step"):

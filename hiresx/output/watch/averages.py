@@ -45,7 +45,7 @@ class AverageSeries(Series):
 
 
 def _about(name: str, kind: str) -> tuple[str, str]:
-    """What an average is, and its scale."""
+    """Description and scale of an average."""
     factors = [derived.about(factor) for factor in name.split("_")]
     if len(factors) == 1:
         return f"mean {factors[0].long_name} ({kind})", factors[0].scale
@@ -75,7 +75,7 @@ class Averages:
         self._series = AverageSeries(blocks, kinds, case, start, unit, joined_by)
         self._layout: FileLayout | None = None
 
-    def portion(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> LocalRegion:
+    def region(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> LocalRegion:
         """The nodes `box` of a whole block, with the coordinates of `block` and the averages `found`, {"reynolds":
         {name: array}, "favre": ...}, all of the shape of the box."""
         first = next(iter(found.values()))
@@ -83,26 +83,26 @@ class Averages:
         values |= {f"{kind}/{name}": array for kind, arrays in found.items() for name, array in arrays.items()}
         return LocalRegion(box, block.x, block.y, block.z, values)
 
-    def moment(self, portions: Mapping[int, Sequence[LocalRegion]], numbers: Mapping[str, float]) -> Work:
-        """The work that writes the file, of which this rank has `portions`, by the number of the whole block;
+    def moment(self, regions: Mapping[int, Sequence[LocalRegion]], numbers: Mapping[str, float]) -> Work:
+        """The work that writes the file, of which this rank has `regions`, by the number of the whole block;
         `numbers`: time, step, averaged_over. Collective; raises HiresxError when nothing can be written."""
         if self._layout is None:
             self._layout = files.on_root(self._comm, lambda: self._series.learn(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)
         frame = FieldFrame([file], self._blocks, {("", name): value for name, value in numbers.items()})
-        return _Moment(frame, portions)
+        return _Moment(frame, regions)
 
 
 class _Moment(Work):
-    """The averages at one time: each rank writes its portions to their places."""
+    """The averages at one time: each rank writes its regions to their places."""
 
-    def __init__(self, frame: FieldFrame, portions: Mapping[int, Sequence[LocalRegion]]):
-        self._frame, self._portions = frame, portions
+    def __init__(self, frame: FieldFrame, regions: Mapping[int, Sequence[LocalRegion]]):
+        self._frame, self._portions = frame, regions
 
     def write(self) -> None:
         with self._frame:
-            for n, portions in self._portions.items():
-                self._frame.put(n, portions)
+            for n, regions in self._portions.items():
+                self._frame.put(n, regions)
         self._portions = {}
 
     def publish(self) -> None:

@@ -29,12 +29,12 @@ class Columns:
         """What makes the launches `ahead` and `kernel` on every part as one, and returns float64 (quantities, nk, ni)
         of each. `arguments`, of each part: those that only this kernel has."""
         own = []
-        for state, partial, given in zip(self._states, self._partial, arguments, strict=True):
+        for state, partial, own_arguments in zip(self._states, self._partial, arguments, strict=True):
             ni, nj, nk = state.size
             own.append(
                 self._program.call(
                     kernel, (ni, 1, nk), **state.place, height=nj, columns=nk * ni, width=ni, sv=state.variable_stride,
-                    q=state.q, **given, partial=partial,
+                    q=state.q, **own_arguments, partial=partial,
                 )
             )  # fmt: skip
         launch = self._program.prepare([*ahead, own])
@@ -68,12 +68,12 @@ def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
-    """What nodes at the radii `y` count more often than on a plane grid: the circumference in axisymmetric flow."""
+    """The factor of nodes at the radii `y` against a plane grid: the circumference in axisymmetric flow."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 
 def dimension(solver: Solver) -> int:
-    """Of what is integrated over: 1, 2 or 3."""
+    """Number of dimensions of the integrals: 1, 2 or 3."""
     return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 

@@ -60,7 +60,7 @@ class FilteredNodes(Attachment):
         self.readers: list[Reader] = []
         self._stay = max(1, min(STAY, BYTES // (8 * self._variables * len(nodes.ids))))
         self._parts = [_Part(solver, nodes, n, self._interval, self._stay) for n in np.unique(nodes.states)]
-        self.columns = self._columns()[nodes.given]
+        self.columns = self._columns()[nodes.inverse]
         prepare, looks = solver.program.prepare, [part.look for part in self._parts]
         self._look, self._rest = prepare(looks), prepare([part.rest for part in self._parts])
         self._end = prepare([*looks, *(part.sample for part in self._parts)])
@@ -99,7 +99,7 @@ class FilteredNodes(Attachment):
     def sample(self) -> None:
         """At the end of an interval, once or more often: the next one begins. Collective."""
         solver = self._solver
-        self._times.struck(solver.steps, solver.time)
+        self._times.mark(solver.steps, solver.time)
         if self._step == solver.steps:
             return
         self._make_room()
@@ -128,7 +128,7 @@ class FilteredNodes(Attachment):
 
     def passed(self, samples: Sequence[tuple[int, float]]) -> None:
         for step, time in samples:
-            self._times.struck(step, time)
+            self._times.mark(step, time)
             self._ended(step)
             for reader in self.readers:
                 reader.awaits(self.samples, step, time)
@@ -151,7 +151,7 @@ class FilteredNodes(Attachment):
             self._solver.whole_steps.beside(self._deliver)
 
     def fetch(self) -> None:
-        """What is done goes to the readers. Collective."""
+        """Give the samples that are done to the readers. Collective."""
         self._deliver()
         if self._waiting:
             self._begin_fetching()
@@ -164,7 +164,7 @@ class FilteredNodes(Attachment):
         self._waiting = 0
 
     def _deliver(self) -> None:
-        """What is being fetched goes to the readers."""
+        """Give the samples that are being fetched to the readers."""
         if self._coming is not None:
             (first, count, parts), self._coming = self._coming, None
             found = self._together(count, parts)
@@ -232,13 +232,13 @@ class FilteredNodes(Attachment):
         return self._nodes.gathered(np.concatenate(parts, axis=1)).reshape(samples, self._variables, -1)
 
     def _columns(self) -> np.ndarray:
-        """Where `_together` has each of the nodes. Collective."""
+        """The column of each of the nodes in the arrays of `_together`. Collective."""
         own = np.empty(len(self._nodes.mine))
         own[np.concatenate([np.empty(0, dtype=int), *(part.chosen for part in self._parts)])] = np.arange(len(own))
         return self._nodes.together(own[None] + self._nodes.before)[0].astype(np.int64)
 
     def _of_parts(self, values: list[np.ndarray], rows: int) -> np.ndarray:
-        """Of arrays (rows, nodes of a part) one of this rank's nodes."""
+        """One array of this rank's nodes, of the arrays (rows, nodes of a part) of its parts."""
         found = np.empty((rows, len(self._nodes.mine)))
         for part, of_part in zip(self._parts, values, strict=True):
             found[:, part.chosen] = of_part
@@ -282,7 +282,7 @@ class _Part:
         return self._backend.fetch(self._samples[:samples])
 
     def forget(self, position: float) -> None:
-        """Nothing was looked at yet, at this position in an interval."""
+        """Begin anew at this position in an interval."""
         held = self.held()
         held[0], held[1] = position, _UNSEEN
         self.take(held)
@@ -292,7 +292,7 @@ class _Part:
         return np.concatenate([self._backend.to_host(array).reshape(-1, len(self.chosen)) for array in self._kept])
 
     def take(self, held: np.ndarray) -> None:
-        """What `held` gave."""
+        """Restore what `held` returned."""
         first = 0
         for array in self._kept:
             rows = array.size // len(self.chosen)

@@ -44,8 +44,8 @@ class Nodes:
         start = np.cumsum([0, *sizes.prod(axis=1)])
         (ni, nj, _), (i, j, k) = sizes[blocks].T, nodes
         ids = start[blocks] + (k * nj + j) * ni + i
-        # `given`: of each that was given, its place in `ids`
-        self.ids, first, self.given = np.unique(ids, return_index=True, return_inverse=True)
+        # `inverse`: of each of the nodes, its place in `ids`
+        self.ids, first, self.inverse = np.unique(ids, return_index=True, return_inverse=True)
         states, places = _own(solver, blocks[first], nodes[:, first])
         self.mine = np.flatnonzero(states >= 0)
         self.states, self.places = states[self.mine], places[self.mine]
@@ -70,7 +70,7 @@ class Nodes:
 
     @property
     def before(self) -> int:
-        """How many nodes are those of the ranks before this one."""
+        """Number of nodes of the ranks before this one."""
         return sum(self._counts[: self._comm.rank])
 
 
@@ -86,7 +86,7 @@ class Gather:
         """rho, u, v, w, p and scalars of the nodes, float64 (n,), in the order in which they were given."""
         state = self._take()
         found = self._nodes.together(np.stack(list(state.values())))
-        return dict(zip(state, found[:, self._nodes.given], strict=True))
+        return dict(zip(state, found[:, self._nodes.inverse], strict=True))
 
 
 def _own(solver: Solver, blocks: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -240,7 +240,7 @@ class History:
         return True
 
     def _digest_of(self, handle: int, end: int) -> int:
-        """Of the samples up to the byte `end`."""
+        """The digest of the samples up to the byte `end`."""
         found, at = 0, len(self._header)
         while at < end:
             piece = os.pread(handle, min(_PIECE, end - at), at)
@@ -252,11 +252,11 @@ class History:
     def _behind(self, handle: int, first: int, dropped: int) -> int:
         """How many of the `dropped` samples, which begin at the byte `first`, are not of the steps `anew`, which come
         first."""
-        told = 0
+        known_steps = 0
         for n in range(min(dropped, len(self.anew))):
             step = os.pread(handle, 4, first + n * self._record.itemsize)
-            told += step in [struct.pack(">i", known) for known in self.anew]
-        return dropped - told
+            known_steps += step in [struct.pack(">i", known) for known in self.anew]
+        return dropped - known_steps
 
     def _set_aside(self, kept: int | None) -> None:
         """Rename the file that is there. `kept`: how many samples the checkpoint knows of."""
@@ -297,12 +297,12 @@ class History:
         return header + b"".join(np.asarray(values, ">f8").tobytes() for _, values in fixed)
 
     def _attributes(self) -> dict[str, str]:
-        """What the file says of itself."""
-        told = {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
-        return told | ({"filter": self.filter} if self.kind == "probe" else {})
+        """Attributes of the file."""
+        attributes = {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
+        return attributes | ({"filter": self.filter} if self.kind == "probe" else {})
 
     def _fixed(self) -> list[tuple[Column, np.ndarray]]:
-        """What there is once, of every place."""
+        """The variables that have one value for every place."""
         if self.places is None:
             return []
         return [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]
@@ -339,9 +339,9 @@ def _variable(column: Column, dimensions: list[int], kind: int, size: int, begin
 
 
 def _header(dimensions: list[tuple[str, int]], attributes: Mapping[str, str], variables: list[bytes]) -> bytes:
-    listed = b"".join(_text(name) + struct.pack(">i", size) for name, size in dimensions)
+    encoded = b"".join(_text(name) + struct.pack(">i", size) for name, size in dimensions)
     return (
-        b"CDF\x02" + struct.pack(">iii", 0, _DIMENSION, len(dimensions)) + listed + _attributes(attributes)
+        b"CDF\x02" + struct.pack(">iii", 0, _DIMENSION, len(dimensions)) + encoded + _attributes(attributes)
         + struct.pack(">ii", _VARIABLE, len(variables)) + b"".join(variables)
     )  # fmt: skip
 
@@ -431,9 +431,14 @@ def read(path: str | Path) -> HistoryTable:
                 data[name] = _to_native(variable[...])
             places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None
             _check(data, places)
-            told = file.getncattr("filter") if "filter" in file.ncattrs() else NO_FILTER
+            filter_ = file.getncattr("filter") if "filter" in file.ncattrs() else NO_FILTER
             return HistoryTable(
-                file.getncattr("name"), file.kind, data, {n: c for n, c in columns.items() if n in data}, places, told
+                file.getncattr("name"),
+                file.kind,
+                data,
+                {n: c for n, c in columns.items() if n in data},
+                places,
+                filter_,
             )
     except FileNotFoundError as error:
         raise files.io_error(path, error, "read") from None

@@ -86,7 +86,7 @@ def _seeds(known: BlockMap, places: np.ndarray) -> np.ndarray:
 def _in_gap_before_neighbour(
     decomposition: Decomposition, beyond: np.ndarray, block: np.ndarray, xi: np.ndarray
 ) -> np.ndarray:
-    """Which places lie at most half a cell beyond a face of their block, where a neighbour is connected to it."""
+    """A mask of the places at most half a cell beyond a face of their block that is connected to a neighbour."""
     found = np.zeros(len(block), dtype=bool)
     asked = np.flatnonzero((beyond > OUTSIDE) & (beyond <= _HALF))
     for c in decomposition.connections:
@@ -193,7 +193,7 @@ def _rows(solver: Any, block: np.ndarray, xi: np.ndarray) -> Sequence[Rows]:
 
 
 def _nodes(cut: Decomposition, block: np.ndarray, index: np.ndarray) -> list[Rows]:
-    """What the parts give of places that are nodes: those, with the weight 1."""
+    """The rows of places that are nodes: these nodes, with the weight 1."""
     made = []
     for p, part in enumerate(cut.parts):
         low, high = np.array(part.box).T

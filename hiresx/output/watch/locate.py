@@ -1,4 +1,4 @@
-"""Where a point lies in a multi-block curvilinear grid, and the stencil that interpolates there.
+"""Location of points in a multi-block curvilinear grid, and the stencils that interpolate there.
 
 Coordinates and flow are interpolated with the same tensor product of Lagrange polynomials through six nodes per
 direction, in index space. A stencil goes through connections, so that points between two blocks, and in the last gap of
@@ -89,8 +89,8 @@ class Locator:
         starts = [self._starts(b, point) for b in range(len(self._blocks))]
         # the likely ones of every block before the others of any
         for some in (slice(0, LIKELY), slice(LIKELY, TRIALS)):
-            for b, listed in enumerate(starts):
-                for start in listed[some]:
+            for b, of_block in enumerate(starts):
+                for start in of_block[some]:
                     index = self._newton(b, point, start)
                     if index is not None:
                         nodes, weights = self._stencil(b, index)

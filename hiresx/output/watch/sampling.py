@@ -21,9 +21,9 @@ _ROWS = "row."
 
 
 class SampleTimes:
-    """Strikes every `every` steps or `every_time` time units, counted from step and time 0, whether the run was
-    restarted or not; without either, never. `last`: the step at which it struck last; `next_time`: the next step must
-    not pass this time."""
+    """The times of samples: every `every` steps or `every_time` time units, counted from step and time 0, also in a
+    restarted run; without either, never. `last`: the step of the last sample. `next_time`: the next step must not pass
+    this time."""
 
     def __init__(self, every: int | None, every_time: float | None):
         self.every, self.every_time = every, every_time
@@ -31,15 +31,15 @@ class SampleTimes:
         self.next_time = math.inf
 
     def begin(self, solver: Solver) -> None:
-        """Set it to the time a run begins or goes on at, which may be one at which it has yet to strike."""
-        self._wind(solver.time)
+        """Set the clock to the time at which a run begins or goes on. A sample may be due at this time."""
+        self._set_next(solver.time)
         if self.every_time is not None and solver.steps != self.last:
             nearest = self.every_time * round(solver.time / self.every_time)
             if abs(solver.time - nearest) <= _time_tolerance(solver):
                 self.next_time = nearest
 
     def due(self, solver: Solver) -> bool:
-        """Whether it strikes now; it does so once in a step."""
+        """Whether a sample is due now: once in a step."""
         if solver.steps == self.last:
             return False
         if self.every is not None:
@@ -47,19 +47,19 @@ class SampleTimes:
         else:
             due = solver.time >= self.next_time - _time_tolerance(solver)
         if due:
-            self.struck(solver.steps, solver.time)
+            self.mark(solver.steps, solver.time)
         return due
 
-    def struck(self, step: int, time: float) -> None:
-        """It struck then, by the device's own clock."""
+    def mark(self, step: int, time: float) -> None:
+        """Note that a sample was taken then."""
         self.last = step
-        self._wind(time)
+        self._set_next(time)
 
     def steps_left(self, solver: Solver) -> int:
-        """Steps until it strikes, at most, as far as they are what it counts."""
+        """The largest number of steps until a sample is due, where it counts steps."""
         return MANY if self.every is None else self.every - solver.steps % self.every
 
-    def _wind(self, time: float) -> None:
+    def _set_next(self, time: float) -> None:
         if self.every_time is not None:
             self.next_time = (math.floor(time / self.every_time + ROUND_OFF) + 1) * self.every_time
 
@@ -132,7 +132,7 @@ class Monitor(Attachment):
         self.history.samples = self._keeping(lambda: self.history.add(step, time, values))
 
     def _keeping(self, work: Callable[[], Any]) -> Any:
-        """What `work` on the history gives: on rank 0 alone where it is in a file."""
+        """The result of `work` on the history. Rank 0 alone does it where the history is in a file."""
         return work() if self.history.path is None else files.on_root(self._comm, work)
 
     def capture(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where a `[[surface]]` lies: its places, their areas with outward normals, and what closes it downstream."""
+"""The geometry of a `[[surface]]`: its places, their areas with outward normals, and its end caps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -264,7 +264,7 @@ def _areas(nodes: np.ndarray, face: str, dimensions: int) -> tuple[np.ndarray, n
 
 
 def _openings(found: Sequence[np.ndarray]) -> tuple[str, ...]:
-    """Where a surface has a border: edges that belong to one cell alone."""
+    """The border of a surface: edges that belong to one cell alone."""
     edges = np.concatenate(found)
     lengths = np.linalg.norm(edges[:, 0] - edges[:, -1], axis=1)
     shortest = lengths[lengths > 0].min() if (lengths > 0).any() else np.ptp(edges.reshape(-1, 3), axis=0).max() / 1e3

@@ -1,4 +1,4 @@
-"""What is seen of a run by that which hangs on it (`hiresx.simulation.Simulation`)."""
+"""The part of a run (`hiresx.simulation.Simulation`) that its monitors see."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

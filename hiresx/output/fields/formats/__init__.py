@@ -1,4 +1,4 @@
-"""What fields are written as: a file per format, whose name is what `output.formats` of a case says.
+"""Formats of field files: a module for each, by the name that `output.formats` of a case gives.
 
 It has `frame(directory, step, name)`, the file that stands for the fields of a step; `clear(directory, name, after)`,
 which removes those of the steps beyond `after`; and the class `Format`: a `FormatFrame`, or, where something is the
@@ -33,8 +33,8 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
     the run's `directory`, `blocks` (an `Outline` each), `time` and `step`, the variables `names` of type `dtype`, a
     `tag` that the ranks' temporary files have in common, whether this is the `root`, and the `name` of the output."""
 
-    def put(self, n: int, portions: Sequence[LocalRegion]) -> None:
-        """What this process has of block number `n`; on rank 0 also if that is nothing."""
+    def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
+        """Write the local regions of block number `n`; called on rank 0 also without any."""
 
     def publish(self) -> None:
         """Give the files their names, once all ranks have left."""

@@ -75,7 +75,7 @@ class NetcdfSeries(FormatSeries):
         return coordinates
 
     def _digested(self) -> str:
-        """What the coordinates are known by, where they are written once; else ""."""
+        """Digest of the coordinates, where they are written once; else ""."""
         if self._about.case["output"].get("coordinates") != "once":
             return ""
         return coordinate_file.digest(self._about.pieces, self._about.grid)
@@ -115,16 +115,16 @@ class FieldFrame:
     def __exit__(self, *error: Any) -> None:
         self._opened.__exit__(*error)
 
-    def put(self, n: int, portions: Sequence[LocalRegion]) -> None:
-        """What this process has of block number `n`."""
+    def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
+        """Write the local regions of block number `n`."""
         for file in self._files:
-            for portion in portions:
-                for name, values in {"x": portion.x, "y": portion.y, "z": portion.z, **portion.values}.items():
+            for region in regions:
+                for name, values in {"x": region.x, "y": region.y, "z": region.z, **region.values}.items():
                     if not file.holds((self._names[n], name)):
                         continue  # coordinates or variables of the file beside
-                    if portion.missing is not None:
-                        values = np.where(portion.missing, np.nan, values)
-                    file.put((self._names[n], name), portion.place, [values])
+                    if region.missing is not None:
+                        values = np.where(region.missing, np.nan, values)
+                    file.put((self._names[n], name), region.place, [values])
 
     def publish(self) -> None:
         """Once all ranks have left it, on rank 0: the coordinates have their name before the first file that links to

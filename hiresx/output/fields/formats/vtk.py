@@ -67,14 +67,14 @@ def write(
     HiresxError that names the path when something cannot be written; then nothing is left of this time.
     """
     check_names([block.name for block in blocks])
-    portions = [_portion(block, names) for block in blocks]
-    outlines = [Outline(b.name, b.shape, p.missing is not None) for b, p in zip(blocks, portions, strict=True)]
-    dtype = np.dtype("f4" if portions[0].values[names[0]].dtype == np.float32 else "f8")
+    regions = [_whole_block(block, names) for block in blocks]
+    outlines = [Outline(b.name, b.shape, p.missing is not None) for b, p in zip(blocks, regions, strict=True)]
+    dtype = np.dtype("f4" if regions[0].values[names[0]].dtype == np.float32 else "f8")
     moment = VtkFrame(directory, outlines, time, step, names, dtype, os.getpid(), True, **about)
     try:
         with moment:
-            for n, portion in enumerate(portions):
-                moment.put(n, [portion])
+            for n, region in enumerate(regions):
+                moment.put(n, [region])
         moment.publish()
     except BaseException:
         # What makes the disk full is not left behind.
@@ -83,7 +83,7 @@ def write(
     return moment.path
 
 
-def _portion(block: Any, names: Sequence[str]) -> LocalRegion:
+def _whole_block(block: Any, names: Sequence[str]) -> LocalRegion:
     """All of a block. Hidden points get the numbers of the first that is there."""
     hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
 
@@ -130,23 +130,23 @@ class VtkFrame:
     def __exit__(self, *_: object) -> None:
         """One file after the other was opened and closed."""
 
-    def put(self, n: int, portions: Sequence[LocalRegion]) -> None:
-        """What this process has of block number `n`; on rank 0 also if that is nothing."""
-        if not (portions or self._root):
+    def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
+        """Write the local regions of block number `n`; called on rank 0 also without any."""
+        if not (regions or self._root):
             return
         with self._files[n] as file:
             file.frame()
-            for portion in portions:
-                for name, parts in self._arrays(n, portion).items():
-                    file.put(name, portion.place, parts)
+            for region in regions:
+                for name, parts in self._arrays(n, region).items():
+                    file.put(name, region.place, parts)
 
-    def _arrays(self, n: int, portion: LocalRegion) -> dict[str, list[np.ndarray]]:
-        arrays = {name: [values] for name, values in portion.values.items()}
+    def _arrays(self, n: int, region: LocalRegion) -> dict[str, list[np.ndarray]]:
+        arrays = {name: [values] for name, values in region.values.items()}
         if self._vector:
             arrays["velocity"] = [arrays.pop(name)[0] for name in _VECTOR]
-        arrays["Points"] = [portion.x, portion.y, portion.z]
+        arrays["Points"] = [region.x, region.y, region.z]
         if self._hidden[n]:
-            missing = np.zeros(portion.place.shape, bool) if portion.missing is None else portion.missing
+            missing = np.zeros(region.place.shape, bool) if region.missing is None else region.missing
             arrays["vtkGhostType"] = [np.where(missing, _HIDDEN, 0)]
         return arrays
 

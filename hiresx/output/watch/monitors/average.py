@@ -188,10 +188,10 @@ class AverageMonitor(Attachment):
         # Where a bad state has come into the averages, those written before stay.
         if self._file is None or not any(self._weight.values()) or not self._finite():
             return
-        portions: dict[int, list[LocalRegion]] = {}
+        regions: dict[int, list[LocalRegion]] = {}
         for n, state in enumerate(solver.states):
             block, whole = state.block, solver.decomposition.blocks[state.part.whole]
             box = IndexBox(whole.x.shape, tuple(reversed(state.part.box)))
-            portions.setdefault(state.part.whole, []).append(self._file.portion(block, box, self.fields(n)))
+            regions.setdefault(state.part.whole, []).append(self._file.region(block, box, self.fields(n)))
         numbers = {"time": solver.time, "step": solver.steps, "averaged_over": max(self._weight.values())}
-        self._writer.submit(self._file.moment(portions, numbers))
+        self._writer.submit(self._file.moment(regions, numbers))

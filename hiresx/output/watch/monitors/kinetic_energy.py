@@ -80,7 +80,7 @@ class KineticEnergyMonitor(Monitor):
         return values
 
     def _gradients(self, solver: Solver) -> list[Call]:
-        """What makes velocity and temperature with ghosts, as at the beginning of a stage."""
+        """The calls that compute velocity and temperature with ghosts, as at the beginning of a stage."""
         conditions, program = solver.conditions, solver.program
         calls = [call for condition in conditions for call in condition.calls("ghost")]
         calls += [primitives(program, state, self._velocities[state.index]) for state in solver.states]

@@ -1,4 +1,4 @@
-"""What says that a flow does not leave a `supersonic-outflow` faster than sound."""
+"""A warning where a flow leaves a `supersonic-outflow` slower than sound."""
 
 from collections.abc import Sequence
 

@@ -40,7 +40,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
 
 
 def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[FilteredNodes]:
-    """What filters the samples of probes, one for all those that sample at the same times."""
+    """The filters of the samples of probes, one for all probes that sample at the same times."""
     together: dict[tuple[Any, Any], list[ProbeMonitor]] = {}
     for probe in probes:
         if is_filtered(solver.case, probe.spec):
@@ -139,7 +139,7 @@ class ProbeMonitor(Monitor):
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
-        self._clock.struck(step, time)
+        self._clock.mark(step, time)
         self._awaited.append((number, step, time))
 
     def take(self, first: int, samples: np.ndarray) -> None:
