@@ -30,7 +30,7 @@ from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
 from hiresx.rhs import fast_waves, frozen, layers
 from hiresx.simulation import blow_up
-from hiresx.simulation.agreement import check_same
+from hiresx.simulation.agreement import check_same, measured_speeds
 from hiresx.simulation.blow_up import BlowUp
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
