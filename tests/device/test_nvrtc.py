@@ -41,6 +41,12 @@ def test_functions_for_several_launches_compile():
     assert all(nvrtc.holds(image, entry.name) for entry in entries) and not nvrtc.holds(image, "update")
 
 
+def test_resources_of_functions_for_several_launches(root):
+    (entry,) = nvrtc.report([Configuration()], ["sm_80"], root, batched=True)
+    found = {kernel["kernel"] for kernel in entry["kernels"]}
+    assert {"update_alike", "update_mixed"} <= found and all(name.endswith(tuple(Form)) for name in found)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_every_kernel_compiles(architecture):
@@ -338,6 +344,51 @@ def test_several_launches_as_one(program, form):
     launched.launch_together(None, None, loaded)
     for (_, (q0, q, *_)), (q0_wanted, q_wanted) in zip(calls, wanted, strict=True):
         assert np.array_equal(q0, q0_wanted) and np.array_equal(q, q_wanted)
+
+
+class Recorder:
+    """Streams and events of a GPU that does at once what is recorded, and nothing when that is launched."""
+
+    def __init__(self, **options):
+        pass
+
+    def begin_capture(self, mode):
+        pass
+
+    def end_capture(self):
+        return self
+
+    def launch(self, stream):
+        pass
+
+    record = wait_event = launch
+
+
+def test_a_recording_of_several_blocks(program):
+    """Made one by one, then in batches, then in batches that are recorded."""
+    launched, emulated, real = program
+    host = SimpleNamespace(cuda=SimpleNamespace(Stream=Recorder, Event=Recorder, runtime=cupy.cuda.runtime))
+    rng = np.random.default_rng(5)
+    fields = [[rng.random(SHAPE).astype(real) for _ in range(3)] for _ in range(6)]
+    one, dt = np.ones(SHAPE[1:], real), np.full(1, 0.1, real)
+    tail = {"dt_stride": 0, "a": 0.7, "b": 0.3}
+    calls, wanted = [], [[field.copy() for field in of_block] for of_block in fields]
+    for of_block in fields:
+        arrays = dict(zip(FIELDS, map(on_host, (*of_block, one, dt)), strict=True))
+        calls += [launched.call("update", (34, 3, 3), **PLACE, **arrays, **tail, first=first) for first in (1, 0)]
+    graph = graphs.Graph(host, launched, calls, Recorder())
+    for _ in range(3):
+        graph()
+        for of_block in wanted:
+            arrays = dict(zip(FIELDS, (*of_block, one, dt), strict=True))
+            for first in (1, 0):
+                emulated.launch("update", (34, 3, 3), **PLACE, **arrays, **tail, first=first)
+        for found, of_block in zip(fields, wanted, strict=True):
+            assert all(map(np.array_equal, found, of_block))
+    launches, waits = graph._launches
+    numbers = sum("*" not in kind for kind, _ in launched.signatures["update"].arguments)
+    assert [len(several.arguments) for several in launches] == [4 + numbers + 1] * 2 and waits == [[], [0]]
+    assert graph._graph is not None
 
 
 @pytest.mark.parametrize(
