@@ -1,6 +1,8 @@
-"""NVLink that reaches over hosts, as in racks whose trays one NVLink switch joins: which GPUs of which hosts it joins,
-and those hosts as one machine to plan on. NVML tells it of each GPU (nvml.h, nvmlGpuFabricInfo_t): GPUs with one
-cluster UUID and one clique reach each other."""
+"""NVLink domains that reach over hosts, as in racks whose trays share one NVLink switch.
+
+NVML tells the domain of each GPU (nvml.h, nvmlGpuFabricInfo_t): GPUs with one cluster UUID and one clique reach each
+other. The hosts of a domain are planned on as one machine.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

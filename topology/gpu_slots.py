@@ -1,5 +1,7 @@
-"""Which GPUs the next rank may take, for many partial placements at once: shares stay even, and of GPUs that can change
-places without a difference only the first is tried."""
+"""The GPUs that the next rank may take, for many partial placements at once.
+
+Shares stay even. Of GPUs that can change places without a difference only the first is tried.
+"""
 
 import numpy as np
 

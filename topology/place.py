@@ -1,6 +1,6 @@
-"""Which rank takes which GPU: the strategies side by side, on the GPUs that are free.
+"""The GPU of each rank by several strategies, on the GPUs that are free.
 
-Everything here is computed from the machine and the bytes alone, without chance, so that every rank finds the same.
+The result follows from the machine and the bytes alone: every rank finds the same.
 """
 
 import time

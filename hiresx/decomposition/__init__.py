@@ -1,4 +1,4 @@
-"""Every face node its connection or condition, and the ghost nodes behind them."""
+"""The connection or condition of every face node, and the ghost nodes behind the faces."""
 
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.domain import Domain, domain

@@ -1,4 +1,4 @@
-"""Blocks in the order in which a front passes them that grows through the grid, given to one rank after the other."""
+"""Partition by graph growing: a front grows through the blocks, and the ranks take their shares in its order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
@@ -14,7 +14,7 @@ from hiresx.grid.blocks import Range
 
 # Blocks from which fronts grow.
 SEEDS = 4
-# A rank starts no piece of a block that is thinner than so many times the least number of layers.
+# The thinnest piece that a rank takes of a block, over the thinnest that can be a part.
 THIN = (0.25, 0.5, 0.9)
 
 

@@ -14,8 +14,8 @@ from hiresx.decomposition.sections import Sections, sides_of
 
 
 def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float, least: int) -> Boxes:
-    """Boxes of at most the nodes due to one of `ranks`, divided by `fineness`, where they can be cut so far, `least`
-    nodes or more in every direction; never fewer boxes than ranks where there can be as many."""
+    """Boxes of at most the nodes due to one of `ranks`, divided by `fineness`, as far as `least` nodes in every
+    direction allow. There are never fewer boxes than ranks where there can be as many."""
     sizes = [tuple(size) for size in boxes.sizes.tolist()]
     ideal = sum(map(prod, sizes)) / ranks
     most = [capacity(size, least) for size in sizes]

@@ -1,4 +1,4 @@
-"""What lies behind a pole: the nodes half a ring on, of the same block or of another one around it."""
+"""The nodes behind a pole: those half a ring further, of the same block or of another one around it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What a rank pays for the parts it holds: the quantity that a partition makes small.
+"""The cost of the parts that a rank holds. A partition is chosen to make it small.
 
 The unit is what one node costs in a large part. LINE and PART are measured with the viscous right-hand side in FP64 on
 one core (109 ns per node, blocks of 8 to 256 nodes a side): lines of n nodes along i cost n + 5 nodes, along j and k

@@ -1,4 +1,4 @@
-"""Parts moved to another rank, or two of two ranks exchanged, as long as that makes a partition cheaper."""
+"""Local refinement: parts move to another rank, or are exchanged between two, while that makes a partition cheaper."""
 
 from collections.abc import Sequence
 from heapq import nsmallest

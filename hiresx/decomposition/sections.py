@@ -1,4 +1,4 @@
-"""One box of nodes cut for several ranks: the cheapest of all cuts into sections, sections of sections, and so on."""
+"""One box of nodes cut for several ranks: the cheapest way of cutting it into sections again and again."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise, product

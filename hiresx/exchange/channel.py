@@ -59,17 +59,17 @@ class Channel:
             return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
 
         # Between the parts of this rank: by rows where the kernels can, else by lists.
-        self._inner: list[tuple[HaloLink, Any, Any]] = []
-        self._inner_rows: list[tuple[HaloLink, Any, int]] = []
-        for link in merged(layout.inner, "donor", "block", *ends):
+        self._local: list[tuple[HaloLink, Any, Any]] = []
+        self._local_rows: list[tuple[HaloLink, Any, int]] = []
+        for link in merged(layout.local, "donor", "block", *ends):
             found = rows(link.to, link.source) if self._kernel("copy_halo_rows") in program.signatures else None
             if found is None:
-                self._inner += lists([link], "donor")
+                self._local += lists([link], "donor")
             else:
-                self._inner_rows.append((link, backend.to_device(found), len(link.to)))
+                self._local_rows.append((link, backend.to_device(found), len(link.to)))
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
-        self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.inner)}
+        self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.local)}
         self._directed = directed
         # What copies between the parts of this rank, by quantity.
         self._copies: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
@@ -93,7 +93,7 @@ class Channel:
         copy = self._copies.get(fields)
         if copy is None:
             copy = self._copies[fields] = self._program.prepare(
-                [[*self._inner_copies(fields)], *self._turns(fields, None)]  # from nodes to ghosts
+                [[*self._local_copies(fields)], *self._turns(fields, None)]  # from nodes to ghosts
             )
         copy()
 
@@ -101,7 +101,7 @@ class Channel:
         """The one of that name for the numbers in which the quantity is kept."""
         return name.replace("_halo", "_work_halo").replace("_vectors", "_work_vectors") if self._apart else name
 
-    def _inner_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
+    def _local_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
         def ends(link: HaloLink) -> dict[str, Any]:
             assert link.donor is not None and link.block is not None
             return {
@@ -110,11 +110,11 @@ class Channel:
                 "sign": self._sign(link),
             }  # fmt: skip
 
-        for link, to, giving in self._inner:
+        for link, to, giving in self._local:
             yield self._program.call(
                 self._kernel("copy_halo"), (len(to), self._width, 1), to=to, giving=giving, **ends(link)
             )
-        for link, found, nodes in self._inner_rows:
+        for link, found, nodes in self._local_rows:
             yield self._program.call(
                 self._kernel("copy_halo_rows"),
                 None,

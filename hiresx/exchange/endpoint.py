@@ -1,4 +1,4 @@
-"""The memory that messages are in, and the transports that carry them."""
+"""A rank's end of the exchange: the memory of its messages, and the transports that move them."""
 
 from collections.abc import Sequence
 from contextlib import suppress

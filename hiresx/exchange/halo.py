@@ -1,4 +1,4 @@
-"""The halo exchange: ghosts of connected faces get what their donors have, in this process or in any other."""
+"""The halo exchange: ghosts of connected faces get the values of their donors, in this process or in another."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,8 +153,7 @@ class HaloExchange:
         self._of_terms[name][0].finish()
 
     def assume_started(self) -> None:
-        """An exchange of the state was started last, by launches made again or about to be: with "signals", whose
-        exchanges are nothing but launches."""
+        """An exchange of the state was started last, by recorded launches. That is so with "signals" only."""
         for channel, arrays in self._with_state:
             if isinstance(channel, SignalledChannel):
                 channel.assume_started(arrays)

@@ -44,12 +44,12 @@ class Peer:
 
 
 class HaloLayout:
-    """`inner` links between own parts, `outgoing` links into the points that are sent, `peers` by rank."""
+    """`local` links between own parts, `outgoing` links into the points that are sent, `peers` by rank."""
 
     def __init__(self, lists: Sequence[HaloList], places: Mapping[int, int], owners: Sequence[int]):
         """`places`: where in this rank's parts a block of the decomposition is. `owners`: the rank of every block."""
         here = [(entry.donor in places, entry.block in places) for entry in lists]
-        self.inner = [
+        self.local = [
             _link(e, places[e.donor], places[e.block], e.destination, e.source)
             for e, ends in zip(lists, here, strict=True)
             if ends == (True, True)

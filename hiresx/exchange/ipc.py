@@ -1,5 +1,4 @@
-"""Messages in a GPU's memory that the kernels of another process, on this GPU or on one that can reach it, unpack from
-where they were packed."""
+"""Messages in a GPU's memory. Kernels of another process unpack them there, on this GPU or on one that can reach it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

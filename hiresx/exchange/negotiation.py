@@ -1,4 +1,4 @@
-"""What all ranks tell each other before an exchange, and what they conclude from it."""
+"""The facts that all ranks gather before the first exchange, and the transports that follow from them."""
 
 from contextlib import suppress
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Messages whose bytes lie where the receiver can read them: only the news that they are there is sent."""
+"""Messages that the receiver reads where the sender packed them: only a notification is sent."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

@@ -36,7 +36,7 @@ class _Give:
     start: Any
     to: Any
     weights: Any
-    inner: bool
+    local: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +217,7 @@ class InterpolatedGhosts(ABC):
             box = {
                 "n": g.count, "wi": wi, "wj": wj, "wk": wk, "sj": s.strides[1], "sk": s.strides[2],
                 "sv": s.variable_stride, "giving": g.start, "to": g.to, "weights": g.weights,
-                "buffer": incoming if g.inner else outgoing,
+                "buffer": incoming if g.local else outgoing,
             }  # fmt: skip
             if what == STATE:
                 give.append(call("patched_state", extent, **box, q=s.q))

@@ -1,4 +1,4 @@
-"""The exchange of one quantity by signals: nothing but launches, which may be noted and made again."""
+"""The exchange of one quantity by signals: nothing but launches, which can be recorded and repeated."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,7 +31,7 @@ class SignalledChannel(Channel):
         give = self._given.get(fields)
         if give is None:
             # What other ranks wait for goes first.
-            packed, copies = list(self._packed(fields)), list(self._inner_copies(fields))
+            packed, copies = list(self._packed(fields)), list(self._local_copies(fields))
             calls: list[Call | list[Call]] = [
                 packed,
                 self._messages.signals.raised(),
@@ -63,8 +63,7 @@ class SignalledChannel(Channel):
         take()
 
     def assume_started(self, fields: ExchangedArrays) -> None:
-        """An exchange of these arrays was started last, by launches made again or about to be: whether it is still
-        under way, the device knows."""
+        """An exchange of these arrays was started last, by recorded launches. The device knows whether it has ended."""
         self._fields = fields
 
     def _packed(self, fields: ExchangedArrays) -> Iterator[Call]:

@@ -1,5 +1,5 @@
-"""Messages whose coming the device itself hears of, between ranks of one host whose memory kernels can reach: no host
-has a part in an exchange, so that it can lie within a CUDA graph (kernels/signals.h).
+"""Messages between ranks of one host whose memory kernels can reach. The devices notify each other, so that an exchange
+needs no host and can lie within a CUDA graph (kernels/signals.h).
 
 The memory of a rank holds, one behind the other:
 

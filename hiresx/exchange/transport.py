@@ -1,13 +1,16 @@
 """How messages go from rank to rank: what every transport does, and the rule by which buffers are used again.
 
-Every message has two buffers, taken in turn: message n uses buffer n mod 2 wherever it lies. That is enough, whatever
-the connections. A rank begins exchange n after it has finished n - 1, that is, after message n - 1 of each peer has
-come. The peer sent that one after it had finished n - 2, message n - 2 of this rank being unpacked. So buffer n mod 2
-is free on both sides when message n is written. It needs messages in both directions between any two peers, even empty
-ones, and of a GPU, whose kernels run later than they are launched, that sending waits for the kernels that pack:
-those stand behind the ones that unpacked before.
+Every message has two buffers, taken in turn: message n uses buffer n mod 2 on both sides. Two are enough, whatever the
+connections:
 
-Nothing waits in a circle: an exchange posts all receives, then sends all messages, and waits only after that.
+- A rank begins exchange n after it has finished n - 1. By then message n - 1 of each peer has come.
+- The peer sent that message after it had finished n - 2. By then it had unpacked message n - 2 of this rank.
+- So buffer n mod 2 is free on both sides when message n is written.
+
+This needs messages in both directions between any two peers, even empty ones. On a GPU kernels run later than they are
+launched, so sending waits for the kernels that pack; these stand behind the ones that unpacked before.
+
+There is no deadlock: an exchange posts all receives, then sends all messages, and waits only after that.
 """
 
 from abc import ABC, abstractmethod
@@ -29,7 +32,7 @@ class Transport(ABC):
         completed."""
 
     def stage(self, turn: int) -> None:
-        """Called behind the launch of the kernels that pack."""
+        """Called after the launch of the kernels that pack."""
         return
 
     @abstractmethod

@@ -1,5 +1,4 @@
-"""Messages through memory that the ranks of a host share: packed by the sender, unpacked by the receiver, copied by
-nobody."""
+"""Messages through memory that the ranks of a host share. The sender packs into it and the receiver unpacks from it."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The CPUs that this process was given, also after it bound itself."""
+"""The CPUs that this process may use, and its binding to some of them."""
 
 from hiresx.topology import binding
 from hiresx.topology.binding import Binding

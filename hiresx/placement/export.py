@@ -1,4 +1,4 @@
-"""A plan for those who start jobs themselves: what Open MPI, Slurm or a shell take to follow it."""
+"""A placement plan in the form that Open MPI, Slurm or a shell take."""
 
 from collections.abc import Callable, Sequence
 

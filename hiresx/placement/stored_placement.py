@@ -1,4 +1,4 @@
-"""What the placement came to, of every rank: as lines for people and as plain data."""
+"""The placement of every rank, as a table and as plain data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,5 +1,4 @@
-"""Under mpirun: does every rank sit where a run would put it? Each is placed as in a run, and the kernel and the driver
-are asked where that is."""
+"""Verification of a placement under mpirun: ranks are placed as in a run, then the kernel and the driver are asked."""
 
 import platform
 from dataclasses import dataclass

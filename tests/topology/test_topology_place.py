@@ -359,6 +359,24 @@ def test_swaps_change_the_cost_as_they_say():
         assert change[r, s] == pytest.approx((amount * (price[np.ix_(order, order)] - price)).sum(), abs=1e-12)
 
 
+def test_swaps_of_ranks_and_free_slots_lead_to_what_they_say():
+    """Five ranks with traffic to other hosts on eight GPUs, one of two adapters far from each."""
+    levels = level_matrix(8, ("PIX", [(n, n + 1) for n in range(0, 8, 2)]), ("NODE", [range(4), range(4, 8)]))
+    machine = parse_smi(smi(levels, nics=["mlx5_0"], nic_levels=[["PIX"]] * 2 + [["NODE"]] * 2 + [["SYS"]] * 4))
+    draw = np.random.default_rng(6)
+    demand = traffic(draw.random((5, 5)) * 1e6, [1e6, 0, 3e6, 0, 2e6])
+    objective = place_search.PairSum(Model(machine), demand)
+    slots = draw.permutation(8)
+    first, second = np.nonzero(np.tri(8, k=-1))
+    expected = []
+    for r, s in zip(first, second, strict=True):
+        tried = slots.copy()
+        tried[[r, s]] = tried[[s, r]]
+        expected.append(objective.values(tried[None, :5])[0])
+    assert objective.swapped(slots, first, second)[0] == pytest.approx(np.array(expected), rel=1e-12)
+    assert np.ptp(expected) > 1e-4
+
+
 def test_the_least_sum_is_that_of_scipy():
     """Twelve ranks, too many to prove: against the 2-opt of another library, from six starts."""
     optimize = pytest.importorskip("scipy.optimize")
