@@ -103,14 +103,14 @@ def run(
             "backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind,
             "rebalance": rebalance,
         }  # fmt: skip
-        asked = _Asked(name, preset, set_ or (), out, steps, how, json)
-        outcome = _new(asked) if restart is None else _restarted(restart, asked)
+        request = _RunRequest(name, preset, set_ or (), out, steps, how, json)
+        outcome = _run_new(request) if restart is None else _run_restarted(restart, request)
     return outcome.report(json)
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What the command line says of a run. `how`: what Simulation takes of it as it is."""
+class _RunRequest:
+    """A run as the command line describes it. `how`: arguments that are passed on to Simulation."""
 
     name: str | None
     preset: str | None
@@ -125,7 +125,7 @@ class _Asked:
         return self.how["comm"]
 
     def on_timeout(self, directory: Path) -> Any:
-        """What tells of a run there that is ended while it waits."""
+        """The function that reports a run there that is ended while it waits."""
         return lambda error: _Outcome(directory, error, True, {}, self.comm.root).report(self.json)
 
     def load(self) -> Any:
@@ -194,20 +194,20 @@ class _Outcome:
         return terminal.fault(fault, code, fault.message, hint, json, directory=str(directory))
 
 
-def _new(asked: _Asked) -> _Outcome:
-    comm, out = asked.comm, asked.out
-    if asked.name is None:
+def _run_new(request: _RunRequest) -> _Outcome:
+    comm, out = request.comm, request.out
+    if request.name is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml",
             "name a bundled case (hiresx new lists them) or a file, or a run with --restart; see hiresx run --help",
         )
     with comm.together():
-        case = asked.load()
+        case = request.load()
     from hiresx.estimate import refuse_on_gpus, refuse_oversized
 
     with comm.together():  # ahead of the imports that a run needs
-        refuse_oversized(case, asked.how["backend"], hosts=len(set(comm.hosts)))
-        refuse_on_gpus(case, asked.how["backend"], comm.size)
+        refuse_oversized(case, request.how["backend"], hosts=len(set(comm.hosts)))
+        refuse_on_gpus(case, request.how["backend"], comm.size)
     from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
@@ -217,7 +217,7 @@ def _new(asked: _Asked) -> _Outcome:
         terminal.note_once(line)
     absent, directory = [], None
     with comm.together():
-        derived.check(case.output.variables, f"{asked.name}: output.variables", equations(case).scalars)
+        derived.check(case.output.variables, f"{request.name}: output.variables", equations(case).scalars)
         if comm.root:
             root = Path("runs") if out is None else out
             absent = [path for path in (root, *root.parents) if not os.path.exists(path)]
@@ -226,9 +226,9 @@ def _new(asked: _Asked) -> _Outcome:
     simulation = fault = done = None
     try:
         with Watchdog(comm, None):
-            simulation = Simulation(case, out=directory, **asked.how)
-        simulation.on_timeout = asked.on_timeout(directory)
-        done = simulation.run(steps=asked.steps)
+            simulation = Simulation(case, out=directory, **request.how)
+        simulation.on_timeout = request.on_timeout(directory)
+        done = simulation.run(steps=request.steps)
     except _ENDS as error:
         fault = error
     begun = getattr(simulation, "begun", False)
@@ -238,9 +238,9 @@ def _new(asked: _Asked) -> _Outcome:
     return _Outcome(directory, fault, bool(done) or begun, done, comm.root)
 
 
-def _restarted(restart: str, asked: _Asked) -> _Outcome:
-    comm, out = asked.comm, asked.out
-    if asked.name is None and asked.preset is not None:
+def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
+    comm, out = request.comm, request.out
+    if request.name is None and request.preset is not None:
         raise HiresxError(
             "--preset needs the name of a case",
             "a restarted run has its preset in it already: leave --preset away, or name the case as well",
@@ -250,7 +250,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     from hiresx.simulation.watchdog import Watchdog
 
     with comm.together():
-        case = None if asked.name is None else asked.load()
+        case = None if request.name is None else request.load()
         where = None if not comm.root else latest(out) if restart == "latest" else restart
     found = checkpoint.find(comm.bcast(where), comm)
     with comm.together():
@@ -259,8 +259,8 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         directory = found.directory if out is None else out
         assert directory is not None
         if comm.root and (found.directory is None or directory.absolute() != found.directory.absolute()):
-            directory = output_directory(out, case or kept_case(found, asked.overrides))
-        case = case or kept_case(found, asked.overrides)
+            directory = output_directory(out, case or kept_case(found, request.overrides))
+        case = case or kept_case(found, request.overrides)
     directory = comm.bcast(directory)
     done = comm.bcast(record(directory) if comm.root else None)
     end = at_its_end(case, found, comm)
@@ -269,11 +269,11 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     if end is not None and comm.root:
         terminal.note(f"{directory} is already {_where(*end)}: no step is taken, the last fields are written")
     with Watchdog(comm, None):
-        simulation = Simulation(case, out=directory, restart=found, **asked.how)
-    simulation.on_timeout = asked.on_timeout(directory)
+        simulation = Simulation(case, out=directory, restart=found, **request.how)
+    simulation.on_timeout = request.on_timeout(directory)
     fault = done = None
     try:
-        done = simulation.run(steps=asked.steps)
+        done = simulation.run(steps=request.steps)
     except _ENDS as error:
         fault = error
     done = record(directory) if simulation.begun and comm.root else done or {}

@@ -81,7 +81,7 @@ def test_rates_come_from_a_file_that_is_checked(tmp_path):
     for wrong, told in (
         ({"source": "x", "copy_gb_per_s": 3}, "missing ns_per_point_step"),
         ({"ns_per_point_step": 2.0, "source": "x"}, "neither topology nor copy_gb_per_s"),
-        ({"ns_per_point_step": -2.0, "source": "x", "copy_gb_per_s": 3}, "no number from 0 up"),
+        ({"ns_per_point_step": -2.0, "source": "x", "copy_gb_per_s": 3}, "is not a number from 0 up"),
         ({"ns_per_point_step": 2.0, "source": "x", "copy_gbs": 3}, "unknown copy_gbs"),
         ([], "no table"),
     ):

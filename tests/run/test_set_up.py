@@ -50,7 +50,7 @@ def test_the_jet_is_described(checked):
 def test_probes_that_may_tell_fast_tones_as_slow_ones_are_named(checked):
     def named(*changes):
         warnings = checked(*QUICK, *(word for change in changes for word in ("--set", change)))["warnings"]
-        return [line for line in warnings if "are heard as lower ones" in line]
+        return [line for line in warnings if "appear as lower ones" in line]
 
     assert named("probe.0.every_time=0.2") == []
     (line,) = named("probe.0.every_time=0.2", 'probe.0.filter="none"')
