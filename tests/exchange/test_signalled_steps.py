@@ -11,12 +11,12 @@ from wholes import whole
 
 from hiresx import Simulation
 from hiresx.case import load
-from hiresx.communicator import Communicator
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.exchange.division import Division
 from hiresx.exchange.signalled_memory import FLAG, SignalledMemory, extra_bytes
+from hiresx.mpi.communicator import Communicator
 from hiresx.simulation import simulation
 from hiresx.solver import Solver
 
