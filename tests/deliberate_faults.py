@@ -16,6 +16,7 @@ FILE has a line of JSON for each outcome. What it tells of sources or tests that
 """
 
 import argparse
+import compileall
 import contextlib
 import hashlib
 import json
@@ -33,6 +34,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from queue import Queue
 from typing import Any
 
@@ -104,6 +106,9 @@ def copy(root: Path, to: Path) -> Path:
         (place / "hiresx" / room).symlink_to(f"../{room}")
     if (shared := root.parent / "shared").is_dir():
         (to / "shared").symlink_to(shared)
+    # A quarter of the time in which tests begin; known again by what is in a source, not by when it was written.
+    for folder in (*SOURCES, "tests"):
+        compileall.compile_dir(place / folder, quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
     return place
 
 

@@ -73,6 +73,8 @@ LONGEST, ALTOGETHER = 100, 900
 ABSURD = re.compile(r"TypeError: (?:unsupported operand|bad operand) type")
 # Seconds that tests noted as coming past a fault may take together, and test files that a first try is of.
 ENOUGH, FEW = 120, 6
+# Seconds of a test that is not quick: a small set of kernels is compiled in less.
+LONG = 3
 # Tests that may be red by chance before a fault is given up.
 _CHANCES = 5
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - |$)", re.MULTILINE)
@@ -256,7 +258,7 @@ def batches(one: Drawn, reached: Reached | None, slow: bool) -> list[Batch]:
 
     def rank(test: str) -> tuple[bool, int, int, float]:
         seconds = reached.seconds.get(test, math.inf)
-        return seconds > 1, steps[test], named.get(_file(test), len(named)), seconds
+        return seconds > LONG, steps[test], named.get(_file(test), len(named)), seconds
 
     first: list[str] = []
     then: list[str] = []

@@ -33,3 +33,12 @@ def test_the_nozzle_does_not_ring_at_the_grid_s_scale():
     above = np.fft.rfftfreq(len(values), 0.04) > 4
     level = 10 * np.log10(power[above].sum(axis=0)) + 20 * np.log10(1.4 * 101325 / 20e-6)
     assert level.max() < 100, level
+
+
+def test_the_least_number_of_nodes_counts_the_spacings_behind_the_nozzle():
+    """They grow along x by the first of the two ratios."""
+    grid = load("planar-jet").grid.model_copy(update={"stretching": (1.02, 1.3)})
+    x = np.linspace(0, grid.length, 100_001)
+    spacing = np.hypot(grid.exit_spacing, np.log(1.02) * x)
+    cells = float(np.sum(np.diff(x) / (0.5 * (spacing[1:] + spacing[:-1]))))
+    assert grid.nodes == int(cells) * grid.points_per_height * grid.nk

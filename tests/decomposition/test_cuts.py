@@ -129,9 +129,13 @@ def test_parts_must_cover_the_blocks_once():
             split(whole, parts)
 
 
-def test_a_part_thinner_than_the_ghosts_is_refused():
+@pytest.mark.parametrize("nodes", [2, 6])
+def test_a_part_thinner_than_the_ghosts_is_refused(nodes):
     case = load(*CASES["vortex on a wavy grid"])
     whole = decompose(case, build(case.grid, case.directory))
-    thin = [Part(0, (range_, (0, 40), (0, 1))) for range_ in ((0, 20), (20, 22), (22, 40))]
+    thin, enough = (
+        [Part(0, (range_, (0, 40), (0, 1))) for range_ in ((0, 20), (20, 20 + n), (20 + n, 40))] for n in (nodes, 7)
+    )
     with pytest.raises(HiresxError, match=r"two of its pieces|needs 7 or more"):
         split(whole, thin)
+    assert len(split(whole, enough).parts) == 3

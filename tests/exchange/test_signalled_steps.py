@@ -98,8 +98,12 @@ def test_the_host_looks_once_for_many_steps():
         assert by_messages >= 8 and by_signals == 1
 
 
-def in_turns(comm: Communicator, transport: str):
-    """Steps of two records: with work beside the exchange, and without."""
+def in_turns(comm: Communicator, *transports: str) -> list[tuple]:
+    """By each transport steps of two records: with work beside the exchange, and without."""
+    return [_in_turns(comm, transport) for transport in transports]
+
+
+def _in_turns(comm: Communicator, transport: str) -> tuple:
     case = load("taylor-green", None, ("grid.n=[16,16,16]",))
     ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
     solver = Solver(case, backend("emulated"), domain=ground, transport=transport)
@@ -115,8 +119,7 @@ def in_turns(comm: Communicator, transport: str):
 
 
 def test_steps_with_and_without_overlap_follow_each_other():
-    by_messages = run_ranks(2, in_turns, "window", timeout=120)[0]
-    by_signals = run_ranks(2, in_turns, "signals", timeout=120)[0]
+    by_messages, by_signals = run_ranks(2, in_turns, "window", "signals", timeout=120)[0]
     assert by_signals[0] == by_messages[0]
     assert by_signals[2] and not by_messages[2]
     _same(by_messages[1], by_signals[1], 0.0)

@@ -11,7 +11,7 @@ import pytest
 from checkpoint_cases import CHANNEL, bits, gust, swell, vortex
 from pydantic import create_model
 
-from hiresx import Case, HiresxError, Simulation, Waves, load
+from hiresx import Case, HiresxError, Simulation, Waves, cli, load
 from hiresx.case.schema import Time
 from hiresx.grid import Block, Grid
 from hiresx.output.saved import checkpoint, container, identity
@@ -42,6 +42,15 @@ def test_another_case_is_refused(run, override, said):
     with pytest.raises(HiresxError, match=re.escape(said)) as error:
         Simulation(case, backend="cpu", restart=run)
     assert "of another case" in error.value.message and str(run) in error.value.message
+
+
+def test_no_run_goes_on_in_the_folder_of_another(run, tmp_path, capsys):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/run.json").write_text("{}")
+    command = ["run", "--restart", str(run), "--backend", "cpu", "--set", "time.steps=1"]
+    assert cli.execute([*command, "--out", str(tmp_path / "other")]) == 2
+    assert "other holds a run already" in capsys.readouterr().err
+    assert (tmp_path / "other/run.json").read_text() == "{}"
 
 
 def test_a_table_that_nobody_allows_to_change_is_refused(run):

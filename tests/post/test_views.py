@@ -319,3 +319,18 @@ def test_curves_of_two_runs_are_named_by_run_and_line(run, tmp_path):
     ]
     alone, _ = profile(run, ["x=1", "x=2"], ["u"], which=3).plot()
     assert [line.get_label() for line in alone.axes[0].lines] == ["x=1", "x=2"]
+
+
+def test_two_faces_are_joined_up_to_their_ends():
+    """The last nodes face each other, however far one lies past the other; those before it do not."""
+    along = np.array([0.0, 1, 2, 3, 4, 5, 6, 8])
+    x, y = np.repeat([0.0, 0.1], [8, 7]), np.concatenate([along, along[:-1]])
+    one, other = (
+        raster._Face(nodes, np.full(len(nodes), 3.0), n, 1 - n)
+        for n, nodes in enumerate((np.arange(8), 8 + np.arange(7)))
+    )
+    (found,) = raster._strip(one, other, x, y)
+    assert found.shape == (14, 3) and found.max() == 14
+    y[6] = 7.5
+    (found,) = raster._strip(one, other, x, y)
+    assert found.shape == (10, 3)

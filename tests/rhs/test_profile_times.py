@@ -21,3 +21,17 @@ def test_two_times_a_step_are_asked_for():
     np.testing.assert_array_equal(*flows)
     assert len(times) == len(set(times)) == 1 + 2 * CHANNEL["time"]["steps"]
     assert np.ptp(flows[0][1][:, :, 0]) > 1e-3, "the gust came in"
+
+
+def test_a_run_that_goes_on_asks_for_no_time_before_the_beginning(tmp_path):
+    """Where a profile need not be defined."""
+    times = []
+
+    def counted(x, y, z, t):
+        times.append(t)
+        return gust(x, y, z, t)
+
+    case = Case.model_validate(CHANNEL | {"checkpoint": {}})
+    Simulation(case, backend="cpu", profiles={"gust": gust}, out=tmp_path).run(progress=False)
+    Simulation(case, backend="cpu", profiles={"gust": counted}, restart=tmp_path)
+    assert min(times) == 0.0

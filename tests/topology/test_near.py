@@ -12,6 +12,7 @@ from hiresx import cli
 from hiresx.errors import HiresxError
 from hiresx.topology import levels, near, nearest
 from hiresx.topology.cost import Model, traffic
+from hiresx.topology.discover import _to_nic
 from hiresx.topology.domains import nvlink_domains, one_machine
 from hiresx.topology.groups import groups
 from hiresx.topology.libcuda import Driver
@@ -236,3 +237,8 @@ def test_real_recordings_have_nearest_adapters():
         assert found.nic.rdma and found.nic_level != "SYS" and found.numa == gpu.numa and found.cpus == gpu.cpus
         assert {nic.numa for nic in found.nics} == {gpu.numa}
     assert plan(lassen, traffic([[0, 1e6], [1e6, 0]])).strategies["optimal"].placement in ((0, 1), (2, 3))
+
+
+def test_an_adapter_whose_bridges_are_not_known_is_as_near_as_its_numa_node():
+    gpu = GPU(0, numa=1)
+    assert [_to_nic(gpu, NIC("a", numa=numa)) for numa in (0, 1)] == ["SYS", "NODE"]
