@@ -7,7 +7,6 @@ HIRESX_SHORTEST_INSTANCES that of sparse matrices on each of six machines (defau
 import itertools
 import os
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from hiresx.topology.load import load, parse
 from hiresx.topology.machine import Measured
 from hiresx.topology.parse_smi import parse_smi
 from hiresx.topology.place import free_gpus, place, plan, to_json
-from hiresx.topology.place_search import place_pair_sum
 
 INSTANCES = int(os.environ.get("HIRESX_BRUTE_INSTANCES", "60"))
 SPARSE = int(os.environ.get("HIRESX_SHORTEST_INSTANCES", "4"))
@@ -407,17 +405,3 @@ def test_links_are_as_fast_as_was_measured():
     one = model.estimate(traffic(chain(2)), (0, 2))
     assert one.seconds == pytest.approx(1e6 / 53.5e9 + model.latency[0, 2])
     assert {gpu // 2 for gpu in place(machine, traffic(chain(2)))} in ({0}, {1})  # no uplink that others use
-
-
-def test_ranks_change_places_from_the_best_so_far(monkeypatch):
-    """Where everything that is tried is better than all before it, each begins from the last one."""
-    begun, worth = [], itertools.count(1000, -1)
-    monkeypatch.setattr(place_pair_sum, "_improved", lambda problem, place: begun.append(place) or place)
-    problem = SimpleNamespace(
-        demand=SimpleNamespace(ranks=16), gpus=range(16), cost=lambda places: np.full(len(places), float(next(worth))),
-        rooms=SimpleNamespace(most=np.ones(16, int), evened=lambda place: place),
-    )  # fmt: skip
-    place_pair_sum._starts(problem)
-    kicked = np.array(begun[place_pair_sum.STARTS :])
-    assert len(kicked) == place_pair_sum.STARTS
-    assert (np.count_nonzero(np.diff(kicked, axis=0), axis=1) == place_pair_sum.KICKED).all()
