@@ -70,7 +70,9 @@ def page(results: dict[str, Result], out: Path) -> str:
         for kind, made in of_kind.items()
         if kind.startswith("device-") and (found := [result for result in made if result["backend"] == "cuda"])
     }
-    parts = {part: gpu[part]["rows"] if part in gpu else [] for part in ("machine", "stage", "blocks", "jet")}
+    parts = {
+        part: gpu[part]["rows"] if part in gpu else [] for part in ("machine", "stage", "blocks", "jet", "batches")
+    }
     return pages.fill(
         "performance.md.jinja",
         command=pages.command("performance.py", [Path(name) for name in results], out),
@@ -264,6 +266,16 @@ def jet_rows(runs: list[Result]) -> Rows:
     return [[r["preset"], r["points"], r["blocks"], r["steps_per_s"], r["point_steps_per_s"] / 1e6] for r in runs]
 
 
+def batch_rows(runs: list[Result]) -> Rows:
+    return [
+        [
+            row["flow"], row["points"], row["single_launches"], row["batched_launches"], row["single_steps_per_s"],
+            row["batched_steps_per_s"], row["batched_steps_per_s"] / row["single_steps_per_s"],
+        ]
+        for row in runs
+    ]  # fmt: skip
+
+
 def scaling_rows(result: Result) -> Rows:
     return [
         [
@@ -305,8 +317,8 @@ def exchange_rows(result: Result) -> Rows:
 
 # What the template calls with the results of a section.
 ROW_MAKERS = (
-    block_shapes, codes_on_cpu, codes_on_gpu, copy_rows, counted_rows, cpu_rows, exchange_rows, gpu_rows, jet_rows,
-    kernel_rows, memory_rows, place, predicted_rows, scaling_rows,
+    batch_rows, block_shapes, codes_on_cpu, codes_on_gpu, copy_rows, counted_rows, cpu_rows, exchange_rows, gpu_rows,
+    jet_rows, kernel_rows, memory_rows, place, predicted_rows, scaling_rows,
 )  # fmt: skip
 
 

@@ -80,8 +80,8 @@ def arranged(
 
 
 # Nodes of a launch that has nothing to gain, since it fills a GPU, and how many nodes, about, a thread visits, where
-# that is not one: a line, or its share of a row. On an H200 a planar jet of 4.5 million nodes in 4 blocks takes 1, 1.2 and
-# 2.2 % longer than with single launches for 2^17, 2^18 and 2^20 nodes, one of 50,000 nodes 4 to 7 % less.
+# that is not one: a line, or its share of a row. On an H200 a planar jet of 4.5 million nodes in 4 blocks takes 1, 1.2
+# and 2.2 % longer than with single launches for 2^17, 2^18 and 2^20 nodes, one of 50,000 nodes 4 to 7 % less.
 LARGE = 1 << 17
 VISITED = {"LINE_KERNEL": 64, "ROW_KERNEL": 8}
 

@@ -69,7 +69,7 @@ Z = [0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(
-    "tables, message, mend",
+    "tables, message, hint",
     [
         (joined(block="lefd"), r'connection\.0\.block = "lefd": there is no such block', '"left"'),
         (joined(donor="rihgt"), r'connection\.0\.donor = "rihgt"', '"right"'),

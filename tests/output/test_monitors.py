@@ -38,8 +38,8 @@ EVERYTHING = {
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"probe": [{"name": "a"}]}, "takes x, y, z, or points, or line"),
-        ({"probe": [{"name": "a", "x": 1.0, "points": [[0.0, 0.0, 0.0]]}]}, "one of them"),
+        ({"probe": [{"name": "a"}]}, "takes exactly one of x, y, z or points or line or arc"),
+        ({"probe": [{"name": "a", "x": 1.0, "points": [[0.0, 0.0, 0.0]]}]}, "takes exactly one of x, y, z or points"),
         ({"probe": [{"name": "a", "y": 1.0}]}, "no x"),
         ({"probe": [{"name": "residual", "x": 1.0}]}, "probe.0.name = .residual.: every run has a history"),
         ({"extrema": {}, "force": [{"name": "extrema"}]}, r"\[extrema\] has a history of that name"),

@@ -135,4 +135,4 @@ def test_options_of_post_that_would_go_unheard(tmp_path, arguments, message):
 )
 def test_the_room_of_a_text_ends_at_the_nearer_rim(at, align, room):
     drawn = Figure((4.0, 3.0), dpi=100)
-    assert exact_size._room(drawn, drawn.text(at, 0.5, "words", ha=align)) == pytest.approx(room, abs=1)
+    assert exact_size._available_width(drawn, drawn.text(at, 0.5, "words", ha=align)) == pytest.approx(room, abs=1)

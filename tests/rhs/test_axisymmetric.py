@@ -320,7 +320,7 @@ def test_restart_to_the_last_bit(tmp_path):
 @pytest.mark.parametrize(
     ("tables", "words"),
     [
-        ({"axisymmetric": False, "boundary": [AXIS]}, "axisymmetric = true alone"),
+        ({"axisymmetric": False, "boundary": [AXIS]}, "which needs axisymmetric = true"),
         ({"boundary": [{"faces": "all", "type": "slip-wall"}]}, "without the condition"),
         ({"boundary": [{"faces": "all", "type": "axis"}]}, "does not lie on y = 0"),
         ({"grid": BOX | {"lower": [0, -1, 0]}, "boundary": [{"faces": "all", "type": "slip-wall"}]}, "below the axis"),

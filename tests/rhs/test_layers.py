@@ -72,7 +72,7 @@ def test_parts_of_the_grid_that_are_no_place(end, said):
 def test_one_side_of_a_region_is_a_place():
     assert ends(BUMP, x(2.0, {"region": "lower-wall", "side": "largest"})) == [(2.0, 4.0)]
     assert ends(BUMP, x(2.0, {"region": "lower-wall", "side": "least"})) == [(2.0, -1.0)]
-    with pytest.raises(HiresxError, match="either region or face"):
+    with pytest.raises(HiresxError, match="takes exactly one of region and face"):
         case(BUMP, x(2.0, {"region": "outlet", "face": "imax"}))
 
 

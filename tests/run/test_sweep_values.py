@@ -51,7 +51,7 @@ def test_all_combinations_or_values_side_by_side():
     axes = {"a": [1, 2], "b": [3, 4], "c": [5]}
     assert [tuple(row.values()) for row in combinations(axes, False)] == [(1, 3, 5), (1, 4, 5), (2, 3, 5), (2, 4, 5)]
     assert [tuple(row.values()) for row in combinations(axes, True)] == [(1, 3, 5), (2, 4, 5)]
-    with pytest.raises(HiresxError, match="unlike numbers of values: a 2, b 3"):
+    with pytest.raises(HiresxError, match="different numbers of values: a 2, b 3"):
         combinations({"a": [1, 2], "b": [3, 4, 5]}, True)
     with pytest.raises(HiresxError, match="1000000 runs"):
         combinations({"a": list(range(1000)), "b": list(range(1000))}, False)
@@ -138,7 +138,7 @@ def test_a_run_that_is_about_to_end_is_waited_for(monkeypatch, tmp_path):
             raise HiresxError("in use")
         yield
 
-    monkeypatch.setattr(running.directories, "locked", locked)
+    monkeypatch.setattr(running.directories, "lock_directory", locked)
     monkeypatch.setattr(running.wall, "sleep", lambda seconds: None)
     assert running._free(tmp_path, said.append)
     assert said == [f"{tmp_path} is still running: waiting for its end"]

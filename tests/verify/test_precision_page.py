@@ -4,7 +4,8 @@ import json
 from types import SimpleNamespace
 
 from paths import ROOT
-from precision import STEPS, _advance, main
+from precision import main
+from precision_speed import STEPS, _advance
 
 
 def test_the_page_is_of_its_results(tmp_path):

@@ -29,7 +29,7 @@ def test_what_moves_unknown_bytes_is_not_counted(monkeypatch):
     ]
     monkeypatch.setattr(operations.kernel_times, "prepare", lambda *asked: asked[2:])
     monkeypatch.setattr(operations.kernel_times, "stage_rows", lambda *prepared, repeats: rows)
-    assert operations._counted.__wrapped__("decomposed") == {("update", None): 2.0}
+    assert operations._count.__wrapped__("decomposed") == {("update", None): 2.0}
 
 
 KERNELS = (("update", None, 168.0), ("inviscid_sweep", "i", 104.0), ("reduce", None, None))

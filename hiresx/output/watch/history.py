@@ -31,10 +31,8 @@ _DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
 _CHAR, _INT, _FLOAT, _DOUBLE = 2, 4, 5, 6
 # Of a history whose samples are those of a moment.
 NO_FILTER = "none"
-# Where the header holds the number of records.
-_COUNT = 4
-# Bytes that are read at once.
-_PIECE = 1 << 20
+_COUNT = 4  # where the header holds the number of records
+_PIECE = 1 << 20  # bytes that are read at once
 
 
 class Column(NamedTuple):
