@@ -126,7 +126,8 @@ def _runs(runs: Sequence[dict[str, Any]]) -> str:
     ]  # fmt: skip
     columns = ["run", "jet", "Mj", "points", "steps", "to t", "minutes", "10^6 points x steps per s", "status"]
     text = f"Each on one {', '.join(sorted(gpus))}, driver {runs[0]['versions'].get('driver', '-')}, "
-    return text + f"{runs[0]['date'][:10]}.\n\n" + table(columns, rows) + "\n"
+    dates = sorted({run["date"][:10] for run in runs})
+    return text + f"{' and '.join(dates)}.\n\n" + table(columns, rows) + "\n"
 
 
 def value(found: dict[str, Any], name: str) -> float | None:
