@@ -22,3 +22,8 @@ def heard_signals():
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+
+
+def pytest_collection_modifyitems(items):
+    """The tests that take minutes first, so that no worker is left with one of them alone at the end."""
+    items.sort(key=lambda item: item.path.name != "test_verification.py")

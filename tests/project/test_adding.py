@@ -204,7 +204,7 @@ ADDED = {
             "    return Block('counted', x, y, z)\n",
         ),
         "hiresx/grid/from_file.py": (
-            "    blocks = delivered_blocks(path)",
+            "    blocks = raw_blocks(path)",
             "    if path.read_bytes().startswith(b'counted'):\n"
             "        from hiresx.grid import counted_file\n\n"
             "        return Grid((counted_file.read(path),)), False, []\n",
@@ -266,9 +266,9 @@ ADDED = {
     "analysis of runs": {
         "hiresx/post/heaviest.py": (
             "",
-            "from hiresx.post.result import Result, dataset, opened\n\n\n"
+            "from hiresx.post.result import Result, as_run, dataset\n\n\n"
             "def heaviest(run):\n"
-            "    rho = opened(run).history('mass')['mean']\n"
+            "    rho = as_run(run).history('mass')['mean']\n"
             "    data = dataset({'mean': ('time', rho.values, 'mean density', 'rho_ref')}, {})\n"
             "    return Result('heaviest', {'greatest': float(rho.max())}, data, lambda: None)\n",
         ),

@@ -436,7 +436,7 @@ def test_numbers_of_an_analysis_become_columns(done):
     (first,) = json.loads(said)["runs"]
     alone = json.loads(command("post", "spectrum", out / "strength=0.1", *post.split()[1:], "--json")[1])
     assert first["spectrum.resolution"] == alone["resolution"]
-    assert status == 3 and "1 of 1 run is not in order" in err and first["status"] == "finished"
+    assert status == 3 and "1 of 1 run is incomplete" in err and first["status"] == "finished"
     assert "hiresx post jet: the case of" in first["error"] and "no parameter pressure_ratio" in first["error"]
 
 
