@@ -1,5 +1,6 @@
 """Coordinates of a series of field files, kept once: whoever reads a file finds them, never those of another grid."""
 
+import fcntl
 import os
 
 import netCDF4
@@ -9,6 +10,7 @@ from written_runs import Run, periodic
 
 import hiresx
 from hiresx import HiresxError
+from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import describe
 
@@ -114,3 +116,13 @@ def test_a_run_goes_on_with_coordinates_of_its_own_where_the_file_was_changed(tm
     assert len(blocks(tmp_path / "fields_000004.nc")) == 1
     with pytest.raises(HiresxError, match="are not those that were written"):
         blocks(tmp_path / "fields_000002.nc")
+
+
+def test_a_lock_that_a_forked_process_still_holds_is_no_obstacle(tmp_path):
+    path = tmp_path / "fields.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createGroup("a")
+    with open(path, "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        coordinate_file.link(path, ["a"], "grid.nc")
+        assert coordinate_file.link_target(path) == "grid.nc"

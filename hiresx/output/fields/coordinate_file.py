@@ -76,7 +76,8 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
     """Give the `groups` of the file `path` the coordinates of the groups of these names in the file `target` beside it.
     Raises OSError."""
     library = h5py()
-    with LOCK, library.File(path, "a") as file:
+    # Nobody else writes it, and a process that was just forked may still hold the lock under which it was made.
+    with LOCK, library.File(path, "a", locking=False) as file:
         for group in groups:
             for axis in AXES:
                 file[group][axis] = library.ExternalLink(target, f"/{group}/{axis}")
@@ -149,7 +150,7 @@ def _number(group: Any) -> int:
 
 def _digest_of(path: Path) -> str:
     try:
-        with LOCK, h5py().File(path, "r") as file:
+        with LOCK, h5py().File(path, "r", locking=False) as file:
             found = file.attrs.get(DIGEST, "")
             return found.decode() if isinstance(found, bytes) else str(found)
     except (AttributeError, OSError):
