@@ -70,9 +70,9 @@ def execute(arguments: list[str]) -> int:
         what = f"{named}: {error.strerror}" if named else str(error)
         return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
-        from hiresx.cli import import_errors as broken
+        from hiresx.cli import import_errors
 
-        if (explained := broken.describe(error)) is not None:
+        if (explained := import_errors.describe(error)) is not None:
             return terminal.fault(explained, 2, explained.message, explained.hint, as_json)
         from typer import Abort
 

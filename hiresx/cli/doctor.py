@@ -40,9 +40,8 @@ def doctor(json: options.Json = False) -> int:
         findings = list(examine())
     ready = all(finding.found is not None for finding in findings if finding.required)
     if json:
-        terminal.print_json(
-            {"ready": ready, "findings": [asdict(f) | {"mend": f.hint} for f in findings]}
-        )  # its former name
+        # "mend" is the former name of "hint".
+        terminal.print_json({"ready": ready, "findings": [asdict(f) | {"mend": f.hint} for f in findings]})
         return 0 if ready else 1
     from rich.text import Text
 

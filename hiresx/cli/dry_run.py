@@ -1,6 +1,5 @@
 """What a run on several ranks is checked for before any rank is started: `hiresx launch --dry-run`."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,6 @@ def check_run(values: Mapping[str, Any], ranks: int) -> None:
     refuse_oversized(case, values["backend"])
     refuse_on_gpus(case, values["backend"], ranks)
     field_output.check(case)
-    if values["out"] is not None and os.path.lexists(values["out"]):
+    if values["out"] is not None:
         refuse_existing_run(Path(values["out"]))
     partition(check_grid(case).decomposition, ranks, weights)

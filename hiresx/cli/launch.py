@@ -140,10 +140,10 @@ def _launch_here(
     from hiresx.cli.dry_run import check_run
     from hiresx.launch import counts, mpi_library
     from hiresx.launch.command import command
-    from hiresx.mpi import launcher_environment as started
+    from hiresx.mpi import launcher_environment
     from hiresx.placement.backend_selection import by_rank
 
-    if (started.launched_processes() or 0) > 1:
+    if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "hiresx launch was itself started by a launcher",
             "run hiresx launch without a launcher, or start hiresx run with it",

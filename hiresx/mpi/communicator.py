@@ -15,7 +15,7 @@ import numpy as np
 
 from hiresx.base.signals import SIGNALLED
 from hiresx.errors import HiresxError, describe
-from hiresx.mpi import launcher_environment as started
+from hiresx.mpi import launcher_environment
 
 # Seconds that a rank with an error of its own leaves to rank 0 to tell of it.
 GRACE = 1.0
@@ -260,10 +260,10 @@ def world() -> Communicator:
 
 
 def _started() -> Communicator:
-    expected = started.launched_processes()
+    expected = launcher_environment.launched_processes()
     if expected in (None, 1):
         return single_process()
-    mpi_comm = started.initialised_mpi().COMM_WORLD
+    mpi_comm = launcher_environment.initialised_mpi().COMM_WORLD
     return Communicator(mpi_comm) if mpi_comm.Get_size() > 1 else single_process()
 
 
@@ -293,7 +293,7 @@ def end_process(error: BaseException, status: int, tell: Callable[[str], None]) 
 
 def _ended_early(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
     """Before there is a world: process 0 speaks; the launcher ends the others, unless only they have the error."""
-    rank = started.process_number()
+    rank = launcher_environment.process_number()
     if rank and is_on_all_ranks(error):
         return status
     if rank:

@@ -15,7 +15,7 @@ from hiresx.base.signals import ENDING, Requests, Terminated
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command
-from hiresx.mpi import launcher_environment as started
+from hiresx.mpi import launcher_environment
 from hiresx.output.saved import directories, files, record
 from hiresx.output.show.progress import duration
 from hiresx.sweeps import folder, member, table
@@ -117,7 +117,7 @@ def run(
 ) -> SweepEnd:
     """Run what is not finished, and write the table after each run. `say` takes lines of progress; `show`: what runs
     say goes to stderr too. See `sweep` for what it raises."""
-    if (started.launched_processes() or 0) > 1:
+    if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"
         )

@@ -124,6 +124,12 @@ def test_large_launches_are_alone(monkeypatch):
     assert made() == [True]
     monkeypatch.setattr(batches, "LARGE", 3)
     assert made() == [False, False]
+    # Four threads; those of a line kernel visit more nodes than one each.
+    monkeypatch.setattr(batches, "LARGE", 4)
+    assert made() == [True]
+    monkeypatch.setitem(NAMED, "a", NAMED["a"]._replace(kind="LINE_KERNEL"))
+    calls[:] = [call("a", arrays[n], arrays[n + 1]) for n in (0, 2)]
+    assert made() == [False, False]
 
 
 # ---- whole steps

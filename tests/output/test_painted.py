@@ -10,7 +10,7 @@ import pytest
 from plotted import block, case, jet, mesh, ring, save
 
 from hiresx import HiresxError, cli
-from hiresx.base import notify as announce
+from hiresx.base import notify
 from hiresx.output.show import colours, picture_file, plot_history, raster
 from hiresx.output.show.look import Look
 from hiresx.output.show.plot import plot_run
@@ -200,7 +200,7 @@ def test_what_is_left_out_is_said(tmp_path, monkeypatch, capsys):
     named = [text.get_text() for text in legend.get_texts()]
     assert named[0] == "p_0" and named[-1] == "p_199" and len(named) == 10
     told = []
-    with announce.notifications_to(told.append):
+    with notify.notifications_to(told.append):
         plot_history.plot_history(tmp_path / "run", "rake." + ",".join(f"p_{n}" for n in range(12)))
     assert not told and len(drawn[1].axes[0].lines) == 12, "what is named is drawn"
     drawn[1].canvas.draw()

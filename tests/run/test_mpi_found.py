@@ -17,7 +17,7 @@ from hiresx.errors import HiresxError
 from hiresx.launch import mpi_library
 from hiresx.launch.command import PROGRAM
 from hiresx.launch.mpi_library import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
-from hiresx.mpi import launcher_environment as started
+from hiresx.mpi import launcher_environment
 
 # ---- who started a process
 
@@ -48,9 +48,9 @@ SRUN = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_NTASKS": "8"}
 )
 def test_what_the_environment_tells(environment, told, number, by):
     assert (
-        started.launched_processes(environment),
-        started.process_number(environment),
-        started.launcher_name(environment),
+        launcher_environment.launched_processes(environment),
+        launcher_environment.process_number(environment),
+        launcher_environment.launcher_name(environment),
     ) == (told, number, by)
 
 
@@ -247,7 +247,7 @@ def stand_in(monkeypatch):
     for name in ("UCX_DEBUG_SIGNO", "OMPI_MCA_osc", "OMPI_MCA_mpi_yield_when_idle"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    monkeypatch.setattr(started.atexit, "register", lambda *_: None)
+    monkeypatch.setattr(launcher_environment.atexit, "register", lambda *_: None)
 
     def put(*made, **more):
         package, mpi = ModuleType("mpi4py"), StandIn(*made, **more)
@@ -275,7 +275,7 @@ MPICH_4 = "MPICH Version:\t4.2.1\0\nmore"
 )
 def test_mpi_is_made_ready(stand_in, environment, library, size):
     made = stand_in(library, size)
-    assert started.initialised_mpi(environment) is made and made.initialised
+    assert launcher_environment.initialised_mpi(environment) is made and made.initialised
     assert sys.modules["mpi4py"].rc.initialize is False
     told = {name: os.environ.get(name) for name in ("UCX_DEBUG_SIGNO", "OMPI_MCA_osc", "OMPI_MCA_mpi_yield_when_idle")}
     assert told == {"UCX_DEBUG_SIGNO": "0", "OMPI_MCA_osc": "^ucx", "OMPI_MCA_mpi_yield_when_idle": "1"}
@@ -298,7 +298,7 @@ def test_mpi_is_made_ready(stand_in, environment, library, size):
 def test_mpi_of_another_launcher_is_refused(stand_in, environment, library, size, said):
     made = stand_in(library, size)
     with pytest.raises(HiresxError) as refused:
-        started.initialised_mpi(environment)
+        launcher_environment.initialised_mpi(environment)
     assert said in refused.value.message and refused.value.everywhere
     assert ("srun --mpi=pmix" in refused.value.hint) == (environment is SRUN)
     # one that belongs to another launcher would end the process, were it begun
@@ -307,4 +307,4 @@ def test_mpi_of_another_launcher_is_refused(stand_in, environment, library, size
 
 def test_mpi_that_is_ready_is_taken_as_it_is(stand_in):
     stand_in(OPEN, 4, initialised=True)
-    assert started.initialised_mpi(OMPI) and "OMPI_MCA_osc" not in os.environ
+    assert launcher_environment.initialised_mpi(OMPI) and "OMPI_MCA_osc" not in os.environ
