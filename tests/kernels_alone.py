@@ -12,8 +12,8 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.device import Configuration
-from hiresx.device.cpu import Backend as CpuBackend
-from hiresx.device.emulated import Backend as EmulatedBackend
+from hiresx.device.cpu import CpuBackend
+from hiresx.device.emulated import EmulatedBackend
 
 BACKENDS = {"cpu": CpuBackend, "emulated": EmulatedBackend}
 GAMMA, PRANDTL, SUTHERLAND = 1.3, 0.6, 0.45

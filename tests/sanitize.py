@@ -4,7 +4,7 @@
     python tests/sanitize.py --on cuda
 
 Small flows (sanitize_flows.py) take two steps by the plans that suit them. Without a GPU this is done with
-the CUDA form of the kernels on the CPU (hiresx.device.checked):
+the CUDA form of the kernels on the CPU (hiresx.device.checking):
 
   memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size
   initcheck  new device memory holds signalling NaNs: no bit of the answer changes
@@ -33,7 +33,7 @@ import numpy as np
 from sanitize_flows import FLOWS, computed
 
 from hiresx.device import backend, emulated
-from hiresx.device.checked import Backend
+from hiresx.device.checking import CheckingBackend
 from hiresx.device.compiler import compiler
 from hiresx.errors import HiresxError
 from hiresx.kernels import ROOT
@@ -78,15 +78,15 @@ def findings(flow: str, plan: str, tools: Sequence[str], root: Path = ROOT) -> I
     """What the emulated form of the kernels in `root` does. With memcheck a fault of theirs ends this process, with a
     report on its standard error."""
     memory = "memcheck" in tools
-    plain = computed(flow, plan, emulated.Backend(root))
-    usual, fault = _tried(flow, plan, Backend(0, poisoned=False, memory=memory, root=root))
+    plain = computed(flow, plan, emulated.EmulatedBackend(root))
+    usual, fault = _tried(flow, plan, CheckingBackend(0, poisoned=False, memory=memory, root=root))
     if not fault and not all(starmap(_close, zip(usual, plain, strict=True))):
         fault = "what was fetched and not waited for, or never written, is read from a block's or a thread's own memory"
     if memory:
         yield Finding(flow, plan, "memcheck", "")
 
     def changed(order: int, poisoned: bool) -> str:
-        found, failed = _tried(flow, plan, Backend(order, poisoned, memory, root))
+        found, failed = _tried(flow, plan, CheckingBackend(order, poisoned, memory, root))
         return failed or changes(found, usual)
 
     if "initcheck" in tools:
@@ -97,7 +97,7 @@ def findings(flow: str, plan: str, tools: Sequence[str], root: Path = ROOT) -> I
         yield Finding(flow, plan, "racecheck", "; ".join(said))
 
 
-def _tried(flow: str, plan: str, device: Backend) -> tuple[list[np.ndarray], str]:
+def _tried(flow: str, plan: str, device: CheckingBackend) -> tuple[list[np.ndarray], str]:
     """What is computed, or why it is not."""
     try:
         return computed(flow, plan, device), ""

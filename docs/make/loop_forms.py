@@ -18,7 +18,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.stencil import stencil
 from hiresx.rhs.chunks import line_chunk, row_chunk
-from hiresx.solver import choices
+from hiresx.solver import case_configuration
 
 Triple = tuple[int, int, int]
 
@@ -78,7 +78,7 @@ class Form(NamedTuple):
 
 def study(precision: str) -> Configuration:
     """The choices of `hiresx.bench.rhs.flow`, viscous, compiled with the kernels of the study."""
-    return replace(choices.configuration(rhs.flow(rhs.LEAST_NODES, True, precision)), program="loop_modes")
+    return replace(case_configuration.configuration(rhs.flow(rhs.LEAST_NODES, True, precision)), program="loop_modes")
 
 
 def moved(form: Form) -> int:

@@ -143,7 +143,7 @@ def count_forms() -> list[Row]:
     """Of every CUDA form `loop`, `mode`, `direction`, `atomics`, `solvers`, `kernels`, `bytes_per_point` (FP64) and
     `operations_per_point`: sums, products, quotients and roots, counted as in `hiresx.bench.operations`, with what the
     ends of a line take."""
-    fields = Fields(cast(Backend, operations.Backend()), COUNTED, study("fp64"), cut=False)
+    fields = Fields(cast(Backend, operations.CountingBackend()), COUNTED, study("fp64"), cut=False)
     found = []
     for row in (_row(fields, form, 1) for form in forms(fields)):
         kept = ("loop", "mode", "direction", "atomics", "solvers", "kernels", "bytes_per_point")

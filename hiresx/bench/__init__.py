@@ -32,7 +32,7 @@ def run(
     from hiresx.bench.start_up import start_up as measured_start_up
     from hiresx.device import backend as find_backend
     from hiresx.device import rates
-    from hiresx.solver.choices import configuration
+    from hiresx.solver.case_configuration import configuration
 
     device = find_backend(backend)
     counts = rhs.thread_counts(device, threads)
@@ -59,5 +59,5 @@ def run(
     roofline.rate(result)
     if start_up:
         result["start_up"] = measured_start_up(device.name, repeats)
-    rates.keep(result)
+    rates.store_rates(result)
     return result

@@ -26,9 +26,9 @@ from hiresx.bench.results import header
 from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
+from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend
-from hiresx.device.side_by_side import Noting
 from hiresx.device.state import BlockState
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
@@ -106,9 +106,9 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
     seconds = slowest_seconds(comm, once, repeats)
     in_a_row = slowest_seconds(comm, lambda: once(IN_A_ROW), repeats) / IN_A_ROW
     recorded = None
-    if comm.min(exchange.memory is not None and isinstance(program, Noting)):
-        assert isinstance(program, Noting)
-        with program.noting() as calls:
+    if comm.min(exchange.memory is not None and isinstance(program, RecordingProgram)):
+        assert isinstance(program, RecordingProgram)
+        with program.recording() as calls:
             launch(IN_A_ROW)
         record = program.prepare(calls)
 

@@ -12,8 +12,8 @@ from hiresx.bench import rhs
 from hiresx.bench.bytes_moved import reals
 from hiresx.bench.rhs import device_seconds
 from hiresx.device.configuration import Configuration
+from hiresx.device.dependency_graph import launch_one_by_one
 from hiresx.device.interface import Backend, Call, Calls, Program
-from hiresx.device.side_by_side import one_by_one
 from hiresx.solver import Solver, default_plan
 
 # Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
@@ -58,7 +58,7 @@ class Launch(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return self.stop.elapsed(self.start)
+        return self.stop.elapsed_time(self.start)
 
 
 class TimingBackend:
@@ -90,7 +90,7 @@ class TimingProgram:
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """One by one: each is timed."""
-        return one_by_one(self, calls)
+        return launch_one_by_one(self, calls)
 
     def run(self, call: Call) -> None:
         launches = self._timed.launches

@@ -17,7 +17,7 @@ SWEEPS = ("inviscid_sweep", "sweep_along", "sweep_across")
 PARTS = ("interpolate", "physical_flux", "numerical_flux", "flux_difference")
 
 
-class Program(emulated.Program):
+class CountingProgram(emulated.EmulatedProgram):
     @property
     def operations(self) -> int:
         """Since the process began."""
@@ -30,20 +30,20 @@ class Program(emulated.Program):
 class CountedEvent:
     """An event whose clock is the number of operations done."""
 
-    def __init__(self, backend: "Backend"):
+    def __init__(self, backend: "CountingBackend"):
         self._backend, self._at = backend, 0
 
     def record(self) -> None:
         self._at = self._backend.operations
 
-    def elapsed(self, start: "CountedEvent") -> int:
+    def elapsed_time(self, start: "CountedEvent") -> int:
         return self._at - start._at
 
 
-class Backend(emulated.Backend):
+class CountingBackend(emulated.EmulatedBackend):
     """The emulated backend for one configuration, with numbers that count; events count operations, not seconds."""
 
-    program = Program
+    program = CountingProgram
     flags = ("-DHX_COUNTED", "-O1", "-std=c++17", "-fPIC", "-shared", "-Wl,-Bsymbolic")
 
     def __init__(self) -> None:
@@ -84,6 +84,6 @@ def per_point(plan: str) -> Mapping[tuple[str, str | None], float]:
 
 @cache
 def _count(plan: str) -> Mapping[tuple[str, str | None], float]:
-    rows = kernel_times.stage_rows(*kernel_times.prepare(Backend(), NODES, "fp64", plan), repeats=1)
+    rows = kernel_times.stage_rows(*kernel_times.prepare(CountingBackend(), NODES, "fp64", plan), repeats=1)
     # The events of this backend give operations where others give seconds.
     return {(r["kernel"], r["direction"]): r["ns_per_point"] / 1e9 for r in rows if r["bytes_per_point"] is not None}

@@ -13,7 +13,7 @@ from hiresx.device.configuration import Configuration
 from hiresx.equations.stencil import stencil
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
-from hiresx.time.recorded import STEPS
+from hiresx.time.step_recording import STEPS
 
 # Rounds of the calibration loop (kernels/calibration.h), about 5 ms on a core at 4 GHz.
 CALIBRATION_ROUNDS = 5_000_000
@@ -101,7 +101,7 @@ def device_seconds(device: Any, work: Callable[[], Any]) -> float:
     work()
     stop.record()
     device.synchronize()
-    seconds: float = stop.elapsed(start)
+    seconds: float = stop.elapsed_time(start)
     return seconds
 
 

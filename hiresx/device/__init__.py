@@ -26,13 +26,13 @@ def backend(name: str = "auto", device: int | None = None) -> Backend:
     if name == "cpu":
         from hiresx.device import cpu
 
-        return cpu.Backend()
+        return cpu.CpuBackend()
     if name == "emulated":
         from hiresx.device import emulated
 
-        return emulated.Backend()
+        return emulated.EmulatedBackend()
     if name == "cuda":
         from hiresx.device import cuda
 
-        return cuda.Backend(device=device or 0)
+        return cuda.CudaBackend(device=device or 0)
     raise HiresxError(f'there is no backend "{name}"', f"backends are auto, {', '.join(NAMES)}")

@@ -70,7 +70,7 @@ def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
         raise TypeError("wants items side by side along the last axis, got a strided view")
 
 
-def ordered(signature: Signature, arguments: Mapping[str, Any]) -> list[Any]:
+def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[Any]:
     """The named `arguments` as the kernel takes them. Raises TypeError for one that is missing and for one that it does
     not take."""
     names = [name for _, name in signature.arguments]
@@ -104,7 +104,7 @@ def last_node(signature: Signature) -> str | None:
     return None if where is None else " + ".join(["o", *(f"({count} - 1) * {stride}" for count, stride in where)])
 
 
-def fitting(signature: Signature) -> list[str]:
+def fit_conditions(signature: Signature) -> list[str]:
     """Conditions in the arguments and hx_last, the last node's number, under which the arrays certainly hold what is
     visited; none where nothing is known. What does not meet them, `check_places` judges."""
     where, names = place(signature), {name for _, name in signature.arguments}

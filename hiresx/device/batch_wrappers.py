@@ -14,7 +14,17 @@ from typing import NamedTuple
 from hiresx import kernels
 from hiresx.device.arguments import is_pointer
 from hiresx.device.configuration import Configuration
-from hiresx.device.wrappers import GUARDED, WORD, WORDS, decoded, flat_text, grid_launcher, launch_bounds, visit, word
+from hiresx.device.wrappers import (
+    GUARDED,
+    WORD,
+    WORDS,
+    decode_words,
+    flat_text,
+    grid_launcher,
+    launch_bounds,
+    visit,
+    word,
+)
 from hiresx.kernels import Signature
 
 # Words of a member of a mixed launch ahead of its arguments: its first CUDA block, how many blocks it has along x and
@@ -67,7 +77,7 @@ def generate_batched(
     return "".join([*pieces, text[start:]])
 
 
-def _alike(kernel: Signature) -> tuple[str, str]:
+def _alike_text(kernel: Signature) -> tuple[str, str]:
     """Parameters and body; how an emulated launch passes these out of words."""
     parameters = ["int ni", "int nj", "int nk", "int hx_planes"]
     passed = [word("int", n) for n in range(6, 10)]
@@ -92,9 +102,9 @@ def _alike(kernel: Signature) -> tuple[str, str]:
     return text, "".join(f", {of}" for of in passed)
 
 
-def _mixed(kernel: Signature) -> tuple[str, str]:
+def _mixed_text(kernel: Signature) -> tuple[str, str]:
     """As `_alike`."""
-    names = decoded(kernel, AHEAD, null=True)
+    names = decode_words(kernel, AHEAD, null=True)
     first, along_x, along_y, ni, nj, nk = (word("int", n) for n in range(AHEAD))
     member = (
         f"const hx_word *hx_words = hx_table + {AHEAD + len(kernel.arguments)} * hx_members[blockIdx.x]; "
@@ -108,4 +118,4 @@ def _mixed(kernel: Signature) -> tuple[str, str]:
     return f"{tables}) {{ {GUARDED}{member}{body} }}", f", {word('const int *', 6)}, {word('const hx_word *', 7)}"
 
 
-_FORMS = {Form.ALIKE: _alike, Form.MIXED: _mixed}
+_FORMS = {Form.ALIKE: _alike_text, Form.MIXED: _mixed_text}

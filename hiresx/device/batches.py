@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.device.arguments import is_pointer
 from hiresx.device.batch_wrappers import AHEAD, Entry, Form
 from hiresx.device.call import Call, Calls
-from hiresx.device.side_by_side import dependencies, flat
+from hiresx.device.dependency_graph import dependencies, flatten_calls
 from hiresx.device.wrappers import Shape
 from hiresx.kernels import Signature
 
@@ -50,18 +50,18 @@ def batches(kinds: Sequence[Hashable | None], waits: Sequence[Sequence[int]], me
     return Batches(members, found)
 
 
-def arranged(
+def arrange_batches(
     calls: Calls,
     shape: Callable[[Call], Shape],
     address: Callable[[Any], int],
     extent: Callable[[Any], tuple[int, int]] | None = None,
     is_message: Callable[[Call], bool] = lambda call: False,
     least: int = 1,
-) -> "tuple[list[Call | Together], list[list[int]]]":
+) -> "tuple[list[Call | BatchedLaunch], list[list[int]]]":
     """The launches `calls`, those that can be made together as one, in an order in which they can be made; and of each
     the numbers of those before it that it waits for. `shape`: of a CUDA launch; `address`: of an array's first item;
     `extent`: as of `levels`. Messages stay single, in their order. So does all where fewer than `least` are saved."""
-    single, waits = flat(calls), dependencies(calls, extent, is_message)
+    single, waits = flatten_calls(calls), dependencies(calls, extent, is_message)
     messages = list(map(is_message, single))
     shapes: list[Shape | None] = [
         None if message else shape(call) for call, message in zip(single, messages, strict=True)
@@ -73,7 +73,7 @@ def arranged(
     made = [
         single[numbers[0]]
         if len(numbers) == 1
-        else together([single[n] for n in numbers], [of for n in numbers if (of := shapes[n])], address)
+        else batch_calls([single[n] for n in numbers], [of for n in numbers if (of := shapes[n])], address)
         for numbers in found.members
     ]
     return made, found.waits
@@ -93,7 +93,7 @@ def _kind(call: Call, shape: Shape) -> Hashable | None:
     return (call.name, block) if 0 < nodes <= LARGE else None
 
 
-class Together(NamedTuple):
+class BatchedLaunch(NamedTuple):
     """A launch of `entry` over `grid` of blocks of `block` threads: `numbers`, by their C types, then `tables`."""
 
     entry: Entry
@@ -103,7 +103,7 @@ class Together(NamedTuple):
     tables: list[np.ndarray]
 
 
-def together(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[Any], int]) -> Together:
+def batch_calls(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[Any], int]) -> BatchedLaunch:
     """The launch that does what `calls` do, of one kernel and of CUDA `shapes` with blocks of the same threads.
     `address`: of an array's first item."""
     signature, block = calls[0].signature, shapes[0][1]
@@ -116,10 +116,10 @@ def together(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[
         ahead: list[tuple[str, int | float]] = [("int", n) for n in (*(calls[0].extent or ()), gz)]
         numbers = ahead + _numbers(signature, calls[0])
         entry, grid = Entry(signature.name, Form.ALIKE), (gx, gy, gz * len(calls))
-        return Together(entry, grid, block, numbers, [np.ascontiguousarray(table[:, arrays])])
+        return BatchedLaunch(entry, grid, block, numbers, [np.ascontiguousarray(table[:, arrays])])
     counts = [int(np.prod(grid)) for grid, _ in shapes]
     members = np.repeat(np.arange(len(calls), dtype=np.int32), counts)
-    return Together(Entry(signature.name, Form.MIXED), (len(members), 1, 1), block, [], [members, table])
+    return BatchedLaunch(Entry(signature.name, Form.MIXED), (len(members), 1, 1), block, [], [members, table])
 
 
 def _table(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[Any], int]) -> np.ndarray:

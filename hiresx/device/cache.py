@@ -83,7 +83,7 @@ def directory() -> Path:
     """$HIRESX_CACHE, or hiresx in $XDG_CACHE_HOME or ~/.cache, without symbolic links; made if missing, for the user
     alone. Raises HiresxError if it cannot be made, is not the user's or root's, or others may write to it or exchange
     it."""
-    path = _chosen()
+    path = _configured_path()
     with _refusal(path):
         # Links are followed once, here: what they lead to is what is looked at and used.
         path = Path(os.path.realpath(path))
@@ -100,7 +100,7 @@ def directory() -> Path:
     return path
 
 
-def _chosen() -> Path:
+def _configured_path() -> Path:
     chosen = os.environ.get("HIRESX_CACHE")
     if chosen:
         return Path(chosen)
@@ -117,7 +117,7 @@ def _fault(path: Path) -> tuple[str, str] | None:
         status = folder.stat()
         which = "it" if folder == path else f"{folder}, in which it lies,"
         # An owner outside a container cannot be told from root in it.
-        if not (_owned(status.st_uid) or (folder != path and status.st_uid == _unmapped())):
+        if not (_is_own(status.st_uid) or (folder != path and status.st_uid == _unmapped_user())):
             return f"{which} belongs to {_user(status.st_uid)}", ""
         sticky = status.st_mode & stat.S_ISVTX
         # A sticky folder, such as /tmp, lets nobody rename or remove what is not his.
@@ -127,11 +127,11 @@ def _fault(path: Path) -> tuple[str, str] | None:
     return None
 
 
-def _owned(user: int) -> bool:
+def _is_own(user: int) -> bool:
     return user in (0, os.geteuid())
 
 
-def _unmapped() -> int:
+def _unmapped_user() -> int:
     try:
         return int(Path("/proc/sys/kernel/overflowuid").read_text())
     except (OSError, ValueError):
@@ -142,12 +142,12 @@ def _writer(status: os.stat_result) -> str:
     """Who may write besides the owner; empty if nobody."""
     if status.st_mode & stat.S_IWOTH:
         return "everybody"
-    if status.st_mode & stat.S_IWGRP and not _alone(status):
+    if status.st_mode & stat.S_IWGRP and not _group_is_private(status):
         return f"the group {_group(status.st_gid)}"
     return ""
 
 
-def _alone(status: os.stat_result) -> bool:
+def _group_is_private(status: os.stat_result) -> bool:
     """Whether the owner has the group to himself: it is called like him, and nobody else is in it."""
     with suppress(KeyError):
         owner, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
@@ -167,7 +167,7 @@ def _group(number: int) -> str:
     return str(number)
 
 
-def made(name: str, make: Callable[[Path], Path]) -> Path:
+def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
     """Path of the file `name` in the cache. `make(folder)` makes it in a folder of its own, and gives its path there,
     unless the cache has it, whole and of nobody else.
 
@@ -175,7 +175,7 @@ def made(name: str, make: Callable[[Path], Path]) -> Path:
     """
     path = directory() / name
     with _making.setdefault(path, threading.Lock()):
-        return path if whole(path) else _put(path, make)
+        return path if is_intact(path) else _put(path, make)
 
 
 def _put(path: Path, make: Callable[[Path], Path]) -> Path:
@@ -185,24 +185,24 @@ def _put(path: Path, make: Callable[[Path], Path]) -> Path:
         for file in (found, digest):
             file.chmod(file.stat().st_mode & ~0o022)
         # The digest first: where the file is seen, its digest is. Who sees one with another's compiles once more.
-        digest.replace(_beside(path))
+        digest.replace(_digest_path(path))
         found.replace(path)
     return path
 
 
-def whole(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     """Whether `path` is a file of the user's or root's that nobody else may write to, and what its digest says."""
     try:
-        for file in (path, _beside(path)):
+        for file in (path, _digest_path(path)):
             status = file.lstat()
-            if not stat.S_ISREG(status.st_mode) or not _owned(status.st_uid) or _writer(status):
+            if not stat.S_ISREG(status.st_mode) or not _is_own(status.st_uid) or _writer(status):
                 return False
-        return _digest(path) == _beside(path).read_text(encoding="ascii", errors="replace").strip()
+        return _digest(path) == _digest_path(path).read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return False
 
 
-def _beside(path: Path) -> Path:
+def _digest_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -219,7 +219,7 @@ def workplace() -> Iterator[Path]:
     path = directory()
     with _refusal(path):
         _sweep(path)
-        private, lock = _locked(path)
+        private, lock = _new_locked_folder(path)
         try:
             yield private
         finally:
@@ -227,7 +227,7 @@ def workplace() -> Iterator[Path]:
             os.close(lock)
 
 
-def _locked(path: Path) -> tuple[Path, int]:
+def _new_locked_folder(path: Path) -> tuple[Path, int]:
     """A new folder in `path`, and the file number by which this process, as long as it lives, has it locked."""
     while True:
         private = _folders.new(path)

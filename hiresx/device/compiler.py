@@ -70,7 +70,7 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
             )
         return library
 
-    return cache.made(f"{name}.so", compile)
+    return cache.find_or_make(f"{name}.so", compile)
 
 
 # Compilers under way, each a group of processes.

@@ -3,7 +3,7 @@
 from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram
 
 
-class Program(NativeProgram):
+class CpuProgram(NativeProgram):
     """Kernels visited by loops, and CPU kernels, which visit for themselves."""
 
     @staticmethod
@@ -11,11 +11,11 @@ class Program(NativeProgram):
         return "hx_ni, hx_nj, hx_nk = hx_extent", ("hx_ni", "hx_nj", "hx_nk")
 
 
-class Backend(NativeBackend):
+class CpuBackend(NativeBackend):
     """Kernels for this machine's cores."""
 
     name = "cpu"
-    program = Program
+    program = CpuProgram
     # Of what -ffast-math does, only what leaves infinities, NaNs and the order of sums alone: errno is not set and no
     # floating-point exception is waited for.
     flags = ("-O3", *NATIVE_FLAGS, "-fno-math-errno", "-fno-trapping-math")

@@ -12,14 +12,14 @@ import numpy as np
 from hiresx import kernels
 from hiresx.base import optional
 from hiresx.device import nvrtc
-from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
+from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, order_arguments, scalar
 from hiresx.device.batch_wrappers import Entry, generate_batched
-from hiresx.device.batches import Together
+from hiresx.device.batches import BatchedLaunch
 from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
+from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.device.graphs import Graph
-from hiresx.device.side_by_side import Noting
-from hiresx.device.wrappers import BLOCK, Shape, find, generate, given_memory, kernel_shape
+from hiresx.device.wrappers import BLOCK, Shape, dynamic_shared_memory, find_signature, generate, kernel_shape
 from hiresx.errors import HiresxError
 from hiresx.topology.libcuda import Driver
 from hiresx.topology.machine import address
@@ -101,7 +101,7 @@ def device(number: int) -> CudaDevice:
     return CudaDevice(number, driver.name(number), driver.bus_id(number), driver.used(number), driver.mig_uuid(number))
 
 
-class Event:
+class CudaEvent:
     """A moment in the work of a stream."""
 
     def __init__(self, cupy: Any, stream: Any):
@@ -112,14 +112,14 @@ class Event:
     def record(self) -> None:
         self._event.record(self._stream)
 
-    def elapsed(self, start: Any) -> float:
+    def elapsed_time(self, start: Any) -> float:
         """Seconds on the GPU from `start` to this event; waits until it has happened."""
         self._event.synchronize()
         milliseconds: float = self._cupy.cuda.get_elapsed_time(start._event, self._event)
         return milliseconds / 1000.0
 
 
-class Program(Noting):
+class CudaProgram(RecordingProgram):
     """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `block` how many
     threads (x, y, z) a block has where there is room (powers of two, at most 256 together)."""
 
@@ -143,7 +143,7 @@ class Program(Noting):
         self._converters: dict[str, list[Callable[[Any], Any]]] = {}
         self._functions: dict[str, tuple[Any, int]] = {}
         # What compiles functions for several launches of a kernel; those that were.
-        self._batched, self._entries = batched, dict[Entry, tuple[Any, int]]()
+        self._compile_batches, self._entries = batched, dict[Entry, tuple[Any, int]]()
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
         """See `Program.call` of hiresx.device.interface."""
@@ -151,7 +151,7 @@ class Program(Noting):
         if converters is None:
             converters = self._converters[name] = self._prepare(name)
         signature = self.signatures[name]
-        values = ordered(signature, arguments)
+        values = order_arguments(signature, arguments)
         if extent is None:
             raise TypeError(f"kernel {name} is one of a GPU: it visits an extent")
         try:
@@ -159,7 +159,7 @@ class Program(Noting):
             passed = [_int32(n) for n in extent]
             passed += [convert(value) for convert, value in zip(converters, values, strict=True)]
         except TypeError:
-            _blame(signature, converters, values)
+            _raise_misfit(signature, converters, values)
             raise
         check_places(signature, extent, values)
         given = {called: value for (_, called), value in zip(signature.arguments, values, strict=True)}
@@ -167,8 +167,8 @@ class Program(Noting):
 
     def run(self, call: Call) -> None:
         """Makes a launch that was built; returns before it is done."""
-        if self.noted is not None:
-            self.noted.append(call)
+        if self.recorded is not None:
+            self.recorded.append(call)
         else:
             self.launch_on(self._stream, None, call)
 
@@ -180,19 +180,21 @@ class Program(Noting):
         """Makes a launch on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
         name, extent = call.name, call.extent
         assert extent is not None  # `call` sees to it
-        kernel, memory = self._functions.get(name) or self._loaded(call.signature)
+        kernel, memory = self._functions.get(name) or self._load_kernel(call.signature)
         grid, block = kernel_shape(name, call.signature.kind, extent, self.block)
         if grid[0]:  # CUDA refuses an empty grid
             arguments = (_NOWHERE if guard is None else guard, *call.packed)
             kernel(grid, block, arguments, shared_mem=memory, stream=stream)
 
-    def _loaded(self, signature: kernels.Signature) -> tuple[Any, int]:
+    def _load_kernel(self, signature: kernels.Signature) -> tuple[Any, int]:
         """A kernel, and the bytes on the chip that its launches give every block."""
-        found = self._functions[signature.name] = self._given(self._module.get_function(signature.name), signature)
+        found = self._functions[signature.name] = self._with_memory(
+            self._module.get_function(signature.name), signature
+        )
         return found
 
-    def _given(self, kernel: Any, signature: kernels.Signature) -> tuple[Any, int]:
-        memory = given_memory(signature, self._real)
+    def _with_memory(self, kernel: Any, signature: kernels.Signature) -> tuple[Any, int]:
+        memory = dynamic_shared_memory(signature, self._real)
         if memory:
             kernel.max_dynamic_shared_size_bytes = memory
         return kernel, memory
@@ -202,24 +204,24 @@ class Program(Noting):
         assert call.extent is not None
         return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
 
-    def loaded(self, launches: Iterable[Together]) -> list["Loaded"]:
-        """What `launch_together` takes for each of these, on the device."""
+    def load_batches(self, launches: Iterable[BatchedLaunch]) -> list["LoadedBatch"]:
+        """Return, for each of these, the batch on the device that `launch_batch` takes."""
         launches = list(launches)
         missing = {one.entry for one in launches}.difference(self._entries)
         if missing:
-            module = self._batched(missing)
+            module = self._compile_batches(missing)
             for entry in missing:
                 kernel = module.get_function(entry.name)
-                self._entries[entry] = self._given(kernel, self.signatures[entry.kernel])
+                self._entries[entry] = self._with_memory(kernel, self.signatures[entry.kernel])
         return [self._on_device(one) for one in launches]
 
-    def _on_device(self, one: Together) -> "Loaded":
+    def _on_device(self, one: BatchedLaunch) -> "LoadedBatch":
         kernel, memory = self._entries[one.entry]
         numbers = [_EXACT[item(kind, self._real)](number) for kind, number in one.numbers]
         tables = [self._cupy.asarray(table) for table in one.tables]
-        return Loaded(kernel, one.grid, one.block, (*numbers, *tables), memory)
+        return LoadedBatch(kernel, one.grid, one.block, (*numbers, *tables), memory)
 
-    def launch_together(self, stream: Any, guard: Any, one: "Loaded") -> None:
+    def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
         """As `launch_on`, of several launches."""
         arguments = (_NOWHERE if guard is None else guard, *one.arguments)
         one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
@@ -230,13 +232,13 @@ class Program(Noting):
 
     def _prepare(self, name: str) -> list[Callable[[Any], Any]]:
         converters: list[Callable[[Any], Any]] = []
-        for kind, _ in find(self.signatures, name).arguments:
+        for kind, _ in find_signature(self.signatures, name).arguments:
             dtype = np.dtype(item(kind, self._real))
-            converters.append(_checked(self._array, dtype) if is_pointer(kind) else _EXACT[dtype.name])
+            converters.append(_array_check(self._array, dtype) if is_pointer(kind) else _EXACT[dtype.name])
         return converters
 
 
-class Loaded(NamedTuple):
+class LoadedBatch(NamedTuple):
     """Several launches as one of `kernel`, with these arguments and bytes of shared `memory`."""
 
     kernel: Any
@@ -246,7 +248,9 @@ class Loaded(NamedTuple):
     memory: int
 
 
-def _blame(signature: kernels.Signature, converters: Sequence[Callable[[Any], Any]], values: Sequence[Any]) -> None:
+def _raise_misfit(
+    signature: kernels.Signature, converters: Sequence[Callable[[Any], Any]], values: Sequence[Any]
+) -> None:
     """Raises the TypeError of the first argument that does not fit, with its name."""
     for (_, name), convert, value in zip(signature.arguments, converters, values, strict=True):
         try:
@@ -255,7 +259,7 @@ def _blame(signature: kernels.Signature, converters: Sequence[Callable[[Any], An
             raise misfit(signature, name, error) from None
 
 
-def _checked(array_type: type, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+def _array_check(array_type: type, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     def convert(array: Any) -> Any:
         check_array(array, array_type, dtype)
         return array
@@ -287,7 +291,7 @@ def _stream_of(cupy: Any, device: int) -> Any:
     return cupy.cuda.Stream()
 
 
-class Backend:
+class CudaBackend:
     """Kernels on GPU number `device`, in order, on a stream that all backends on it share and that becomes CuPy's
     current one."""
 
@@ -309,18 +313,18 @@ class Backend:
         self._capability = int(gpu.compute_capability)
         self._root = root
 
-    def compile(self, configuration: Configuration) -> Program:
+    def compile(self, configuration: Configuration) -> CudaProgram:
         """The kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
         text, signatures = generate(configuration, "cuda", self._root)
         path = nvrtc.build(text, nvrtc.target(self._capability))
         image = path.read_bytes()
-        built = {name: signature for name, signature in signatures.items() if nvrtc.holds(image, name)}
+        built = {name: signature for name, signature in signatures.items() if nvrtc.has_kernel(image, name)}
 
-        def batched(entries: Iterable[Entry]) -> Any:
+        def compile_batches(entries: Iterable[Entry]) -> Any:
             text = generate_batched(configuration, "cuda", entries, self._root)
             return self._module(nvrtc.build(text, nvrtc.target(self._capability)))
 
-        return Program(self._module(path), self._cupy, self._stream, built, configuration.real, batched)
+        return CudaProgram(self._module(path), self._cupy, self._stream, built, configuration.real, compile_batches)
 
     def _module(self, path: Path) -> Any:
         """What was compiled, loaded."""
@@ -398,5 +402,5 @@ class Backend:
         """Returns when all launched work is done."""
         self._stream.synchronize()
 
-    def event(self) -> Event:
-        return Event(self._cupy, self._stream)
+    def event(self) -> CudaEvent:
+        return CudaEvent(self._cupy, self._stream)

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from hiresx import kernels
-from hiresx.device import team
+from hiresx.device import thread_pool
 from hiresx.device.batch_wrappers import Entry, generate_batched
-from hiresx.device.batches import Together, arranged
+from hiresx.device.batches import BatchedLaunch, arrange_batches
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build
 from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram, Work
 from hiresx.device.wrappers import BLOCK, SINGLE, Shape, kernel_shape
 
 
-class Program(NativeProgram):
+class EmulatedProgram(NativeProgram):
     """Kernels launched as CUDA would: over the same grid of the same blocks, of `block` threads (x, y, z)."""
 
     block = BLOCK
@@ -33,17 +33,19 @@ class Program(NativeProgram):
             ("hx_gx", "hx_gy", "hx_gz", "hx_bx", "hx_by", "hx_bz", "hx_ni", "hx_nj", "hx_nk"),
         )
 
-    def arranged(self, calls: Calls) -> tuple[list[Work], list[int]]:
-        """See `NativeProgram.arranged`; in batches where the backend makes such."""
+    def arrange_launches(self, calls: Calls) -> tuple[list[Work], list[int]]:
+        """See `NativeProgram.arrange_launches`; in batches where the backend makes such."""
         backend = self._backend
-        if not (isinstance(backend, Backend) and backend.batches):
-            return super().arranged(calls)
-        made, waits = arranged(calls, self._shape, lambda array: int(array.ctypes.data))
+        if not (isinstance(backend, EmulatedBackend) and backend.batches):
+            return super().arrange_launches(calls)
+        made, waits = arrange_batches(calls, self._shape, lambda array: int(array.ctypes.data))
         level: list[int] = []
         for of_one in waits:
             level.append(1 + max((level[n] for n in of_one), default=-1))
-        library = backend.batched(self, {one.entry for one in made if isinstance(one, Together)})
-        return [self._together(library, one) if isinstance(one, Together) else self.work(one) for one in made], level
+        library = backend.compile_batches(self, {one.entry for one in made if isinstance(one, BatchedLaunch)})
+        return [
+            self._batch_work(library, one) if isinstance(one, BatchedLaunch) else self.work(one) for one in made
+        ], level
 
     def _shape(self, call: Call) -> Shape:
         assert call.extent is not None  # CPU kernels are none of these
@@ -51,7 +53,7 @@ class Program(NativeProgram):
             return call.extent, (1, 1, 1)
         return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
 
-    def _together(self, library: ctypes.CDLL, one: Together) -> Work:
+    def _batch_work(self, library: ctypes.CDLL, one: BatchedLaunch) -> Work:
         words = struct.pack("6q", *one.grid, *one.block)
         for kind, number in one.numbers:
             words += struct.pack("q" if kind in ("int", "long long") else "d", number)
@@ -60,12 +62,12 @@ class Program(NativeProgram):
         return Work(function, words, int(np.prod(one.grid)), SINGLE * int(np.prod(one.block)), one)
 
 
-class Backend(NativeBackend):
+class EmulatedBackend(NativeBackend):
     """CUDA's threads, one after the other in every block, blocks shared among threads. `batches`: what is prepared is
     made in batches as on a GPU, for which more kernels are compiled: it saves nothing here."""
 
     name = "emulated"
-    program = Program
+    program = EmulatedProgram
     # Contracted as NVRTC does by default, which takes the processor's own fused multiply-add: -march=native.
     flags: tuple[str, ...] = ("-O2", *NATIVE_FLAGS)
 
@@ -73,7 +75,7 @@ class Backend(NativeBackend):
         super().__init__(root)
         self.batches = batches
 
-    def batched(self, program: Program, entries: Iterable[Entry]) -> ctypes.CDLL:
+    def compile_batches(self, program: EmulatedProgram, entries: Iterable[Entry]) -> ctypes.CDLL:
         """A library of these functions, compiled unless the cache has it. Raises HiresxError."""
         text = generate_batched(program.configuration, "emulated", entries, self._root)
-        return team.load_library(build(text, self.flags, self.name))
+        return thread_pool.load_library(build(text, self.flags, self.name))

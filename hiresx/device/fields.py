@@ -48,13 +48,13 @@ class Layout:
         if not field.count(self):
             raise HiresxError(f'this run has no field "{name}" ({field.shown})', "leave it out of what is written")
 
-    def exchanged(self, viscous: bool) -> "tuple[Field, ...]":
+    def exchanged_fields(self, viscous: bool) -> "tuple[Field, ...]":
         """The fields whose halos are exchanged, the state first."""
         return tuple(f for f in FIELDS if f.halo and f.count(self) and (viscous or f.halo != "fluxes"))
 
     def exchanged_bytes(self, viscous: bool) -> int:
         """Bytes that go from a node to a ghost in a stage."""
-        return sum(field.variables(self) * field.size(self) for field in self.exchanged(viscous))
+        return sum(field.variables(self) * field.size(self) for field in self.exchanged_fields(viscous))
 
     def _per_point(self) -> "Iterator[tuple[Field, int]]":
         for field in FIELDS:
@@ -143,6 +143,6 @@ FIELDS: tuple[Field, ...] = (
 )
 
 
-def shown() -> dict[str, Field]:
+def output_fields() -> dict[str, Field]:
     """Fields that output may have, by name."""
     return {field.name: field for field in FIELDS if field.shown}

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hiresx.device.batches import Together, arranged
+from hiresx.device.batches import BatchedLaunch, arrange_batches
 from hiresx.device.call import Call, Calls
-from hiresx.device.side_by_side import flat
+from hiresx.device.dependency_graph import flatten_calls
 
 # Streams that launches are spread over while they are recorded, at most.
 BRANCHES = 64
@@ -28,44 +28,44 @@ class Graph:
     def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
         self._noted = list(calls)
-        self._calls = flat(self._noted)  # their arrays are to stay
+        self._calls = flatten_calls(self._noted)  # their arrays are to stay
         self._made = False
         # What is launched, and of each the numbers of those before it that it waits for.
         self._launches: tuple[list[Any], list[list[int]]] | None = None
         self._graph: Any = None
 
     def __call__(self) -> None:
-        if self._program.noted is not None:
-            self._program.noted += self._noted
+        if self._program.recorded is not None:
+            self._program.recorded += self._noted
         elif self._graph is not None:
             self._graph.launch(self._stream)
         elif not self._made or len(self._calls) < 2:
             self._in_order(self._calls)
             self._made = True
-        elif self._launches is None and (several := self._arranged()):
+        elif self._launches is None and (several := self._arrange()):
             self._in_order(several)
         else:
-            self._graph = self._recorded()
+            self._graph = self._capture()
             self._graph.launch(self._stream)
 
     def _in_order(self, launches: Sequence[Any]) -> None:
         for one in launches:
             self._launch(self._stream, one)
 
-    def _arranged(self) -> list[Any]:
+    def _arrange(self) -> list[Any]:
         """Puts together what can be. Returns what is launched; nothing where it is what it was."""
-        made, waits = arranged(self._noted, self._program.shape, _first, _bytes, _is_message, LEAST)
-        several = {n: one for n, one in enumerate(made) if isinstance(one, Together)}
-        loaded = dict(zip(several, self._program.loaded(several.values()), strict=True))
+        made, waits = arrange_batches(self._noted, self._program.shape, _first, _bytes, _is_message, LEAST)
+        several = {n: one for n, one in enumerate(made) if isinstance(one, BatchedLaunch)}
+        loaded = dict(zip(several, self._program.load_batches(several.values()), strict=True))
         found = [loaded.get(n, one) for n, one in enumerate(made)]
         self._launches = found, waits
         return found if loaded else []
 
     def _launch(self, stream: Any, one: Any) -> None:
-        launch = self._program.launch_on if isinstance(one, Call) else self._program.launch_together
+        launch = self._program.launch_on if isinstance(one, Call) else self._program.launch_batch
         launch(stream, self._guard, one)
 
-    def _recorded(self) -> Any:
+    def _capture(self) -> Any:
         # Relaxed: other threads may copy what was fetched meanwhile.
         self._stream.begin_capture(self._cuda.runtime.streamCaptureModeRelaxed)
         try:

@@ -19,7 +19,7 @@ class Event(Protocol):
     def record(self) -> None:
         """Notes the moment when all work launched so far is done."""
 
-    def elapsed(self, start: "Event") -> float:
+    def elapsed_time(self, start: "Event") -> float:
         """Seconds from `start` to this event, both recorded; waits until this one has come."""
 
 

@@ -15,25 +15,25 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.base.threads import requested_threads
-from hiresx.device import team
+from hiresx.device import thread_pool
 from hiresx.device.arguments import (
     INT_RANGES,
     check_array,
     check_places,
-    fitting,
+    fit_conditions,
     is_pointer,
     is_written,
     item,
     last_node,
     misfit,
-    ordered,
+    order_arguments,
     scalar,
 )
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build
 from hiresx.device.configuration import Configuration, Target
-from hiresx.device.side_by_side import Noting, flat, levels
-from hiresx.device.wrappers import find, generate, kernel_shape
+from hiresx.device.dependency_graph import RecordingProgram, flatten_calls, levels
+from hiresx.device.wrappers import find_signature, generate, kernel_shape
 from hiresx.errors import HiresxError
 
 # What every kernel of a host is compiled with, behind its degree of optimisation.
@@ -97,7 +97,7 @@ class NativeEvent:
     def record(self) -> None:
         self._at = time.perf_counter()
 
-    def elapsed(self, start: Any) -> float:
+    def elapsed_time(self, start: Any) -> float:
         """Seconds from `start` to this event."""
         found: float = self._at - start._at
         return found
@@ -114,13 +114,13 @@ class NativeBackend:
     def __init__(self, root: Path = kernels.ROOT):
         self._root = root
         self._threads: int | None = None
-        self._patience: int | None = None
+        self._spin_time: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
         """The kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
         path, signatures = self.library(configuration)
-        library = team.load_library(path)
-        team.library()
+        library = thread_pool.load_library(path)
+        thread_pool.library()
         # Some stand in an #if that this configuration leaves out.
         built = {name: found for name, found in signatures.items() if hasattr(library, f"{name}_launch")}
         return self.program(self, library, built, configuration)
@@ -143,14 +143,14 @@ class NativeBackend:
         if count < 1:
             raise ValueError(f"threads must be at least 1, got {count}")
         self._threads = count
-        self._patience = None
+        self._spin_time = None
 
     @property
-    def sharing(self) -> tuple[int, int]:
+    def thread_settings(self) -> tuple[int, int]:
         """Threads, and the nanoseconds for which one of them looks for work before it sleeps."""
-        if self._patience is None:
-            self._patience = team.patience(self.threads)
-        return self.threads, self._patience
+        if self._spin_time is None:
+            self._spin_time = thread_pool.spin_time(self.threads)
+        return self.threads, self._spin_time
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         return empty(shape, dtype)
@@ -195,13 +195,13 @@ class _Kernel:
     addresses of what takes them (see hiresx.device.wrappers)."""
 
     def __init__(self, program: "NativeProgram", library: ctypes.CDLL, name: str):
-        self.signature = signature = find(program.signatures, name)
+        self.signature = signature = find_signature(program.signatures, name)
         self.names = tuple(called for _, called in signature.arguments)
         statement, leading = program.visit(name, signature.kind) if signature.kind != "CPU_KERNEL" else ("", ())
         self.function = ctypes.cast(library[f"{name}_launch"], ctypes.c_void_p).value
         self._cut = library[f"{name}_shape"]
         self.shape = ctypes.cast(self._cut, ctypes.c_void_p).value
-        self._cut.restype = team.Shape
+        self._cut.restype = thread_pool.WorkShape
         self._words = _words(signature, program, statement, leading)
 
     def words(self, extent: Any, arguments: Mapping[str, Any]) -> bytes:
@@ -209,12 +209,12 @@ class _Kernel:
         try:
             return self._words(extent, **arguments)
         except TypeError:
-            ordered(self.signature, arguments)  # raises where names do not fit
+            order_arguments(self.signature, arguments)  # raises where names do not fit
             raise
 
-    def cut(self, words: bytes) -> team.Shape:
+    def cut(self, words: bytes) -> thread_pool.WorkShape:
         """Into how many parts this work is cut."""
-        found: team.Shape = self._cut(words)
+        found: thread_pool.WorkShape = self._cut(words)
         return found
 
 
@@ -251,7 +251,7 @@ def _words(
         "    try:",
         f"        {statement or 'pass'}",
         f"        hx_last = {last or 0}",
-        f"        if {' and '.join([*fits, *fitting(signature)]) or True}:",
+        f"        if {' and '.join([*fits, *fit_conditions(signature)]) or True}:",
         f"            return hx_pack({', '.join([*leading, *straight])})",
         "    except (AttributeError, TypeError, ValueError, hx_error):",
         "        pass",
@@ -267,18 +267,18 @@ def _words(
         "hx_program": program,
         "hx_error": struct.error,
     }
-    exec(_parsed("\n".join(code)), scope)
+    exec(_compile_function("\n".join(code)), scope)
     made: Callable[..., bytes] = scope[signature.name]
     return made
 
 
 @lru_cache(maxsize=1024)
-def _parsed(code: str) -> CodeType:
+def _compile_function(code: str) -> CodeType:
     """The function of a kernel, which every solver has anew."""
     return compile(code, "<arguments of a kernel>", "exec")
 
 
-class NativeProgram(Noting):
+class NativeProgram(RecordingProgram):
     """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `real` is the numpy
     name of theirs."""
 
@@ -296,7 +296,7 @@ class NativeProgram(Noting):
         configuration: Configuration,
     ):
         self.signatures, self.configuration, self.real = signatures, configuration, configuration.real
-        self._backend, self._library, self._team = backend, library, team.library()
+        self._backend, self._library, self._pool = backend, library, thread_pool.library()
         self._kernels: dict[str, _Kernel] = {}
 
     def kernel(self, name: str) -> _Kernel:
@@ -315,27 +315,29 @@ class NativeProgram(Noting):
 
     def run(self, call: Call) -> None:
         """Makes a launch that was built."""
-        if self.noted is not None:
-            self.noted.append(call)
+        if self.recorded is not None:
+            self.recorded.append(call)
             return
         kernel = self._kernels[call.name]
-        self._team.hx_launch(kernel.function, kernel.shape, call.packed, *self._backend.sharing)
+        self._pool.hx_launch(kernel.function, kernel.shape, call.packed, *self._backend.thread_settings)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
         """Builds a launch and makes it. Raises as `call`."""
-        if self.noted is not None:
-            self.noted.append(self.call(name, extent, **arguments))
+        if self.recorded is not None:
+            self.recorded.append(self.call(name, extent, **arguments))
             return
         kernel = self._kernels.get(name) or self.kernel(name)
-        self._team.hx_launch(kernel.function, kernel.shape, kernel.words(extent, arguments), *self._backend.sharing)
+        self._pool.hx_launch(
+            kernel.function, kernel.shape, kernel.words(extent, arguments), *self._backend.thread_settings
+        )
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """See `Program.prepare` of hiresx.device.interface."""
-        return _Prepared(self, calls, self._backend, self._team, guard).run
+        return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
-    def arranged(self, calls: Calls) -> tuple[list["Work"], list[int]]:
+    def arrange_launches(self, calls: Calls) -> tuple[list["Work"], list[int]]:
         """What the launches `calls` are to the threads, in order, and in which level each can be done."""
-        return list(map(self.work, flat(calls))), levels(calls)
+        return list(map(self.work, flatten_calls(calls))), levels(calls)
 
     def work(self, call: Call) -> "Work":
         kernel = self.kernel(call.name)
@@ -354,7 +356,7 @@ class Work(NamedTuple):
     kept: Any = None
 
 
-class _Prepared:
+class _PreparedLaunches:
     """Launches as one: their arguments are looked at once, and threads come together once."""
 
     def __init__(
@@ -366,8 +368,8 @@ class _Prepared:
         guard: Any,
     ):
         self._backend, self._run = backend, library.hx_run
-        self._program, self._noted, self._guard = program, list(calls), guard
-        made, level = program.arranged(self._noted)
+        self._program, self._calls, self._guard = program, list(calls), guard
+        made, level = program.arrange_launches(self._calls)
         # Alone, a thread goes from block to block, which stay in its cache.
         self._alone = _table([made])
         grouped: list[list[Work]] = [[] for _ in range(max(level, default=-1) + 1)]
@@ -377,21 +379,21 @@ class _Prepared:
         self._shared = _table([sorted(group, key=lambda one: -one.weight) for group in grouped])
 
     def run(self) -> None:
-        if self._program.noted is not None:
-            self._program.noted += self._noted
+        if self._program.recorded is not None:
+            self._program.recorded += self._calls
             return
         if self._guard is not None and self._guard[0] < 0:
             return
-        threads, patience = self._backend.sharing
+        threads, patience = self._backend.thread_settings
         table, count, _ = self._alone if threads == 1 else self._shared
         self._run(table, count, threads, patience)
 
 
 def _table(groups: list[list[Work]]) -> tuple[int, int, Any]:
-    """Address and number of `team.Level`s, each of the calls of a group; and what they are kept in."""
+    """Address and number of `thread_pool.Level`s, each of the calls of a group; and what they are kept in."""
     rows, kept = [], []
     for group in groups:
-        calls = (team.TeamCall * len(group))()
+        calls = (thread_pool.PoolCall * len(group))()
         parts = weight = 0
         for call, one in zip(calls, group, strict=True):
             words = ctypes.cast(ctypes.c_char_p(one.words), ctypes.c_void_p).value
@@ -401,7 +403,7 @@ def _table(groups: list[list[Work]]) -> tuple[int, int, Any]:
             weight += one.parts * one.weight
         rows.append((ctypes.addressof(calls), len(group), parts, weight))
         kept.append((calls, group))
-    table = (team.Level * len(rows))(*(team.Level(*row) for row in rows))
+    table = (thread_pool.Level * len(rows))(*(thread_pool.Level(*row) for row in rows))
     return ctypes.addressof(table), len(rows), (table, kept)
 
 

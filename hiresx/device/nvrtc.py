@@ -45,7 +45,7 @@ _RESOURCES = re.compile(
 )
 
 
-class Compiled(NamedTuple):
+class CompiledImage(NamedTuple):
     """`image` is a cubin, or PTX where NVRTC does not know the architecture; `log` what the compilers said."""
 
     image: bytes
@@ -90,7 +90,7 @@ def target(capability: int) -> str:
     return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
 
 
-def compile(text: str, architecture: str) -> Compiled:
+def compile(text: str, architecture: str) -> CompiledImage:
     """`text` compiled for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError."""
     nvrtc = bindings()
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
@@ -112,7 +112,7 @@ def compile(text: str, architecture: str) -> Compiled:
             ) from None
         ptx = architecture.startswith("compute_")
         image = nvrtc.getPTX(program) if ptx else nvrtc.getCUBIN(program)
-        return Compiled(image.encode() if isinstance(image, str) else image, nvrtc.getProgramLog(program))
+        return CompiledImage(image.encode() if isinstance(image, str) else image, nvrtc.getProgramLog(program))
     finally:
         nvrtc.destroyProgram(program)
 
@@ -137,10 +137,10 @@ def build(text: str, architecture: str) -> Path:
         made.write_bytes(compile(text, architecture).image)
         return made
 
-    return cache.made(name, make)
+    return cache.find_or_make(name, make)
 
 
-def holds(image: bytes, kernel: str) -> bool:
+def has_kernel(image: bytes, kernel: str) -> bool:
     """Whether a cubin or PTX holds `kernel`: a cubin has a section named for it, PTX an entry."""
     return f".text.{kernel}\0".encode() in image or f".entry {kernel}(".encode() in image
 
@@ -196,7 +196,7 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
     return list(dict.fromkeys(found))
 
 
-def grown(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def find_growth(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What takes more in `now` than in `before`, two documents of `--json`, in words: spills and stack always, and
     registers where the same NVRTC counted both times."""
     counts = ("spill_stores", "spill_loads", "stack", *(("registers",) if before["nvrtc"] == now["nvrtc"] else ()))
@@ -213,10 +213,10 @@ def grown(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def _each_kernel(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any]]]:
     for entry in document["entries"]:
         for kernel in entry["kernels"]:
-            yield (_chosen(entry), entry["architecture"], kernel["kernel"]), kernel
+            yield (_configuration_text(entry), entry["architecture"], kernel["kernel"]), kernel
 
 
-def _chosen(entry: Mapping[str, Any]) -> str:
+def _configuration_text(entry: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in entry["configuration"].items()) or "default"
 
 
@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(document, indent=1))
     else:
         _show(document)
-    more = [] if before is None else grown(before, document)
+    more = [] if before is None else find_growth(before, document)
     for line in more:
         print(f"grown: {line}", file=sys.stderr)
     return 1 if more else 0
@@ -284,7 +284,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _show(document: Mapping[str, Any]) -> None:
     print(f"NVRTC {document['nvrtc']}")
     for entry in document["entries"]:
-        print(f"\n{_chosen(entry)}, {entry['architecture']}, compiled in {entry['seconds']:.2f} s")
+        print(f"\n{_configuration_text(entry)}, {entry['architecture']}, compiled in {entry['seconds']:.2f} s")
         print(f"  {'kernel':24}{'registers':>10}{'spill stores':>14}{'spill loads':>13}{'stack':>7}  (bytes)")
         for kernel in entry["kernels"]:
             print("  {kernel:24}{registers:10}{spill_stores:14}{spill_loads:13}{stack:7}".format(**kernel))

@@ -17,7 +17,7 @@ def _file() -> Path:
     return directory() / "rates.json"
 
 
-def keep(result: dict[str, Any]) -> None:
+def store_rates(result: dict[str, Any]) -> None:
     """Keep the right-hand sides of a result of `hiresx.bench.run`: of each kind the one with most threads."""
     path = _file()
     known = _read(path)

@@ -42,7 +42,7 @@ class BlockState:
         conserved = equations.conserved
         self.reference = np.array(reference if self.storage.carries else [0.0] * len(conserved))
         self.fields = {
-            field.name: tuple(self._allocated(backend, field) for _ in range(field.count(layout)))
+            field.name: tuple(self._allocate(backend, field) for _ in range(field.count(layout)))
             for field in FIELDS
             if field.lies_in is None
         }
@@ -84,7 +84,7 @@ class BlockState:
         arrays = self.fields[name]
         return arrays[0] if arrays else None
 
-    def _allocated(self, backend: Any, field: Field) -> Any:
+    def _allocate(self, backend: Any, field: Field) -> Any:
         kind = field.kind(self.layout)
         if not field.per_point(self.layout):
             return backend.zeros((1,), kind)
@@ -102,7 +102,7 @@ class BlockState:
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 
-    def lying(self, name: str) -> Any:
+    def aliased_array(self, name: str) -> Any:
         """A field that lies in the memory of another one."""
         field = next(field for field in FIELDS if field.name == name)
         assert field.lies_in is not None
@@ -112,12 +112,12 @@ class BlockState:
         numbers = host.reshape(-1).view(kind)
         return numbers[: variables * self.variable_stride].reshape(variables, *self.shape)
 
-    def numbers(self, kept: np.ndarray) -> np.ndarray:
+    def from_storage(self, kept: np.ndarray) -> np.ndarray:
         """The conservative state, float64, of what `q` or a register holds of it, (n, ...) on the host."""
         values = kept.astype(np.float64)
         return values + self._reference(values) if self.storage.carries else values
 
-    def kept(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def to_storage(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Conservative values (n, ...), float64, as `q` and `carry` keep them."""
         differences = values - self._reference(values)
         kept = differences.astype(self.storage.stored)

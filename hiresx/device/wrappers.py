@@ -100,7 +100,7 @@ def generate(
     of the range, words being ni, nj, nk, <arguments>, or CUDA's blocks, words being the grid's blocks and a block's
     threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
     """
-    text, found = _wrapped(flat_text(configuration, target, root), target, configuration.storage)
+    text, found = _wrap_kernels(flat_text(configuration, target, root), target, configuration.storage)
     return text, dict(found)
 
 
@@ -112,9 +112,9 @@ def flat_text(configuration: Configuration, target: Target, root: Path) -> str:
 
 # Every solver asks anew for the same few texts; to read one takes as long as a small run.
 @lru_cache(maxsize=16)
-def _wrapped(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[str, kernels.Signature]]:
+def _wrap_kernels(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[str, kernels.Signature]]:
     """A flat text with the functions around its kernels, and these kernels by name."""
-    wrapper = {"cpu": _cpu, "cuda": _cuda, "emulated": _emulated}[target]
+    wrapper = {"cpu": _cpu_wrapper, "cuda": _cuda_wrapper, "emulated": _emulated_wrapper}[target]
     pieces, start = [] if target == "cuda" else [WORDS], 0
     found: dict[str, kernels.Signature] = {}
     for signature, end in kernels.declarations(text):
@@ -128,13 +128,13 @@ def _wrapped(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[
         elif target != "cpu":
             continue
         else:
-            pieces += [text[start:end], " ", _cpu_kernel(signature)]
+            pieces += [text[start:end], " ", _cpu_kernel_wrapper(signature)]
             start = end
-        found[signature.name] = _kept_as(signature, storage)
+        found[signature.name] = _in_storage_types(signature, storage)
     return "".join([*pieces, text[start:]]), MappingProxyType(found)
 
 
-def _kept_as(signature: kernels.Signature, storage: Storage) -> kernels.Signature:
+def _in_storage_types(signature: kernels.Signature, storage: Storage) -> kernels.Signature:
     """The signature in plain types."""
     plain, arguments = storage.c_types, []
     for kind, name in signature.arguments:
@@ -143,7 +143,7 @@ def _kept_as(signature: kernels.Signature, storage: Storage) -> kernels.Signatur
     return signature._replace(arguments=tuple(arguments))
 
 
-def decoded(signature: kernels.Signature, first: int, null: bool = False) -> str:
+def decode_words(signature: kernels.Signature, first: int, null: bool = False) -> str:
     """The arguments out of the words `first` and following; with null pointers for those that are none."""
     words = {name: word(kind, n) for n, (kind, name) in enumerate(signature.arguments, first)}
     return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
@@ -164,7 +164,7 @@ def launcher(name: str, shape: str, statement: str) -> str:
     )
 
 
-def _cpu(kernel: kernels.Signature, parameters: str, names: str) -> str:
+def _cpu_wrapper(kernel: kernels.Signature, parameters: str, names: str) -> str:
     point = f"{kernel.name}_point"
     if kernel.kind == "VECTOR_KERNEL":
         row = (
@@ -195,19 +195,19 @@ def _cpu(kernel: kernels.Signature, parameters: str, names: str) -> str:
         f"{{hx_rows(hx_words).parts, {PACKED if kernel.kind == 'VECTOR_KERNEL' else SINGLE} "
         "* (hx_rows(hx_words).pieces > 1 ? hx_rows(hx_words).piece : hx_words[0].i)}",
         f"{kernel.name}_rows(hx_begin, hx_stop, int(hx_words[0].i), int(hx_words[1].i), int(hx_words[2].i)"
-        f"{decoded(kernel, 3)});",
+        f"{decode_words(kernel, 3)});",
     )
 
 
-def _cpu_kernel(kernel: kernels.Signature) -> str:
-    arguments = decoded(kernel, 0, null=True)
+def _cpu_kernel_wrapper(kernel: kernels.Signature) -> str:
+    arguments = decode_words(kernel, 0, null=True)
     shape, call = "{1, 0}", f"(void)hx_begin, (void)hx_stop; {kernel.name}({arguments[2:]});"
     if kernel.shared:
         shape, call = f"{kernel.name}_parts({arguments[2:]})", f"{kernel.name}(hx_begin, hx_stop{arguments});"
     return launcher(kernel.name, shape, call)
 
 
-def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
+def _cuda_wrapper(kernel: kernels.Signature, parameters: str, names: str) -> str:
     return (
         f'extern "C" __global__ void {launch_bounds(kernel)} {kernel.name}(const real *hx_guard, {parameters}) {{ '
         f"{GUARDED}{visit(kernel, names, 'blockIdx.x', 'blockIdx.y', 'blockIdx.z')} }}"
@@ -244,9 +244,9 @@ def visit(kernel: kernels.Signature, names: str, x: str, y: str, z: str) -> str:
     )
 
 
-def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
+def _emulated_wrapper(kernel: kernels.Signature, parameters: str, names: str) -> str:
     extent = "".join(f", {word('int', n)}" for n in (6, 7, 8))
-    return f"{_cuda(kernel, parameters, names)} {grid_launcher(kernel.name, extent + decoded(kernel, 9))}"
+    return f"{_cuda_wrapper(kernel, parameters, names)} {grid_launcher(kernel.name, extent + decode_words(kernel, 9))}"
 
 
 def grid_launcher(name: str, passed: str) -> str:
@@ -271,7 +271,7 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
     return grid, threads
 
 
-def given_memory(kernel: kernels.Signature, real: str) -> int:
+def dynamic_shared_memory(kernel: kernels.Signature, real: str) -> int:
     """Bytes on the chip that a CUDA launch gives every block of a kernel whose reals are `real`: 0 where what it keeps
     fits the memory that blocks have without asking."""
     needed = kernel.own * LINE_BLOCK * np.dtype(real).itemsize
@@ -318,7 +318,7 @@ def _power(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def find(signatures: dict[str, kernels.Signature], name: str) -> kernels.Signature:
+def find_signature(signatures: dict[str, kernels.Signature], name: str) -> kernels.Signature:
     """The signature of kernel `name`; KeyError, naming those there are, if there is no such kernel."""
     if name not in signatures:
         raise KeyError(f"no kernel {name} in this configuration; known: {', '.join(sorted(signatures))}")

@@ -65,7 +65,7 @@ class HaloExchange:
         self.remote = layout.remote
         known = states[0].layout if states else kept
         assert known is not None  # or there are no parts
-        fields = known.exchanged("viscous_flux" in program.signatures)
+        fields = known.exchanged_fields("viscous_flux" in program.signatures)
         widths, kinds = [field.variables(known) for field in fields], [field.kind(known) for field in fields]
         directed = [field.halo == "fluxes" for field in fields]
         self._peers, self._backend, self._kind = layout.peers, backend, kinds[0]

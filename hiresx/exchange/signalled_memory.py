@@ -126,9 +126,9 @@ class SignalledMemory:
         return SharedValues(signals, arrays[self._rank], self._addresses(arrays))
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
-        """Launches behind those that find the spectral radii of this rank's blocks (`found`, `few`: as
-        `hiresx.time.recorded.Recorded` takes them) which bring those of all ranks together: with what is then to be
-        taken in place of `found` and `few`."""
+        """Return launches that gather the spectral radii of all ranks, to be made after those that find the radii of
+        this rank's blocks, and the arrays that replace `found` and `few` from then on. `found`, `few`: as
+        `hiresx.time.step_recording.StepRecording` takes them."""
         offer = self.offer(2)
         assert offer is not None  # it is little, and asked for once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))

@@ -90,7 +90,7 @@ class Continuation:
         with checkpoint.reading_contents(container.path):
             solver.restore(values["solver"], distributed_arrays.read_from_file(container, "solver/"))
             real = solver.configuration.real
-            identity.check_functions(values["given"], solver.given(), real, str(container.path))
+            identity.check_functions(values["given"], solver.profile_statistics(), real, str(container.path))
             history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
             self.retries = [{"checkpoint": entry["checkpoint"], **entry} for entry in values["run"]["retries"]]
             self.captured = checkpoint.unpack(container)
@@ -108,7 +108,7 @@ class Continuation:
             "written": record.utc_now(),
             "case": self._resolved,
             "grid": prints,
-            "given": solver.given(),
+            "given": solver.profile_statistics(),
             "solver": solver.values(),
             "run": {"history": record.to_json_types(history, finite=False), "retries": self.retries},
             "attachments": attached,

@@ -148,7 +148,7 @@ class Rebalancing:
         """Seconds that each rank computed since the last look, waiting for nobody: (ranks,), of a step, or of a
         right-hand side where steps are taken whole."""
         count = solver.steps - self._from[0]
-        if solver.whole_steps.possible:
+        if solver.device_resident_steps.possible:
             self._stopwatch = dict(solver.stopwatch.seconds)
             for _ in range(TIMED):
                 solver.right_hand_side()

@@ -14,7 +14,7 @@ from hiresx.case import Case, load
 from hiresx.case.validation import check_profiles
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
-from hiresx.device import beforehand
+from hiresx.device import asynchronous_compilation
 from hiresx.errors import HiresxError
 from hiresx.estimate import refuse_on_gpus, refuse_oversized, remarks_on_step
 from hiresx.grid import Grid, build
@@ -42,7 +42,7 @@ from hiresx.simulation.watchdog import Watchdog, WatchdogTimeout
 from hiresx.solver import configuration
 from hiresx.solver.initial_flow import initial_flow
 from hiresx.time.integrators import remarks
-from hiresx.time.recorded import STEPS
+from hiresx.time.step_recording import STEPS
 
 # Seconds for which steps are taken at a time: a signal waits no longer.
 HEARING = 0.1
@@ -122,7 +122,7 @@ class Simulation(RecutRun):
                 refuse_oversized(self.case, backend, hosts=hosts)
                 refuse_on_gpus(self.case, backend, self.comm.size)
             if self.comm.local.root:
-                compiled = beforehand.begin(configuration(self.case), backend)
+                compiled = asynchronous_compilation.start_compilation(configuration(self.case), backend)
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
             prints = start_in_background(identity.fingerprint, grid) if self.comm.root and grid is not None else None
         if found is not None:
@@ -359,7 +359,7 @@ class Simulation(RecutRun):
         left.append(self._rebalancing.steps_left(self.solver))
         left += [STEPS, int(HEARING / self._pace) if self._pace > 0 else 1]
         found = max(1, min(left))
-        if self.comm.size > 1 and self.solver.whole_steps.possible:
+        if self.comm.size > 1 and self.solver.device_resident_steps.possible:
             # devices wait for each other's steps: no rank may launch more of them than another
             found = int(self.comm.min([float(found)])[0])
         return found

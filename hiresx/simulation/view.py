@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from hiresx.case.functions import STATE
 from hiresx.case.validation import check_state
-from hiresx.device.fields import shown
+from hiresx.device.fields import output_fields
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.output.fields import derived
@@ -31,7 +31,7 @@ class BlockView:
 
         Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
         """
-        if name in shown():
+        if name in output_fields():
             return self._solver.field(self._index, name).reshape(self.x.shape)
         state = self._solver.primitives(self._index)
         if name in state:

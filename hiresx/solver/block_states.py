@@ -18,7 +18,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range
 from hiresx.rhs.metrics import compute_metrics
-from hiresx.solver.choices import check_reference, configuration
+from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.initial_flow import Flow
 
 # Planes k and lines j of a block.
@@ -50,7 +50,7 @@ class LocalBlocks:
             if flow is not None:
                 self.evaluate(flow)
         compiling = time.monotonic()
-        self.program = self.compiled(self.configuration)
+        self.program = self.compile_kernels(self.configuration)
         self.compile_s = time.monotonic() - compiling
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
@@ -58,7 +58,7 @@ class LocalBlocks:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
-    def compiled(self, chosen: Configuration) -> Program:
+    def compile_kernels(self, chosen: Configuration) -> Program:
         """The kernels of a configuration. One rank of each host compiles them, the others find them in the cache."""
         program: Program | None = None
         for turn in (True, False):
@@ -83,9 +83,9 @@ class LocalBlocks:
         """Set the nodes of all parts from what `flow` gives. It is called for pieces of planes k, several at a time,
         where there are many nodes."""
         for state in self.states:
-            self._set(state, partial(self._evaluated, state.block, flow))
+            self._set(state, partial(self._evaluate_piece, state.block, flow))
 
-    def _evaluated(self, block: Block, flow: Flow, at: Lines) -> Sequence[np.ndarray]:
+    def _evaluate_piece(self, block: Block, flow: Flow, at: Lines) -> Sequence[np.ndarray]:
         x, y, z = (np.ascontiguousarray(c[at]) for c in (block.x, block.y, block.z))
         gas, scalars = flow(x, y, z)
         carried = [scalars[name] for name in self.gas.scalars]
@@ -94,9 +94,9 @@ class LocalBlocks:
     def primitives(self, n: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
         state = self.states[n]
-        q = state.numbers(self.held(state, state.q))
+        q = state.from_storage(self.host_values(state, state.q))
         if state.carry is not None:
-            q += self.held(state, state.carry)
+            q += self.host_values(state, state.carry)
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
@@ -104,7 +104,7 @@ class LocalBlocks:
         keeps it, and what that carries along as one of carry.<whole block>."""
         for state in self.states:
             for name, array in state.restarting.items():
-                piece = Later((len(array), *reversed(state.size)), array.dtype, partial(self.held, state, array))
+                piece = Later((len(array), *reversed(state.size)), array.dtype, partial(self.host_values, state, array))
                 yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
     def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -129,7 +129,7 @@ class LocalBlocks:
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
         starts = ((state, state.interior(self.backend.to_host(state.q0))) for state in self.states)
-        return all(alive(state.numbers(q0) if state.storage.carries else q0) for state, q0 in starts)
+        return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 
     def back(self) -> None:
         """The nodes as they were when the last step began, but for what a precision carries along."""
@@ -138,7 +138,7 @@ class LocalBlocks:
             if state.carry is not None:
                 state.carry[:] = 0
 
-    def held(self, state: BlockState, array: Any) -> np.ndarray:
+    def host_values(self, state: BlockState, array: Any) -> np.ndarray:
         """The nodes of an array of `state`, on the host."""
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
@@ -148,7 +148,7 @@ class LocalBlocks:
             self._fill(state, state.q, values)
             return
         for n, array in enumerate((state.q, state.carry)):
-            self._fill(state, array, partial(_kept, state, values, n))
+            self._fill(state, array, partial(_in_storage, state, values, n))
 
     def _fill(self, state: BlockState, array: Any, values: Callable[[Lines], Any]) -> None:
         """The nodes of an array, from pieces (k, j) of slabs of planes k, which are made while others are brought to
@@ -157,7 +157,7 @@ class LocalBlocks:
         # Memory that was brought to the device already is used again: new one costs as much as what is put there.
         done: list[np.ndarray] = []
 
-        def made(rows: slice) -> tuple[slice, np.ndarray]:
+        def fill_slab(rows: slice) -> tuple[slice, np.ndarray]:
             shape = (len(inner), rows.stop - rows.start, nj, ni)
             there = done.pop() if done else np.empty(shape, inner.dtype)
             to = there if there.shape == shape else np.empty(shape, inner.dtype)
@@ -166,14 +166,14 @@ class LocalBlocks:
                     own[:, lines] = value
             return rows, to
 
-        for rows, found in map_ahead(made, planes(nk, ni * nj)):
+        for rows, found in map_ahead(fill_slab, planes(nk, ni * nj)):
             self.backend.copy(inner[:, rows], self.backend.to_device(found))
             done.append(found)
 
 
-def _kept(state: BlockState, values: Callable[[Lines], Any], n: int, at: Lines) -> np.ndarray:
+def _in_storage(state: BlockState, values: Callable[[Lines], Any], n: int, at: Lines) -> np.ndarray:
     """What q (n = 0) or the array that is carried along (1) holds of conservative values."""
-    return state.kept(np.stack(values(at)))[n]
+    return state.to_storage(np.stack(values(at)))[n]
 
 
 def _part(values: np.ndarray, at: Any) -> np.ndarray:

@@ -169,7 +169,7 @@ class Conditions:
         self.outflow()
         self._follow()
 
-    def given(self) -> dict[str, list[float]]:
+    def profile_statistics(self) -> dict[str, list[float]]:
         """What the functions of profiles that are steady or waves and of sponges ask for: by place, the mean and the
         root mean square of every conservative variable. Collective."""
         found: dict[str, np.ndarray] = {}

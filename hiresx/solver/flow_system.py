@@ -7,20 +7,20 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.device.interface import Call
-from hiresx.device.side_by_side import Noting
 from hiresx.equations.gas import alive
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
-from hiresx.solver.history import History
+from hiresx.solver.state_history import StateHistory
 from hiresx.solver.terms import Terms
 from hiresx.solver.updates import update_tasks
 from hiresx.solver.vectors import Vectors
 from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
-from hiresx.time.system import Earlier, System, Vector
+from hiresx.time.ode_system import Earlier, System, Vector
 
 # Does tasks in order, for a stage.
 Perform: TypeAlias = Callable[[Sequence[Task], int], None]
@@ -66,7 +66,7 @@ class FlowSystem(System):
         self._looks: list[Task] = []
         self._send = [send]
         self._vectors = Vectors(blocks)
-        self._history = History(blocks, self._vectors, integrator.history) if integrator.iterates else None
+        self._history = StateHistory(blocks, self._vectors, integrator.history) if integrator.iterates else None
         integrator.prepare(self)
 
     # ---- steps
@@ -104,8 +104,8 @@ class FlowSystem(System):
     def launches(self) -> list[Call | list[Call]]:
         """Of a step, for integrators that do not iterate; none of them is made."""
         program = self._blocks.program
-        assert isinstance(program, Noting)  # or nobody would ask
-        with self.by(one_after_another), program.noting() as calls:
+        assert isinstance(program, RecordingProgram)  # or nobody would ask
+        with self.by(one_after_another), program.recording() as calls:
             self._integrator.step(self)
         return calls
 
@@ -142,7 +142,7 @@ class FlowSystem(System):
     # ---- what goes from one step to the next
 
     @property
-    def history(self) -> History | None:
+    def history(self) -> StateHistory | None:
         """Of integrators that iterate."""
         return self._history
 

@@ -18,7 +18,7 @@ class UnsuitedPlan(HiresxError):
     """A plan that does not know what the case has."""
 
 
-def known_plan(plan: str, backend: str) -> None:
+def check_plan(plan: str, backend: str) -> None:
     """Raises HiresxError for a plan that `backend` (its name) has not."""
     if inviscid_plan(plan, backend) not in _OF_BACKEND[backend]:
         own = (*_OF_BACKEND[backend], compact.NAME)
@@ -27,7 +27,7 @@ def known_plan(plan: str, backend: str) -> None:
         raise HiresxError(f'the plan "{plan}" is none of the {backend} backend', f"take {', '.join(own)}, or auto")
 
 
-def chosen_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None) -> str:
+def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None) -> str:
     """The plan `asked`, or that of the case's key `plan`; where neither says, the backend's own, or the compact one on
     all ranks where a GPU has no room for the fields of its parts otherwise. Collective; nothing is allocated.
 
@@ -41,7 +41,7 @@ def chosen_plan(case: Case, backend: Backend, domain: Domain, asked: str | None 
     free = backend.free_memory()
     with comm.together():
         if wanted is not None:
-            known_plan(wanted, backend.name)
+            check_plan(wanted, backend.name)
         if wanted == compact.NAME and why is not None:
             raise UnsuitedPlan(f'the plan "compact" does not suit this case: {why}', 'leave it out, or plan = "auto"')
     plan = wanted or own

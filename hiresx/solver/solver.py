@@ -18,28 +18,28 @@ from hiresx.grid.blocks import Range
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.layers import placed
 from hiresx.rhs.terms import Task
+from hiresx.solver.batched_steps import BatchedSteps
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
+from hiresx.solver.device_resident_steps import DeviceResidentSteps
 from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.initial_flow import Flow, initial_flow
-from hiresx.solver.joined_steps import JoinedSteps
-from hiresx.solver.known import Known
-from hiresx.solver.plan_choice import chosen_plan
+from hiresx.solver.plan_choice import choose_plan
+from hiresx.solver.state_cache import StateCache
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Terms
-from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
-from hiresx.time.recorded import StepState
 from hiresx.time.step_clock import StepClock
-from hiresx.time.step_rule import goes_on, survived
+from hiresx.time.step_recording import StepState
+from hiresx.time.step_rule import radii_are_finite, time_advances
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
 STEP_SHARES = (1.0, 0.5, 0.25)
 
 
-class _LeftError(Exception):
+class _StepAbandoned(Exception):
     """The step is left in its midst."""
 
 
@@ -79,7 +79,7 @@ class Solver:
         self.time, self.steps = 0.0, 0
         # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
-        self.plan = chosen_plan(case, backend, domain, plan)
+        self.plan = choose_plan(case, backend, domain, plan)
         boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches)
         self.integrator = integrator(case.time.integrator)
@@ -101,21 +101,21 @@ class Solver:
         )
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
         self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, self.integrator)
-        self._known = Known()
+        self._state_cache = StateCache()
         limits = [call for a in self.terms.axisymmetric for call in a.steps]
-        self.step_size = StepSize(case, self._blocks, self._known, limits)
+        self.step_size = StepSize(case, self._blocks, self._state_cache, limits)
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
         # How often a step was taken again with a smaller dt.
         self.retaken = 0
         self.system = FlowSystem(
-            self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._timed
+            self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed
         )  # fmt: skip
         self._lookers: dict[int, list[Call]] = {}
-        self.whole_steps = WholeSteps(
+        self.device_resident_steps = DeviceResidentSteps(
             case, self._blocks, self._ghosts, self._conditions, self.step_size, self.system, self.integrator
         )
-        self.joined_steps = JoinedSteps(
+        self.batched_steps = BatchedSteps(
             case, self._blocks, self._conditions, self.step_size, self.system, self.integrator
         )  # fmt: skip
         if flow is not None:
@@ -129,7 +129,7 @@ class Solver:
     @property
     def has_rates(self) -> bool:
         """Whether rates of change were computed since the state was given: until then `r` holds nothing."""
-        return self._known.rates
+        return self._state_cache.rates
 
     @property
     def overlap(self) -> bool:
@@ -164,8 +164,8 @@ class Solver:
                 look()
 
         self.system.look([("samples", task)] if calls else [])
-        self.whole_steps.forget()
-        self.joined_steps.forget()
+        self.device_resident_steps.forget()
+        self.batched_steps.forget()
 
     @property
     def clock(self) -> StepClock:
@@ -176,16 +176,16 @@ class Solver:
 
     def stage(self, stage: int) -> None:
         """One stage of an explicit integrator, as of the step `dt` from the time of the state on."""
-        self._known.rate()
+        self._state_cache.expect_rates()
         self.system.time, self.system.dt = self.time, self.dt
         self.system.stage(stage)
 
     def right_hand_side(self) -> None:
         """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
-        self._known.rates = True
+        self._state_cache.rates = True
         self.system.compute_rates()
 
-    def _timed(self, tasks: Sequence[Task], stage: int) -> None:
+    def _perform_timed(self, tasks: Sequence[Task], stage: int) -> None:
         for name, task in tasks:
             with self.stopwatch(name):
                 task(stage)
@@ -199,7 +199,7 @@ class Solver:
                 self.step_size.fill_local(self.step_factor)
                 self.dt = 0.0
             else:
-                self._set_dt(float(self.step_size.chosen(self.step_factor, largest)))
+                self._set_dt(float(self.step_size.choose(self.step_factor, largest)))
         return self.dt
 
     def _set_dt(self, dt: float) -> None:
@@ -226,47 +226,49 @@ class Solver:
         """Up to `count` time steps, none past `until`: one, or where the device can do without the host as many as it
         takes to come there or close. Returns how many were taken. Raises as `step`, which the steps before the one that
         fails are not affected by. All ranks ask for as many."""
-        taken, failed = self._recorded(count, until) if self.whole_steps.possible else (0, None)
+        taken, failed = self._take_device_steps(count, until) if self.device_resident_steps.possible else (0, None)
         if taken and failed is None:
             return taken
-        sampler = self.whole_steps.sampler
+        sampler = self.device_resident_steps.sampler
         until = until if sampler is None else min(until, sampler.next)
         self._one(max(until - self.time, 0.0), failed)  # where none was taken, it says why
         return taken + 1
 
-    def _recorded(self, count: int, until: float) -> tuple[int, float | None]:
+    def _take_device_steps(self, count: int, until: float) -> tuple[int, float | None]:
         """Steps of the device on its own: how many were taken, and the size of the one behind them that the flow did
         not survive, if there is one."""
         with self.stopwatch("step"):
-            taken = self.whole_steps(count, self.time, until, self.step_factor)
+            taken = self.device_resident_steps(count, self.time, until, self.step_factor)
         self.stopwatch.collect()
         if taken.count:
-            self._known.rates = True
-            self._known.began = taken.began, self.steps + taken.count - 1
+            self._state_cache.rates = True
+            self._state_cache.began = taken.began, self.steps + taken.count - 1
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
-            if self.whole_steps.sampler is not None:
+            if self.device_resident_steps.sampler is not None:
                 before = self.steps - taken.count
-                self.whole_steps.sampler.passed([(before + steps, time) for steps, time in taken.samples])
+                self.device_resident_steps.sampler.record_samples(
+                    [(before + steps, time) for steps, time in taken.samples]
+                )
         dead = taken.state == StepState.DEAD
         if dead:
-            self._known.begin(self.time, self.steps)
+            self._state_cache.begin_step(self.time, self.steps)
             self._take_back()
-        self.whole_steps.raise_failed()
+        self.device_resident_steps.raise_failed()
         return taken.count, taken.dt if dead else None
 
     def _one(self, largest: float, failed: float | None = None) -> None:
         """One step under the eyes of the host, no longer than `largest`: the first of its shares that the flow
         survives. `failed`: the whole of it, which was tried already."""
-        with self.stopwatch.step(self.joined_steps.possible):
+        with self.stopwatch.step(self.batched_steps.possible):
             whole = self.choose_dt(largest) if failed is None else failed
-            if failed is None and not self._allowed(largest):
+            if failed is None and not self._time_advances(largest):
                 raise FloatingPointError(f"time step {self.dt:.4g}")
             self._begin()
             for share in STEP_SHARES if failed is None else STEP_SHARES[1:]:
                 if not self.local:
                     self._set_dt(share * whole)
-                if self._survived():
+                if self._try_step():
                     break
                 if not self.integrator.keeps_start:
                     raise FloatingPointError(f"time step {self.dt:.4g}")
@@ -276,12 +278,12 @@ class Solver:
             self._count()
         self.stopwatch.collect()
 
-    def _allowed(self, largest: float) -> bool:
+    def _time_advances(self, largest: float) -> bool:
         """Whether time goes on by the step that was chosen."""
-        return self.local or goes_on(self.time, self.dt, largest)
+        return self.local or time_advances(self.time, self.dt, largest)
 
     def _begin(self) -> None:
-        self._known.begin(self.time, self.steps)
+        self._state_cache.begin_step(self.time, self.steps)
         self.system.begin()
 
     def _count(self) -> None:
@@ -294,43 +296,43 @@ class Solver:
         self.rewind()
         self.retaken += 1
 
-    def _survived(self) -> bool:
+    def _try_step(self) -> bool:
         """Whether the integrator could take the step, and the flow allows another one: known at no cost where that is
         chosen by CFL number. Collective."""
-        self._known.rate()
+        self._state_cache.expect_rates()
         joined = self.stopwatch.together
         try:
             if joined:
                 with self.stopwatch("step"):
-                    self.joined_steps(self.time, self.dt)
+                    self.batched_steps(self.time, self.dt)
             else:
                 self.system.step(self.time, self.dt)
         except FloatingPointError:
             return False
-        if not self.joined_steps.finds_radii:
+        if not self.batched_steps.finds_radii:
             return True
         with self.stopwatch("time step"):
-            self._known.radii = radii = self.step_size.radii(launched=joined)
-        return survived(*map(float, radii))
+            self._state_cache.radii = radii = self.step_size.radii(launched=joined)
+        return radii_are_finite(*map(float, radii))
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
         """One time step as the case wants it. `watch(stage, task)` is called as each task is done, and says whether to
         go on; if not, the solver is left there, in the midst of the step. Returns whether the step was taken."""
 
-        def watched(tasks: Sequence[Task], stage: int) -> None:
+        def perform_watched(tasks: Sequence[Task], stage: int) -> None:
             for name, task in tasks:
                 task(stage)
                 if not watch(stage, name):
-                    raise _LeftError
+                    raise _StepAbandoned
 
         self.choose_dt()
-        if not self._allowed(np.inf):
+        if not self._time_advances(np.inf):
             return False
         self._begin()
         try:
-            with self.system.by(watched):
+            with self.system.by(perform_watched):
                 self.system.step(self.time, self.dt)
-        except (_LeftError, FloatingPointError):
+        except (_StepAbandoned, FloatingPointError):
             return False
         self._count()
         return True
@@ -338,14 +340,14 @@ class Solver:
     @property
     def can_rewind(self) -> bool:
         """Whether the state with which the last step began is still there, and was one. Collective."""
-        alive = self._known.began is not None and self.system.alive_before
+        alive = self._state_cache.began is not None and self.system.alive_before
         return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
         """Go back to where the last step began. Collective."""
-        if self._known.began is None:
+        if self._state_cache.began is None:
             raise RuntimeError("no step was taken")
-        self.time, self.steps = self._known.began
+        self.time, self.steps = self._state_cache.began
         self.settle()
         with self.comm.together():
             self.system.back()
@@ -380,7 +382,7 @@ class Solver:
 
     def _give(self) -> None:
         """Another state is given."""
-        self._known.give()
+        self._state_cache.reset()
         if self.system.history is not None:
             self.system.history.forget()
 
@@ -388,7 +390,7 @@ class Solver:
         """Impose the conditions on the nodes of physical faces and fill the connected halos; `given`: of a state that
         was not computed. Collective."""
         self.settle()
-        self._known.change()
+        self._state_cache.invalidate_radii()
         if given:
             self._ghosts.start_state()  # walls ask for the neighbours of their nodes
             self.settle()
@@ -447,10 +449,10 @@ class Solver:
         self._ghosts.start_state()
         self.settle()
 
-    def given(self) -> dict[str, list[float]]:
+    def profile_statistics(self) -> dict[str, list[float]]:
         """What the functions of profiles that are steady or waves and of sponges ask for: by place, the mean and the
         root mean square of every conservative variable. Collective."""
-        return self._conditions.given()
+        return self._conditions.profile_statistics()
 
     def primitives(self, block: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and the passive scalars of `states[block]`, float64 (nk, nj, ni)."""
@@ -460,14 +462,14 @@ class Solver:
         """Root mean square of dq/dt over all points (5), nan before the first step from a given state; least density,
         least pressure. Collective."""
         rates, density, pressure = self.step_size.norms()
-        return rates if self._known.rates else np.full_like(rates, np.nan), density, pressure
+        return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
         """A field of the registry on `states[block]`, float64 (..., nk, nj, ni). Raises HiresxError for one that is not
         there."""
         self.layout.must_have(name)
         state = self.states[block]
-        return self._blocks.held(state, state.array(name)).astype(np.float64)
+        return self._blocks.host_values(state, state.array(name)).astype(np.float64)
 
     @property
     def points(self) -> int:

@@ -8,7 +8,7 @@ from hiresx.case import Case
 from hiresx.device.interface import Call
 from hiresx.equations import GAS_CONSERVED
 from hiresx.solver.block_states import LocalBlocks
-from hiresx.solver.known import Known
+from hiresx.solver.state_cache import StateCache
 from hiresx.time.reduction import FEW, Reduction
 from hiresx.time.step_rule import largest_step, step_towards
 
@@ -18,8 +18,8 @@ class StepSize:
     `reductions`: over every local block; what `calls` launch brings their radii into `found`. `limits`: launches that
     follow where each point takes its own step."""
 
-    def __init__(self, case: Case, blocks: LocalBlocks, known: Known, limits: Sequence[Call]):
-        self._case, self._blocks, self.known = case, blocks, known
+    def __init__(self, case: Case, blocks: LocalBlocks, known: StateCache, limits: Sequence[Call]):
+        self._case, self._blocks, self.state_cache = case, blocks, known
         backend, program = blocks.backend, blocks.program
         self._limit_steps = program.prepare(limits)
         self.found = backend.zeros((len(blocks.states), 2, FEW), blocks.configuration.real)
@@ -29,18 +29,20 @@ class StepSize:
         self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
         self._on_device: float | None = None
 
-    def chosen(self, factor: float, left: float) -> float:
+    def choose(self, factor: float, left: float) -> float:
         """The step towards a time that is `left` away, of `factor` times what the case asks for. Collective."""
-        wanted = self.wanted(factor)
+        wanted = self.case_step(factor)
         return step_towards(left, wanted) if self._case.time.dt is None else min(wanted, left)
 
-    def wanted(self, factor: float) -> float:
+    def case_step(self, factor: float) -> float:
         """`factor` times the step that the case asks for: fixed, or by its CFL numbers over all blocks of all ranks.
         Collective."""
         time = self._case.time
         if time.dt is not None:
             return factor * time.dt
-        inviscid_radius, viscous_radius = map(float, self.radii() if self.known.radii is None else self.known.radii)
+        inviscid_radius, viscous_radius = map(
+            float, self.radii() if self.state_cache.radii is None else self.state_cache.radii
+        )
         assert time.cfl is not None  # or dt is given
         return largest_step(factor * time.cfl, factor * time.viscous_cfl, inviscid_radius, viscous_radius)
 

@@ -93,7 +93,7 @@ class Terms:
         all parts of this rank, are prepared once and made together.
         """
         conditions, ghosts, others = self._conditions, self._ghosts, self._ghosts.others
-        steps = [self._launched("boundary", conditions.ghost_calls(), (), [GHOSTS] if others else [GHOSTS, HALOS])]
+        steps = [self._launch_step("boundary", conditions.ghost_calls(), (), [GHOSTS] if others else [GHOSTS, HALOS])]
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self._is_viscous:
             steps += self._viscous_steps()
@@ -111,8 +111,8 @@ class Terms:
             steps.append(Step([("inviscid", lambda stage: late())], behind, [INVISCID]))
         if self.axisymmetric:
             sources = [call for a in self.axisymmetric for call in a.source]
-            steps.append(self._launched("axisymmetric", sources, [INVISCID], [RATES]))
-        steps.append(self._launched("boundary", boundary.together(conditions.all, "rate"), [INVISCID], [RATES]))
+            steps.append(self._launch_step("axisymmetric", sources, [INVISCID], [RATES]))
+        steps.append(self._launch_step("boundary", boundary.together(conditions.all, "rate"), [INVISCID], [RATES]))
         if conditions.outflow.any:
             steps.append(Step([("boundary", conditions.outflow_rates)], [INVISCID], [RATES]))
         if self._is_viscous:
@@ -123,21 +123,21 @@ class Terms:
                 steps.append(Step(differences, [RATES, SENT], [VISCOUS]))
             if self.axisymmetric:
                 friction = [call for a in self.axisymmetric for call in a.friction]
-                steps.append(self._launched("axisymmetric", friction, [VISCOUS], [SOURCES]))
+                steps.append(self._launch_step("axisymmetric", friction, [VISCOUS], [SOURCES]))
         if self._compact is not None:
             steps.append(Step(compact_tasks(self._blocks, ghosts, conditions, self._compact), [RATES], [VISCOUS]))
         if conditions.sponges:
-            steps.append(self._launched("sponge", conditions.sponge_calls(), [RATES], [SOURCES]))
+            steps.append(self._launch_step("sponge", conditions.sponge_calls(), [RATES], [SOURCES]))
         exchanged = {field.name for field in FIELDS if field.halo == "term"}
         for term in added(case, self._blocks.program, self._blocks.states):
-            steps.append(self._launched(term.name, term.calls, term.needs, term.gives))
+            steps.append(self._launch_step(term.name, term.calls, term.needs, term.gives))
             steps += [step for name in term.gives if name in exchanged for step in self._halo_steps(name)]
         if conditions.poles.any:
             everything = [what for step in steps for what in step.gives]
-            steps.append(self._launched("boundary", conditions.poles.rest, everything, ()))
+            steps.append(self._launch_step("boundary", conditions.poles.rest, everything, ()))
         return [task for step in in_order(steps) for task in step.tasks]
 
-    def _launched(self, name: str, calls: Calls, needs: Sequence[str], gives: Sequence[str]) -> Step:
+    def _launch_step(self, name: str, calls: Calls, needs: Sequence[str], gives: Sequence[str]) -> Step:
         made = self._blocks.program.prepare(calls)
         return Step([(name, lambda stage: made())], needs, gives)
 
@@ -173,11 +173,11 @@ class Terms:
         if not (self.viscous_first and ghosts.others):
             calls = [call for calls in (*inner, *outer) for call in calls]
             needs = [GHOSTS if self.viscous_first else RATES]
-            return [self._launched("viscous", calls, needs, [FLUXES]), Step([send], [FLUXES], [SENT])]
+            return [self._launch_step("viscous", calls, needs, [FLUXES]), Step([send], [FLUXES], [SENT])]
         early = ghosts.meanwhile(inner)
         return [
             Step([("viscous", lambda stage: early())], [GHOSTS], [INNER_FLUXES]),
-            self._launched("viscous", [call for calls in outer for call in calls], [HALOS, INNER_FLUXES], [FLUXES]),
+            self._launch_step("viscous", [call for calls in outer for call in calls], [HALOS, INNER_FLUXES], [FLUXES]),
             Step([send], [FLUXES], [SENT]),
         ]
 

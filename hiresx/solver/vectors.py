@@ -11,8 +11,8 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import slices
 from hiresx.solver.block_states import LocalBlocks
+from hiresx.time.ode_system import Vector
 from hiresx.time.reduction import THREADS
-from hiresx.time.system import Vector
 
 
 class Vectors:
@@ -26,7 +26,7 @@ class Vectors:
     @cached_property
     def _program(self) -> Program:
         chosen, plain = self._blocks.configuration, type(self._blocks.configuration)()
-        return self._blocks.compiled(
+        return self._blocks.compile_kernels(
             replace(
                 plain, precision=chosen.precision, reference=chosen.reference, schmidt=chosen.schmidt, program="vectors"
             )
@@ -57,12 +57,12 @@ class Vectors:
     def from_state(self, x: Vector) -> None:
         """x = q"""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
-            self._launch(s, *_carried(s, "state_to_vector"), q=s.q, x=own)
+            self._launch(s, *_compensated_kernel(s, "state_to_vector"), q=s.q, x=own)
 
     def to_state(self, x: Vector) -> None:
         """q = x"""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
-            self._launch(s, *_carried(s, "vector_to_state"), q=s.q, x=own)
+            self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
         """Sum of products over all ranks. Collective."""
@@ -84,7 +84,7 @@ class Vectors:
     def gather(self, x: Vector) -> np.ndarray:
         """All of it on every rank, independent of the cut. Collective."""
         pairs = zip(self._blocks.states, x.arrays, strict=True)
-        own = [(s.part.whole, s.part.box, self._blocks.held(s, array)) for s, array in pairs]
+        own = [(s.part.whole, s.part.box, self._blocks.host_values(s, array)) for s, array in pairs]
         wholes = self._wholes(np.zeros(self._size))
         for whole, box, values in (piece for theirs in self._blocks.comm.allgather(own) for piece in theirs):
             wholes[whole][:, *slices(box)] = values
@@ -121,6 +121,6 @@ class Vectors:
         self._program.launch(kernel, s.size, **s.place, sv=s.variable_stride, **(beside or {}), **arguments)
 
 
-def _carried(state: BlockState, kernel: str) -> tuple[str, dict[str, Any]]:
+def _compensated_kernel(state: BlockState, kernel: str) -> tuple[str, dict[str, Any]]:
     """The form of a kernel that takes what a precision carries along, where there is such."""
     return (kernel, {}) if state.carry is None else (f"carried_{kernel}", {"carry": state.carry})

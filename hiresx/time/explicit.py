@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.time.integrator import Integrator
-from hiresx.time.system import System
+from hiresx.time.ode_system import System
 
 
 class Explicit(Integrator):

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from hiresx.time.system import System
+from hiresx.time.ode_system import System
 
 
 class Integrator(ABC):

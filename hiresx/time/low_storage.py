@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
-from hiresx.time.carried import ending
+from hiresx.time.compensation import update_call
 from hiresx.time.explicit import Explicit
 
 
@@ -22,7 +22,7 @@ class LowStorage(Explicit):
     def updates(self, program: Program, state: BlockState) -> list[Call]:
         s = state
         return [
-            ending(
+            update_call(
                 program, s, "accumulate", s.size, **s.place, sv=s.variable_stride, d=s.registers[0], q=s.q, r=s.r,
                 jacobian=s.jacobian, dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
             )
@@ -30,7 +30,7 @@ class LowStorage(Explicit):
         ]  # fmt: skip
 
 
-def reached(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
+def stage_times(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
     """Shares of the step that are reached with the stages of a scheme in Williamson's form: what it makes of dq/dt = 1.
     The last one is 1, but for round-off, and is given as 1."""
     time, d, found = 0.0, 0.0, list[float]()

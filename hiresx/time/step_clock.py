@@ -49,15 +49,15 @@ class StepClock:
     def __init__(self, backend: Backend):
         self._backend = backend
         self.array: Any = backend.to_device(new_clock())
-        self._held: tuple[float, float] | None = None
+        self._known_values: tuple[float, float] | None = None
 
     def put(self, time: float, dt: float) -> None:
         """The step `dt` from `time` on is the one under way."""
-        if (time, dt) != self._held:
+        if (time, dt) != self._known_values:
             clock = new_clock()
             clock[[DeviceClock.TIME, DeviceClock.DT]] = time, dt
             self.set(clock)
-            self._held = time, dt
+            self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
         """As `put`, at a sample for the place `slot`: an interval ends, and one that began at `begins` follows."""
@@ -67,11 +67,11 @@ class StepClock:
         clock[[DeviceClock.AT_SAMPLE, DeviceClock.SAMPLES]] = 1.0
         self.set(clock)
 
-    def holds(self, time: float, dt: float) -> None:
+    def set_known(self, time: float, dt: float) -> None:
         """The device left it at this `time`, behind a step `dt`."""
-        self._held = time, dt
+        self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:
         """All of it, for steps that the device chooses from then on."""
         self._backend.copy(self.array, self._backend.to_device(clock))
-        self._held = None
+        self._known_values = None

@@ -31,12 +31,12 @@ def steps_towards(left: float, wanted: float) -> int:
     return 1 if left <= most else 2 + max(0, math.ceil((left - 2 * most) / wanted))
 
 
-def goes_on(time: float, step: float, largest: float = math.inf) -> bool:
+def time_advances(time: float, step: float, largest: float = math.inf) -> bool:
     """Whether `time` goes on by `step`, `largest` being all that is left: the last of a run may be too small to be
     seen."""
     return math.isfinite(step) and not (step < largest and time + step == time)
 
 
-def survived(inviscid: float, viscous: float) -> bool:
+def radii_are_finite(inviscid: float, viscous: float) -> bool:
     """Whether a flow with these spectral radii is one."""
     return math.isfinite(inviscid) and math.isfinite(viscous)

@@ -54,7 +54,7 @@ class Stopwatch:
             return
         self._backend.synchronize()
         for name, start, stop in self._pending:
-            self._seconds[name] += stop.elapsed(start)
+            self._seconds[name] += stop.elapsed_time(start)
             self._free += [start, stop]
         self._pending.clear()
 

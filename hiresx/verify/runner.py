@@ -15,7 +15,7 @@ from hiresx.case.error_messages import did_you_mean
 from hiresx.device import backend as find_backend
 from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
-from hiresx.solver.plan_choice import UnsuitedPlan, known_plan
+from hiresx.solver.plan_choice import UnsuitedPlan, check_plan
 from hiresx.verify.checks import Check, Workbench
 
 # Digits of curves: more than a picture shows.
@@ -58,7 +58,7 @@ def run(
     wanted = choose_groups(asked)
     bench = Workbench(find_backend(backend).name, plan)
     if plan is not None:
-        known_plan(plan, bench.backend)
+        check_plan(plan, bench.backend)
     began = time.perf_counter()
     count = compile_ahead(bench, (check for name in wanted for check in group(name).CHECKS))
     say(f"{count} sets of kernels for {bench.backend} compiled or found in {time.perf_counter() - began:.1f} s")

@@ -5,7 +5,7 @@ import pytest
 from hiresx import Case, Simulation
 from hiresx.case import load
 from hiresx.cli import execute
-from hiresx.device.cpu import Backend
+from hiresx.device.cpu import CpuBackend
 from hiresx.errors import HiresxError
 
 
@@ -81,7 +81,7 @@ def test_the_rule_of_a_name_is_the_one_that_holds(override, name, signs):
 def test_a_condition_without_a_class_is_named_before_anything_is_compiled(monkeypatch):
     case = load("sod")
     monkeypatch.setattr(type(case.boundary[0]), "kernel", "vent")
-    monkeypatch.setattr(Backend, "compile", lambda *_: pytest.fail("it compiles"))
+    monkeypatch.setattr(CpuBackend, "compile", lambda *_: pytest.fail("it compiles"))
     with pytest.raises(HiresxError, match=r'no class in hiresx/rhs/boundary\.py has kernel = "vent"') as caught:
         Simulation(case, "cpu")
     assert "characteristic" in caught.value.hint and "outflow" in caught.value.hint

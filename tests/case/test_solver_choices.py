@@ -3,7 +3,7 @@
 import pytest
 
 from hiresx import load
-from hiresx.solver.choices import configuration
+from hiresx.solver.case_configuration import configuration
 
 
 @pytest.mark.parametrize(("reynolds", "same"), [("inf", True), ("100.0", False)])

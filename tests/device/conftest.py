@@ -6,8 +6,8 @@ from device_texts import ARITHMETIC, SOLVER, UPDATE
 from hiresx import kernels
 from hiresx.device import Configuration
 from hiresx.device.configuration import FOLDERS
-from hiresx.device.cpu import Backend as CpuBackend
-from hiresx.device.emulated import Backend as EmulatedBackend
+from hiresx.device.cpu import CpuBackend as CpuBackend
+from hiresx.device.emulated import EmulatedBackend as EmulatedBackend
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ from vortices import taylor_green
 from hiresx.decomposition import Part, domain
 from hiresx.device import batches
 from hiresx.device.batch_wrappers import Form
-from hiresx.device.batches import Together, arranged
+from hiresx.device.batches import BatchedLaunch, arrange_batches
 from hiresx.device.call import Call
-from hiresx.device.emulated import Backend
-from hiresx.device.side_by_side import dependencies
+from hiresx.device.dependency_graph import dependencies
+from hiresx.device.emulated import EmulatedBackend
 from hiresx.kernels import Signature
 from hiresx.solver import Solver
 from hiresx.solver.initial_flow import initial_flow
@@ -118,8 +118,8 @@ def test_large_launches_are_alone(monkeypatch):
     calls = [call("a", arrays[n], arrays[n + 1]) for n in (0, 2)]
 
     def made():
-        found, _ = arranged(calls, lambda one: ((2, 1, 1), (2, 1, 1)), lambda array: array.ctypes.data)
-        return [isinstance(one, Together) for one in found]
+        found, _ = arrange_batches(calls, lambda one: ((2, 1, 1), (2, 1, 1)), lambda array: array.ctypes.data)
+        return [isinstance(one, BatchedLaunch) for one in found]
 
     assert made() == [True]
     monkeypatch.setattr(batches, "LARGE", 3)
@@ -137,7 +137,7 @@ def test_large_launches_are_alone(monkeypatch):
 CUTS = {"equal": (8, 16, 24), "unequal": (7, 16, 24)}
 
 
-def steps(cut: str, device: Backend) -> tuple[list[np.ndarray], Solver]:
+def steps(cut: str, device: EmulatedBackend) -> tuple[list[np.ndarray], Solver]:
     """The states of a vortex on 27 blocks after three steps."""
     case = taylor_green("grid.n=[24,24,24]")
     pieces = list(itertools.pairwise((0, *CUTS[cut])))
@@ -153,16 +153,16 @@ def test_steps_in_batches_are_the_same_to_the_last_bit(cut, monkeypatch):
     made = []
 
     def noted(*arguments):
-        found = arranged(*arguments)
+        found = arrange_batches(*arguments)
         made.append(found[0])
         return found
 
-    monkeypatch.setattr("hiresx.device.emulated.arranged", noted)
-    usual, _ = steps(cut, Backend())
+    monkeypatch.setattr("hiresx.device.emulated.arrange_batches", noted)
+    usual, _ = steps(cut, EmulatedBackend())
     assert not made
-    found, _ = steps(cut, Backend(batches=True))
+    found, _ = steps(cut, EmulatedBackend(batches=True))
     assert all(np.array_equal(one, other) for one, other in zip(found, usual, strict=True))
     launches = max(made, key=len)  # of a step
-    forms = {one.entry.form for one in launches if isinstance(one, Together)}
+    forms = {one.entry.form for one in launches if isinstance(one, BatchedLaunch)}
     assert forms == {Form.ALIKE, Form.MIXED} if cut == "unequal" else Form.ALIKE in forms
     assert len(launches) < 100, "27 blocks have more than 1,500"

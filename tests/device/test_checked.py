@@ -12,7 +12,7 @@ from sanitize_flows import computed
 
 from hiresx import kernels
 from hiresx.device import Configuration, emulated
-from hiresx.device.checked import Backend
+from hiresx.device.checking import CheckingBackend
 from hiresx.errors import HiresxError
 from hiresx.verify.groups.kernels import AGREE, differences
 
@@ -48,8 +48,8 @@ def root(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(params=ORDERS)
-def device(root, request) -> Backend:
-    return Backend(request.param, root=root)
+def device(root, request) -> CheckingBackend:
+    return CheckingBackend(request.param, root=root)
 
 
 def turned(device, meets: bool, waits: bool) -> np.ndarray:
@@ -65,7 +65,7 @@ def test_a_warp_that_meets_and_waits_does_well_in_any_order(device):
 
 
 def test_a_warp_that_does_not_meet_is_found(root):
-    found = [turned(Backend(order, root=root), meets=False, waits=True) for order in ORDERS]
+    found = [turned(CheckingBackend(order, root=root), meets=False, waits=True) for order in ORDERS]
     assert all(sanitize.changes([one], [found[0]]) for one in found[1:])
 
 
@@ -78,7 +78,7 @@ def test_threads_that_read_what_others_write_are_found(root):
     for count in (32, 1000):
         found = []
         for order in ORDERS:
-            device = Backend(order, root=root)
+            device = CheckingBackend(order, root=root)
             a = device.to_device(np.zeros(count))
             device.compile(Configuration()).launch("shift", (count, 1, 1), given=a, a=a)
             found.append([np.asarray(a)])
@@ -88,7 +88,7 @@ def test_threads_that_read_what_others_write_are_found(root):
 def test_launches_that_are_said_to_be_independent_and_are_not_are_found(root):
     found = []
     for order in (0, 1):
-        device = Backend(order, root=root)
+        device = CheckingBackend(order, root=root)
         program, a, b = device.compile(Configuration()), device.to_device(np.zeros(8)), device.to_device(np.zeros(8))
         calls = [program.call("shift", (8, 1, 1), given=x, a=y) for x, y in ((a, b), (b, a))]
         program.prepare([calls])()
@@ -100,7 +100,7 @@ def test_memory_that_nobody_wrote_is_found(device):
     program, a = device.compile(Configuration()), device.empty(8)
     program.launch("shift", (8, 1, 1), given=device.zeros(8), a=a)
     assert np.isnan(a).all()
-    quiet = Backend(device.order, poisoned=False, root=device._root)
+    quiet = CheckingBackend(device.order, poisoned=False, root=device._root)
     program.launch("shift", (8, 1, 1), given=quiet.zeros(8), a=a)
     assert (np.asarray(a) == 1).all()
 
@@ -119,8 +119,8 @@ def test_memory_that_nobody_wrote_is_found(device):
 def test_memory_of_others_is_found(root, launch, said):
     script = (
         "from hiresx.device import Configuration\n"
-        "from hiresx.device.checked import Backend\n"
-        f"device = Backend(memory=True, root=__import__('pathlib').Path({str(root)!r}))\n"
+        "from hiresx.device.checking import CheckingBackend\n"
+        f"device = CheckingBackend(memory=True, root=__import__('pathlib').Path({str(root)!r}))\n"
         "program, a, b = device.compile(Configuration()), device.zeros(8), device.zeros(32)\n"
         f"program.launch({launch})\n"
     )
@@ -167,15 +167,15 @@ def test_a_fault_of_the_kernels_is_found(fault, tmp_path):
 @pytest.mark.slow
 def test_verification_compares_what_no_order_of_points_changes():
     configuration = Configuration(viscosity="sutherland", schmidt=(0.7,))
-    found = differences([emulated.Backend(), Backend(order=2, poisoned=False)], configuration)
+    found = differences([emulated.EmulatedBackend(), CheckingBackend(order=2, poisoned=False)], configuration)
     assert len(found) > 60 and {name: worst for name, worst in found.items() if not worst < AGREE} == {}
 
 
 @pytest.mark.slow
 def test_launches_of_several_blocks_as_one_do_not_go_by_the_order_of_threads():
-    usual = computed("turned blocks", "fused", Backend(0, poisoned=False))
+    usual = computed("turned blocks", "fused", CheckingBackend(0, poisoned=False))
     for order in ORDERS:
-        found = computed("turned blocks", "fused", Backend(order, poisoned=False, batches=True))
+        found = computed("turned blocks", "fused", CheckingBackend(order, poisoned=False, batches=True))
         assert not sanitize.changes(found, usual)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from hiresx.device import Configuration, cache
 from hiresx.device import compiler as host_compiler
-from hiresx.device.cpu import Backend as CpuBackend
+from hiresx.device.cpu import CpuBackend
 from hiresx.errors import HiresxError
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -60,8 +60,8 @@ def test_simultaneous_processes(tmp_path, root):
     code = textwrap.dedent(f"""
         from pathlib import Path
         from hiresx.device import Configuration
-        from hiresx.device.emulated import Backend
-        program = Backend(Path({str(root)!r})).compile(Configuration())
+        from hiresx.device.emulated import EmulatedBackend
+        program = EmulatedBackend(Path({str(root)!r})).compile(Configuration())
         print(len(program.signatures))
     """)
     environment = {**os.environ, "HIRESX_CACHE": str(tmp_path / "new/cache")}
@@ -69,7 +69,7 @@ def test_simultaneous_processes(tmp_path, root):
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) for _ in range(3)
     ]
     assert [process.communicate()[0].strip() for process in running] == [b"4"] * 3
-    # The kernels, and the team of threads.
+    # The kernels, and the thread pool.
     suffixes = sorted(path.suffix for path in (tmp_path / "new/cache").iterdir())
     assert suffixes == [".cpp", ".cpp", ".sha256", ".sha256", ".so", ".so"]
     assert all(folder.stat().st_mode & 0o777 == 0o700 for folder in (tmp_path / "new", tmp_path / "new/cache"))
@@ -190,7 +190,7 @@ def kept(tmp_path, monkeypatch):
             made.append(content)
             return private / "file"
 
-        return cache.made("one.so", make), len(made)
+        return cache.find_or_make("one.so", make), len(made)
 
     return keep
 
@@ -308,7 +308,7 @@ def test_folders_that_are_safe_are_taken(kept, tmp_path, monkeypatch):
     link.symlink_to("cache")
     monkeypatch.setenv("HIRESX_CACHE", str(link))
     assert kept() == (path, 1)
-    os.chown(tmp_path, cache._unmapped(), -1)
+    os.chown(tmp_path, cache._unmapped_user(), -1)
     tmp_path.chmod(0o755)
     assert kept() == (path, 1)
 

@@ -10,10 +10,10 @@ import pytest
 from numpy.ctypeslib import as_array
 
 from hiresx.device import graphs
-from hiresx.device.batches import Together
+from hiresx.device.batches import BatchedLaunch
 from hiresx.device.call import Call
+from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.device.graphs import FIRST, Graph
-from hiresx.device.side_by_side import Noting
 from hiresx.kernels import Signature
 
 ARGUMENTS = (("const real *", "x"), ("real *", "y")), "const real *x, real *y", "KERNEL"
@@ -62,17 +62,17 @@ class Array(np.ndarray):
     data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
 
 
-class Program(Noting):
+class Program(RecordingProgram):
     def __init__(self):
         self.made, self.order = 0, []
 
     def shape(self, call):
         return (1, 1, 1), (4, 1, 1)
 
-    def loaded(self, launches):
+    def load_batches(self, launches):
         return list(launches)
 
-    def launch_together(self, stream, guard, one):
+    def launch_batch(self, stream, guard, one):
         """Of launches whose arrays are all that is different."""
         (table,) = one.tables
         rows = [[as_array((ctypes.c_double * 4).from_address(address)) for address in row] for row in table.tolist()]
@@ -204,9 +204,9 @@ def test_launches_are_noted_in_place_of_made(gpu):
     program = Program()
     calls = [scale(x, y), [scale(x, z)]]
     graph = Graph(gpu, program, calls, Stream())
-    with program.noting() as noted:
+    with program.recording() as noted:
         graph()
-    assert noted == calls and program.made == 0 and program.noted is None
+    assert noted == calls and program.made == 0 and program.recorded is None
 
 
 def test_messages_go_beside_the_levels_and_are_awaited_where_they_are_needed(gpu):
@@ -293,7 +293,7 @@ def test_what_is_the_same_for_several_blocks_is_one_launch(gpu, monkeypatch):
         assert all((a[n] == 4.0**times * (n + 1)).all() for n in range(4))
         assert (graph._graph is not None) == (times > 2), "what is new is made in order before it is recorded"
     assert [len(one.tables[0]) for _, one, _ in program.order] == [4, 4]
-    assert all(isinstance(one, Together) for _, one, _ in program.order)
+    assert all(isinstance(one, BatchedLaunch) for _, one, _ in program.order)
     assert [before for _, before in stream.recorded] == [set(), {0}]
 
 

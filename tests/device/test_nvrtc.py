@@ -15,8 +15,8 @@ from hiresx import kernels
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import Configuration, cuda, graphs, nvrtc
 from hiresx.device.batch_wrappers import Entry, Form, generate_batched
-from hiresx.device.batches import arranged
-from hiresx.device.emulated import Backend as EmulatedBackend
+from hiresx.device.batches import arrange_batches
+from hiresx.device.emulated import EmulatedBackend as EmulatedBackend
 from hiresx.device.wrappers import generate
 from hiresx.equations.storage import PRECISIONS
 from hiresx.errors import HiresxError
@@ -38,7 +38,7 @@ def test_functions_for_several_launches_compile():
     kinds = ("sweep_along", "sweep_across", "viscous_flux", "copy_halo", "update")  # in rows, lines, slabs and points
     entries = [Entry(kernel, form) for kernel in kinds for form in Form]
     image = nvrtc.compile(generate_batched(configuration, "cuda", entries), "sm_80").image
-    assert all(nvrtc.holds(image, entry.name) for entry in entries) and not nvrtc.holds(image, "update")
+    assert all(nvrtc.has_kernel(image, entry.name) for entry in entries) and not nvrtc.has_kernel(image, "update")
 
 
 def test_resources_of_functions_for_several_launches(root):
@@ -99,8 +99,8 @@ def test_subnormal_numbers_are_kept():
 def test_image_holds_its_kernels():
     for architecture in ("sm_80", "compute_80"):
         image = nvrtc.compile(KERNEL, architecture).image
-        assert nvrtc.holds(image, "halve") and nvrtc.holds(image, "table")
-        assert not nvrtc.holds(image, "hal") and not nvrtc.holds(image, "alve")
+        assert nvrtc.has_kernel(image, "halve") and nvrtc.has_kernel(image, "table")
+        assert not nvrtc.has_kernel(image, "hal") and not nvrtc.has_kernel(image, "alve")
 
 
 def test_failed_compile_names_the_place():
@@ -166,11 +166,11 @@ def test_what_takes_more_than_before():
     def now(compiler: str, **changed):
         return before | {"nvrtc": compiler, "entries": [entry | {"kernels": [kernel | changed]}]}
 
-    assert nvrtc.grown(before, before) == []
-    assert nvrtc.grown(before, now("13.5", registers=41)) == ["update for sm_80 (flux=roe): registers 40 -> 41"]
-    assert nvrtc.grown(before, now("13.6", registers=41)) == []  # another compiler's count
-    assert nvrtc.grown(before, now("13.6", spill_loads=8)) == ["update for sm_80 (flux=roe): spill_loads 0 -> 8"]
-    assert nvrtc.grown(before, now("13.5", kernel="new", registers=99)) == []
+    assert nvrtc.find_growth(before, before) == []
+    assert nvrtc.find_growth(before, now("13.5", registers=41)) == ["update for sm_80 (flux=roe): registers 40 -> 41"]
+    assert nvrtc.find_growth(before, now("13.6", registers=41)) == []  # another compiler's count
+    assert nvrtc.find_growth(before, now("13.6", spill_loads=8)) == ["update for sm_80 (flux=roe): spill_loads 0 -> 8"]
+    assert nvrtc.find_growth(before, now("13.5", kernel="new", registers=99)) == []
 
 
 def test_a_kernel_that_takes_more_fails_the_command(tmp_path, capsys, monkeypatch):
@@ -232,14 +232,14 @@ def test_backend_compiles_and_loads(monkeypatch):
     stub = Stub(lambda: None)
     monkeypatch.setattr(cuda, "fault", lambda: None)
     monkeypatch.setitem(sys.modules, "cupy", stub)
-    found = cuda.Backend().compile(Configuration()).signatures
+    found = cuda.CudaBackend().compile(Configuration()).signatures
     assert "update" in found and "viscous_flux" not in found
     (path,) = stub.loaded
     assert "sm_90" in path and path.endswith(".cubin")
     stub = Stub(refuse)
     monkeypatch.setitem(sys.modules, "cupy", stub)
     with pytest.raises(HiresxError, match=r"driver does not load kernels of NVRTC .*NO_BINARY_FOR_GPU") as caught:
-        cuda.Backend().compile(Configuration())
+        cuda.CudaBackend().compile(Configuration())
     assert "newer driver" in caught.value.hint
 
 
@@ -284,9 +284,9 @@ def program(request):
     emulated = backend.compile(configuration)
     module = Module(emulated._library)
     host = SimpleNamespace(ndarray=cupy.ndarray, asarray=on_host)
-    launched = cuda.Program(
+    launched = cuda.CudaProgram(
         module, host, None, emulated.signatures, configuration.real,
-        lambda entries: Module(backend.batched(emulated, entries)),
+        lambda entries: Module(backend.compile_batches(emulated, entries)),
     )  # fmt: skip
     return launched, emulated, configuration.real
 
@@ -335,13 +335,15 @@ def test_several_launches_as_one(program, form):
         wanted.append((host["q0"], host["q"]))
         device = dict(zip(FIELDS, map(on_host, fields), strict=True))
         calls.append((launched.call("update", extent, **PLACE, **device, **tail), fields))
-    made, waits = arranged([call for call, _ in calls], launched.shape, lambda array: array.data.ptr, graphs._bytes)
+    made, waits = arrange_batches(
+        [call for call, _ in calls], launched.shape, lambda array: array.data.ptr, graphs._bytes
+    )
     assert [one.entry for one in made] == [Entry("update", form)] and waits == [[]]
     for _ in range(2):  # what is loaded is loaded once
-        (loaded,) = launched.loaded(made)
-    launched._batched = None
-    launched.loaded(made)
-    launched.launch_together(None, None, loaded)
+        (loaded,) = launched.load_batches(made)
+    launched._compile_batches = None
+    launched.load_batches(made)
+    launched.launch_batch(None, None, loaded)
     for (_, (q0, q, *_)), (q0_wanted, q_wanted) in zip(calls, wanted, strict=True):
         assert np.array_equal(q0, q0_wanted) and np.array_equal(q, q_wanted)
 
@@ -452,7 +454,7 @@ def test_unknown_kernel(program):
 
 @pytest.mark.skipif(cuda.fault() is not None, reason="no GPU")
 def test_on_a_gpu():
-    room = cuda.Backend()
+    room = cuda.CudaBackend()
     configuration = Configuration()
     program = room.compile(configuration)
     rng = np.random.default_rng(3)
@@ -463,7 +465,7 @@ def test_on_a_gpu():
     start.record()
     program.launch("update", (34, 3, 3), **PLACE, **dict(zip(FIELDS, device, strict=True)), **tail)
     end.record()
-    assert 0 < end.elapsed(start) < 10
+    assert 0 < end.elapsed_time(start) < 10
     emulated = EmulatedBackend().compile(configuration)
     emulated.launch("update", (34, 3, 3), **PLACE, **dict(zip(FIELDS, host, strict=True)), **tail)
     np.testing.assert_allclose(room.to_host(device[1]), host[1], rtol=1e-14)
@@ -478,4 +480,4 @@ def test_on_a_gpu():
     with pytest.raises(HiresxError, match="no GPU memory"):
         room.empty(2**50)
     with pytest.raises(HiresxError, match="CuPy cannot use GPU 99"):
-        cuda.Backend(device=99)
+        cuda.CudaBackend(device=99)

@@ -20,9 +20,9 @@ from vortices import taylor_green
 from hiresx.base import threads as parallel
 from hiresx.bench.kernel_times import TimingBackend
 from hiresx.case import load
-from hiresx.device import backend, team
+from hiresx.device import backend, thread_pool
 from hiresx.device.call import Call
-from hiresx.device.side_by_side import levels
+from hiresx.device.dependency_graph import levels
 from hiresx.kernels import Signature
 from hiresx.solver import Solver
 
@@ -99,9 +99,9 @@ def test_levels_in_any_order_do_as_the_list_does(seed):
     assert np.array_equal(inorder, shuffled)
 
 
-# ---- the team: levels of Python functions in place of kernels
+# ---- the thread pool: levels of Python functions in place of kernels
 
-# The longest for which a team rests that earlier tests kept waiting.
+# The longest for which a pool rests that earlier tests kept waiting.
 REST = 0.7
 
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong)
@@ -113,7 +113,7 @@ class Work:
     def __init__(self, *groups):
         self._kept, rows = [], []
         for group in groups:
-            calls = (team.TeamCall * len(group))()
+            calls = (thread_pool.PoolCall * len(group))()
             before = 0
             for call, (function, parts, weight) in zip(calls, group, strict=True):
                 made = FUNCTION(lambda words, first, last, function=function: function(first, last))
@@ -123,14 +123,14 @@ class Work:
                 before += parts
             rows.append((ctypes.addressof(calls), len(group), before, sum(p * w for _, p, w in group)))
             self._kept.append(calls)
-        self._table = (team.Level * len(rows))(*rows)
+        self._table = (thread_pool.Level * len(rows))(*rows)
 
-    def run(self, threads: int, patience: int = team.SPIN) -> None:
-        team.library().hx_run(ctypes.addressof(self._table), len(self._table), threads, patience)
+    def run(self, threads: int, patience: int = thread_pool.SPIN) -> None:
+        thread_pool.library().hx_run(ctypes.addressof(self._table), len(self._table), threads, patience)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, 2])
-@pytest.mark.parametrize("patience", [0, team.SPIN])
+@pytest.mark.parametrize("patience", [0, thread_pool.SPIN])
 def test_every_part_once_and_level_after_level(threads, patience):
     dice = random.Random(threads)
     for _ in range(20):
@@ -166,10 +166,10 @@ def test_others_take_part():
 
 
 def test_small_work_wakes_nobody():
-    before = team.counts()
+    before = thread_pool.counts()
     for _ in range(10):
         Work([(lambda a, b: None, 10, 10)], [(lambda a, b: None, 3, 100)]).run(4)
-    assert team.counts() == before
+    assert thread_pool.counts() == before
 
 
 def test_a_second_thread_of_the_program_works_for_itself():
@@ -186,7 +186,7 @@ def test_a_second_thread_of_the_program_works_for_itself():
     assert sum(Counter(own).values()) == 4 * 8  # and it came to an end
 
 
-def test_after_fork_there_is_a_new_team():
+def test_after_fork_there_is_a_new_thread_pool():
     Work([(lambda a, b: None, 64, 1000)]).run(2)
     done = []
     child = os.fork()
@@ -205,10 +205,10 @@ def test_who_holds_the_others_up_is_left_out():
 
     time.sleep(REST)
     work = Work([(part, 8, 5000)])
-    before = team.counts().runs
+    before = thread_pool.counts().runs
     for _ in range(100):
         work.run(2)
-    assert 0 < team.counts().runs - before < 50
+    assert 0 < thread_pool.counts().runs - before < 50
 
 
 def test_who_helps_is_kept():
@@ -216,11 +216,11 @@ def test_who_helps_is_kept():
         time.sleep(0.0002)
 
     work = Work([(part, 64, 5000)])
-    before = team.counts().runs
+    before = thread_pool.counts().runs
     time.sleep(REST)
     for _ in range(30):
         work.run(2)
-    assert team.counts().runs - before > 20
+    assert thread_pool.counts().runs - before > 20
 
 
 def test_waiting_takes_no_processor_time():
@@ -233,10 +233,10 @@ def test_waiting_takes_no_processor_time():
 
 def test_patience():
     cores = len(os.sched_getaffinity(0))
-    assert team.patience(cores, {}) == team.SPIN <= 100_000, "far below what a core is given away for"
-    assert team.patience(cores + 1, {}) == 0, "no core is left to wait on"
-    assert team.patience(1, {"OMP_WAIT_POLICY": "PASSIVE"}) == 0
-    assert team.patience(cores + 1, {"OMP_WAIT_POLICY": " active"}) > 100 * team.SPIN
+    assert thread_pool.spin_time(cores, {}) == thread_pool.SPIN <= 100_000, "far below what a core is given away for"
+    assert thread_pool.spin_time(cores + 1, {}) == 0, "no core is left to wait on"
+    assert thread_pool.spin_time(1, {"OMP_WAIT_POLICY": "PASSIVE"}) == 0
+    assert thread_pool.spin_time(cores + 1, {"OMP_WAIT_POLICY": " active"}) > 100 * thread_pool.SPIN
     assert parallel.requested_threads({"OMP_NUM_THREADS": "4,2"}) == 4 and parallel.requested_threads({}) is None
 
 
@@ -294,9 +294,9 @@ def test_threads_meet_once_for_a_task_of_all_blocks():
     solver = Solver(FLOWS["jet"](), device)
     solver.initialize()
     time.sleep(REST)
-    before = team.counts().runs
+    before = thread_pool.counts().runs
     solver.step()
-    met = team.counts().runs - before
+    met = thread_pool.counts().runs - before
     assert len(timed.launches) > 250
     assert 0 < met <= len(solver.tasks) * solver.integrator.stages + 1 < len(timed.launches) / 5
 
@@ -315,7 +315,7 @@ def test_the_largest_part_leaves_no_thread_idle(threads):
 
 
 def test_the_environment_is_obeyed():
-    code = "from hiresx.device import backend; print(*backend('cpu').sharing)"
+    code = "from hiresx.device import backend; print(*backend('cpu').thread_settings)"
     environment = os.environ | {"OMP_NUM_THREADS": "3", "OMP_WAIT_POLICY": "passive"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["3", "0"]

@@ -10,8 +10,8 @@ from exchange_arrangements import Place, exchanged, several, shared
 from ranks import run_ranks
 
 from hiresx.device import backend, cuda
+from hiresx.device.dependency_graph import launch_one_by_one
 from hiresx.device.native import Array
-from hiresx.device.side_by_side import one_by_one
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, gpu, halo
 
@@ -127,7 +127,7 @@ class LatePlace:
             run(program.call(name, extent, **arguments))
 
         late = SimpleNamespace(signatures=program.signatures, call=program.call, run=run, launch=launch)
-        late.prepare = lambda calls: one_by_one(late, calls)
+        late.prepare = lambda calls: launch_one_by_one(late, calls)
         return late
 
     def synchronize(self):

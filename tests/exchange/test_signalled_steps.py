@@ -40,7 +40,7 @@ def steps(comm: Communicator, name: str, preset: str | None, changes: tuple[str,
     solver.rewind()
     before = whole(solver)
     solver.halo.close()
-    return answer, before, solver.time, sizes, solver.whole_steps.possible
+    return answer, before, solver.time, sizes, solver.device_resident_steps.possible
 
 
 def launches(comm: Communicator, name: str, count: int) -> tuple[int, int]:
@@ -115,7 +115,7 @@ def _in_turns(comm: Communicator, transport: str) -> tuple:
             left -= solver.advance(left)
     answer = whole(solver)
     solver.halo.close()
-    return solver.time, answer, solver.whole_steps.possible
+    return solver.time, answer, solver.device_resident_steps.possible
 
 
 def test_steps_with_and_without_overlap_follow_each_other():

@@ -3,7 +3,7 @@
 import pytest
 
 from hiresx.case import load
-from hiresx.device.native import NativeProgram, _Prepared
+from hiresx.device.native import NativeProgram, _PreparedLaunches
 from hiresx.simulation import Simulation
 
 JET = ["grid.points_per_height=12", "grid.exit_spacing=0.09", "grid.half_height=2.0", "grid.length=3.0"]
@@ -25,7 +25,7 @@ def made(monkeypatch):
 
         return note
 
-    for kind, name in ((_Prepared, "run"), (NativeProgram, "run"), (NativeProgram, "launch")):
+    for kind, name in ((_PreparedLaunches, "run"), (NativeProgram, "run"), (NativeProgram, "launch")):
         monkeypatch.setattr(kind, name, noting(getattr(kind, name)))
     return found
 

@@ -159,12 +159,12 @@ class Small:
 )
 def test_the_plan_goes_by_what_a_gpu_has_free(reals, outcome):
     """37 and 29 reals for a padded node, 3 for its coordinates while the metrics are made."""
-    from hiresx.solver.plan_choice import chosen_plan
+    from hiresx.solver.plan_choice import choose_plan
 
     case = rhs.flow(32, True, "fp64")
     gpu = Small(reals * 8 * 38 * 38 * 40)  # rows along i in eights
     if outcome is None:
         with pytest.raises(HiresxError, match="by the plan compact"):
-            chosen_plan(case, gpu, domain(case))
+            choose_plan(case, gpu, domain(case))
     else:
-        assert chosen_plan(case, gpu, domain(case)) == outcome
+        assert choose_plan(case, gpu, domain(case)) == outcome

@@ -8,7 +8,7 @@ from hiresx.bench import rhs
 from hiresx.case import load
 from hiresx.device import backend
 from hiresx.device.configuration import Configuration
-from hiresx.device.wrappers import generate, given_memory
+from hiresx.device.wrappers import dynamic_shared_memory, generate
 from hiresx.rhs import chunks, fused
 from hiresx.solver import Solver
 from hiresx.verify.groups.kernels import rough
@@ -102,5 +102,5 @@ def test_what_a_line_keeps_on_the_chip(schmidt, nodes, given):
     _, signatures = generate(Configuration(schmidt=schmidt), "cuda")
     across = signatures["sweep_across"]
     assert across.own == 7 * nodes
-    assert given_memory(across, "float64") == (64 * 8 * 7 * nodes if given else 0)
-    assert given_memory(across, "float32") == 0
+    assert dynamic_shared_memory(across, "float64") == (64 * 8 * 7 * nodes if given else 0)
+    assert dynamic_shared_memory(across, "float32") == 0

@@ -11,7 +11,7 @@ from hiresx.device import Configuration, backend
 from hiresx.errors import HiresxError
 from hiresx.estimate import memory_bytes
 from hiresx.solver import Solver
-from hiresx.solver.choices import check_reference
+from hiresx.solver.case_configuration import check_reference
 
 AMPLITUDE = 1e-5
 

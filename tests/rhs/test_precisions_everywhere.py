@@ -43,7 +43,7 @@ def states(made: Solver, flow: Flow, steps: int = STEPS) -> list[np.ndarray]:
     made.initialize(flow.initial) if flow.initial else made.initialize()
     for _ in range(steps):
         made.step()
-    return [s.numbers(s.interior(made.backend.to_host(s.q))) for s in made.states]
+    return [s.from_storage(s.interior(made.backend.to_host(s.q))) for s in made.states]
 
 
 @pytest.mark.parametrize("name", FLOWS)

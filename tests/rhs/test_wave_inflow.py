@@ -11,12 +11,12 @@ from sanitize_flows import ROUND
 from hiresx import Case, HiresxError, Simulation, Waves, load
 from hiresx.decomposition import Part
 from hiresx.device import backend
-from hiresx.device.side_by_side import flat
+from hiresx.device.dependency_graph import flatten_calls
 from hiresx.mpi.communicator import Communicator
 from hiresx.rhs.boundary import Prescribe
 from hiresx.solver import Solver
-from hiresx.solver.joined_steps import JoinedSteps
-from hiresx.solver.whole_steps import WholeSteps
+from hiresx.solver.batched_steps import BatchedSteps
+from hiresx.solver.device_resident_steps import DeviceResidentSteps
 
 STEPS = 6
 
@@ -41,7 +41,7 @@ def flow(profile, where="cpu", **tables):
 def test_the_flow_is_that_of_the_function(where):
     solver, found = flow(swell, where)
     other, wanted = flow(asked, where)
-    steps = "joined_steps" if where == "cpu" else "whole_steps"
+    steps = "batched_steps" if where == "cpu" else "device_resident_steps"
     assert getattr(solver, steps).possible and not getattr(other, steps).possible
     assert solver.time == pytest.approx(other.time, rel=1e-14)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
@@ -58,8 +58,8 @@ def test_the_flow_is_that_of_the_function(where):
 )
 def test_whole_steps_have_the_bits_of_single_stages(where, time, monkeypatch):
     solver, found = flow(swell, where, time=time)
-    monkeypatch.setattr(WholeSteps, "possible", False)
-    monkeypatch.setattr(JoinedSteps, "possible", False)
+    monkeypatch.setattr(DeviceResidentSteps, "possible", False)
+    monkeypatch.setattr(BatchedSteps, "possible", False)
     single, wanted = flow(swell, where, time=time)
     assert solver.time == single.time
     np.testing.assert_array_equal(found, wanted)
@@ -75,10 +75,10 @@ def test_two_launches_a_stage_and_no_call_of_the_function():
     def launches(profile):
         solver = Solver(case(), backend("emulated"), profiles={"gust": profile})
         solver.initialize()
-        with solver.program.noting() as noted:
+        with solver.program.recording() as noted:
             for _, task in solver.tasks:
                 task(0)
-        return solver, [call.name for call in flat(noted)]
+        return solver, [call.name for call in flatten_calls(noted)]
 
     solver, made = launches(counted)
     _, still = launches(lambda x, y, z, t: (1.0, Waves(1.5, []), 0.0, 0.0, 1 / 1.4))
@@ -116,7 +116,7 @@ def test_a_scalar_as_waves():
     )
     for simulation in (found, wanted):
         simulation.run(progress=False)
-    assert found.solver.joined_steps.possible and not wanted.solver.joined_steps.possible
+    assert found.solver.batched_steps.possible and not wanted.solver.batched_steps.possible
     a, b = (simulation.blocks[0].state("dye") for simulation in (found, wanted))
     np.testing.assert_allclose(a, b, rtol=0, atol=1e-13)
     assert np.ptp(a) > 1e-2
@@ -136,7 +136,7 @@ def on_ranks(comm, where, transport="auto"):
     for n, state in enumerate(cut.solver.states):
         box = tuple(slice(*interval) for interval in reversed(state.part.box))
         off.append(np.abs(np.array(list(cut.solver.primitives(n).values())) - wanted[(slice(None), *box)]).max())
-    return float(max(off)), cut.solver.whole_steps.possible
+    return float(max(off)), cut.solver.device_resident_steps.possible
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
@@ -179,7 +179,7 @@ def test_the_host_goes_back_behind_steps_of_the_device():
         solver.initialize()
         starts.append(solver.primitives(0)["u"])
         solver.advance(3)
-    assert solver.whole_steps.possible and np.ptp(starts[0][0, :, 0]) > 1e-2
+    assert solver.device_resident_steps.possible and np.ptp(starts[0][0, :, 0]) > 1e-2
     np.testing.assert_array_equal(*starts)
 
 

@@ -97,7 +97,10 @@ def test_the_refusal_does_not_wait_for_the_compiler(folded, slow_compiler):
 
 def test_a_compiler_ends_with_the_process_that_began_it(tmp_path, slow_compiler):
     environment, pid = slow_compiler
-    begin = "from hiresx.device import Configuration, beforehand; beforehand.begin(Configuration(), 'cpu')"
+    begin = (
+        "from hiresx.device import Configuration, asynchronous_compilation\n"
+        "asynchronous_compilation.start_compilation(Configuration(), 'cpu')"
+    )
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(pid)!r}).exists(): time.sleep(0.01)"
     subprocess.run([sys.executable, "-c", f"{begin}\n{wait}"], env=environment, check=True, timeout=150)
     number, deadline = pid.read_text().strip(), time.monotonic() + 60

@@ -5,10 +5,10 @@ import pytest
 
 from hiresx.case import load
 from hiresx.device import backend
-from hiresx.device.native import NativeProgram, _Prepared
+from hiresx.device.native import NativeProgram, _PreparedLaunches
 from hiresx.simulation import Simulation
-from hiresx.solver import Solver, joined_steps
-from hiresx.solver.joined_steps import JoinedSteps
+from hiresx.solver import Solver, batched_steps
+from hiresx.solver.batched_steps import BatchedSteps
 from hiresx.time.stopwatch import SAMPLED
 
 JET = ["grid.points_per_height=12", "grid.exit_spacing=0.09", "grid.half_height=2.0", "grid.length=3.0"]
@@ -17,7 +17,7 @@ STEPS = SAMPLED + 3
 
 @pytest.fixture
 def task_by_task(monkeypatch):
-    return lambda: monkeypatch.setattr(JoinedSteps, "possible", False)
+    return lambda: monkeypatch.setattr(BatchedSteps, "possible", False)
 
 
 def jet(*more: str):
@@ -51,7 +51,7 @@ def test_the_same_bits_as_task_by_task(time, task_by_task):
     case = jet()
     case = case.model_copy(update={"time": case.time.model_copy(update=time)})
     joined = taken(case, STEPS)
-    assert joined[0].joined_steps.possible
+    assert joined[0].batched_steps.possible
     task_by_task()
     same(joined, taken(case, STEPS, threads=1))
 
@@ -79,7 +79,7 @@ def test_a_step_is_one_call(monkeypatch):
 
         return note
 
-    for kind, name in ((_Prepared, "run"), (NativeProgram, "run"), (NativeProgram, "launch")):
+    for kind, name in ((_PreparedLaunches, "run"), (NativeProgram, "run"), (NativeProgram, "launch")):
         monkeypatch.setattr(kind, name, noting(getattr(kind, name)))
     solver = Solver(jet(), backend("cpu"))
     solver.initialize()
@@ -110,14 +110,14 @@ def test_what_parts_take_is_told_all_the_same():
 
 def test_where_the_host_has_something_to_do_tasks_stay_apart(monkeypatch):
     solver = Solver(jet(), backend("cpu"))
-    assert not solver.joined_steps.possible, "a profile that was not evaluated yet"
+    assert not solver.batched_steps.possible, "a profile that was not evaluated yet"
     solver.initialize()
-    assert solver.joined_steps.possible
+    assert solver.batched_steps.possible
     with monkeypatch.context() as poles:
         poles.setattr(solver._conditions.poles, "any", True)
-        assert not solver.joined_steps.possible
-    monkeypatch.setattr(joined_steps, "LARGE", solver.points - 1)
-    assert not solver.joined_steps.possible
+        assert not solver.batched_steps.possible
+    monkeypatch.setattr(batched_steps, "LARGE", solver.points - 1)
+    assert not solver.batched_steps.possible
 
 
 def test_a_run_goes_on_as_it_would_have(tmp_path, task_by_task):

@@ -288,7 +288,7 @@ class Stepped:
     def __init__(self, comm, seconds: float):
         self.comm, self.steps, self._seconds = comm, 0, seconds
         self.stopwatch = SimpleNamespace(seconds={})
-        self.whole_steps = SimpleNamespace(possible=False)
+        self.device_resident_steps = SimpleNamespace(possible=False)
 
     def step(self) -> None:
         self.steps += 1

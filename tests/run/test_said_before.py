@@ -10,7 +10,7 @@ from hiresx.case import load
 from hiresx.cli import execute
 from hiresx.cli.check_numbers import unlikely_values
 from hiresx.decomposition import decompose
-from hiresx.device.cpu import Backend
+from hiresx.device.cpu import CpuBackend
 from hiresx.errors import HiresxError
 from hiresx.estimate import estimate
 from hiresx.grid import build, size
@@ -22,7 +22,7 @@ MANY = 'probe=[{name="a", line={start=[0.1, 0.0, 0.0], end=[0.9, 0.0, 0.0], n=20
 @pytest.mark.parametrize("verb", ["check", "run"])
 def test_a_probe_that_does_not_fit_is_refused_before_its_places_are_made(verb, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(size, "host_memory", lambda: 25_000_000_000)
-    monkeypatch.setattr(Backend, "compile", lambda *_: pytest.fail("it compiles"))
+    monkeypatch.setattr(CpuBackend, "compile", lambda *_: pytest.fail("it compiles"))
     monkeypatch.chdir(tmp_path)
     assert execute([verb, "sod", "--set", MANY]) == 2
     assert "probe.0: 2,000,000,000 places take" in capfd.readouterr().err
@@ -118,7 +118,7 @@ def test_threads_of_a_run(tmp_path, monkeypatch, capfd):
         seen.append(self.threads)
         raise HiresxError("that is enough")
 
-    monkeypatch.setattr(Backend, "compile", begun)
+    monkeypatch.setattr(CpuBackend, "compile", begun)
     assert execute(["run", "sod", "--threads", "2", "--out", str(tmp_path / "a")]) == 2
     monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "3")
     assert execute(["run", "sod", "--out", str(tmp_path / "b")]) == 2

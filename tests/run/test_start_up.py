@@ -11,7 +11,7 @@ from hiresx import Simulation
 from hiresx.base import threads as parallel
 from hiresx.bench import rhs
 from hiresx.case import Case, load
-from hiresx.device import Configuration, backend, beforehand, cache, cpu, cuda, emulated
+from hiresx.device import Configuration, asynchronous_compilation, backend, cache, cpu, cuda, emulated
 from hiresx.errors import HiresxError
 from hiresx.grid.counting import file_nodes
 from hiresx.simulation import simulation
@@ -29,7 +29,7 @@ def nothing_made(monkeypatch):
         raise AssertionError("made")
 
     monkeypatch.setattr(simulation, "build", made)
-    monkeypatch.setattr(beforehand, "begin", made)
+    monkeypatch.setattr(asynchronous_compilation, "start_compilation", made)
 
 
 def of_file(folder, n: int) -> Case:
@@ -89,7 +89,7 @@ def test_what_two_threads_want_is_made_once(monkeypatch, tmp_path):
         return path
 
     found = []
-    threads = [threading.Thread(target=lambda: found.append(cache.made("kernel", make))) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: found.append(cache.find_or_make("kernel", make))) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -105,8 +105,8 @@ def test_kernels_are_compiled_while_the_grid_is_made(monkeypatch):
         compiled.set()
         raise HiresxError("no compiler")  # is left to the one who asks again
 
-    monkeypatch.setattr(cpu.Backend, "library", library)
-    beforehand.begin(Configuration(), "cpu")
+    monkeypatch.setattr(cpu.CpuBackend, "library", library)
+    asynchronous_compilation.start_compilation(Configuration(), "cpu")
     assert compiled.wait(5) and begun == [Configuration()]
 
 
@@ -124,9 +124,9 @@ def test_what_is_compiled_beforehand(monkeypatch, asked, fault, begun):
     found = []
     monkeypatch.setattr(cuda, "fault", lambda: fault)
     monkeypatch.setattr(cuda, "precompile", lambda configuration: found.append("cuda"))
-    for place in (cpu, emulated):
-        monkeypatch.setattr(place.Backend, "library", lambda self, configuration: found.append(self.name))
-    beforehand._compiled(Configuration(), asked)
+    for kind in (cpu.CpuBackend, emulated.EmulatedBackend):
+        monkeypatch.setattr(kind, "library", lambda self, configuration: found.append(self.name))
+    asynchronous_compilation._compile_for_backend(Configuration(), asked)
     assert found == begun
 
 
@@ -155,9 +155,9 @@ def small_jet() -> Case:
 
 @pytest.mark.parametrize("case", [small_jet, lambda: rhs.flow(12, True, "fp64")], ids=["blocks", "block"])
 def test_the_state_is_made_once_and_before_kernels_are_waited_for(case, monkeypatch, threads):
-    evaluate, compiled, case, done = LocalBlocks.evaluate, LocalBlocks.compiled, case(), []
+    evaluate, compiled, case, done = LocalBlocks.evaluate, LocalBlocks.compile_kernels, case(), []
     monkeypatch.setattr(LocalBlocks, "evaluate", lambda *given: (done.append("state"), evaluate(*given))[1])
-    monkeypatch.setattr(LocalBlocks, "compiled", lambda *given: (done.append("kernels"), compiled(*given))[1])
+    monkeypatch.setattr(LocalBlocks, "compile_kernels", lambda *given: (done.append("kernels"), compiled(*given))[1])
     early = Simulation(case, backend="cpu").solver
     assert done == ["state", "kernels"]
     late = Solver(case, backend("cpu"))

@@ -12,15 +12,15 @@ from hiresx.simulation import Simulation
 from hiresx.simulation import simulation as simulations
 from hiresx.simulation.blow_up import BlowUp
 from hiresx.solver import Solver
-from hiresx.solver.whole_steps import WholeSteps
-from hiresx.time.recorded import Recorded
+from hiresx.solver.device_resident_steps import DeviceResidentSteps
+from hiresx.time.step_recording import StepRecording
 
 JET = ["grid.points_per_height=12", "grid.exit_spacing=0.09", "grid.half_height=2.0", "grid.length=3.0"]
 
 
 @pytest.fixture
 def one_by_one(monkeypatch):
-    return lambda: monkeypatch.setattr(WholeSteps, "possible", False)
+    return lambda: monkeypatch.setattr(DeviceResidentSteps, "possible", False)
 
 
 def jet(*more: str):
@@ -48,7 +48,7 @@ def same(one: tuple, other: tuple) -> None:
 def test_the_same_bits_as_one_by_one(precision, one_by_one):
     case = jet(f'scheme.precision="{precision}"')
     many = taken(case, 6)
-    assert many[0].whole_steps.possible
+    assert many[0].device_resident_steps.possible
     end = 0.7 * many[0].time  # in the midst of a step: what was launched behind it leaves everything as it is
     to_the_end = taken(case, 20, end)
     assert to_the_end[0].time == pytest.approx(end, rel=1e-15) and to_the_end[0].steps < 6
@@ -70,14 +70,14 @@ def test_a_fixed_step_and_other_integrators(integrator, one_by_one):
 
 @pytest.mark.parametrize("size", ["time.cfl=0.5", "time.dt=1e-3"])
 def test_hardly_more_steps_are_launched_than_lead_to_a_sample(size, monkeypatch):
-    launched, taken_by_one = [], Recorded.__call__
+    launched, taken_by_one = [], StepRecording.__call__
 
     def noted(recorded, count, *arguments, **named):
         found = taken_by_one(recorded, count, *arguments, **named)
         launched.append((count, found.count))
         return found
 
-    monkeypatch.setattr(Recorded, "__call__", noted)
+    monkeypatch.setattr(StepRecording, "__call__", noted)
     monkeypatch.setattr(simulations, "HEARING", 100.0)
     probe = 'probe=[{name="one",x=1.0,y=0.0,every_time=0.05,filter="none"}]'
     simulation = Simulation(jet("surface=[]", probe, size, "monitor.every=1000"), "emulated")
@@ -93,12 +93,14 @@ def test_the_device_comes_to_the_samples_of_a_filter_by_itself(tmp_path, monkeyp
     probes = f"probe=[{{{one},every_time=0.02}},{{{other},every_time=0.02}}]"
     case = jet("surface=[]", probes, "monitor.every=1000", "checkpoint.every_steps=25")
     monkeypatch.setattr(simulations, "HEARING", 100.0)
-    looks, by_one = [], Recorded.__call__
-    monkeypatch.setattr(Recorded, "__call__", lambda *given, **named: (looks.append(1), by_one(*given, **named))[1])
+    looks, by_one = [], StepRecording.__call__
+    monkeypatch.setattr(
+        StepRecording, "__call__", lambda *given, **named: (looks.append(1), by_one(*given, **named))[1]
+    )
     found, number = {}, {}
     for name in ("by itself", "by the host"):
         if name == "by the host":
-            monkeypatch.setattr(WholeSteps, "take_samples_of", lambda steps, sampler: None)
+            monkeypatch.setattr(DeviceResidentSteps, "take_samples_of", lambda steps, sampler: None)
         looks.clear()
         simulation = Simulation(case, "emulated", out=tmp_path / name)
         simulation.run(steps=60, progress=False)
@@ -117,14 +119,14 @@ def test_what_fails_beside_the_steps_leaves_them_taken(one_by_one):
         raise OSError("the disk is full")
 
     solver, _ = taken(jet(), 2)
-    solver.whole_steps.beside(fails)
+    solver.device_resident_steps.beside(fails)
     with pytest.raises(OSError, match="the disk is full"):
         solver.advance(3)
     assert solver.steps == 5
     same((solver, [solver.backend.to_host(s.q) for s in solver.states]), (lambda t: (t[0], t[1][::3]))(taken(jet(), 5)))
     one_by_one()
     with pytest.raises(OSError, match="the disk is full"):
-        solver.whole_steps.beside(fails)
+        solver.device_resident_steps.beside(fails)
 
 
 def impulsive(factor: float):

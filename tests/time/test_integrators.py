@@ -276,7 +276,7 @@ def test_what_a_device_takes_on_its_own():
         solver.initialize()
         whole = integrator(name).keeps_start
         assert whole or name != "ssp_rk3"
-        assert solver.whole_steps.possible == whole and solver.advance(4) == (4 if whole else 1)
+        assert solver.device_resident_steps.possible == whole and solver.advance(4) == (4 if whole else 1)
 
 
 def test_the_plan_counts_stages_and_registers():
@@ -328,7 +328,7 @@ def test_a_step_that_leads_nowhere_ends_the_run(monkeypatch, dt):
     solver = Solver(periodic("ssp_rk3", 8), backend("cpu"))
     solver.time = 1.0
     monkeypatch.setattr(solver, "choose_dt", lambda largest: setattr(solver, "dt", dt))
-    monkeypatch.setattr(solver, "_survived", lambda: pytest.fail("it is taken"))
+    monkeypatch.setattr(solver, "_try_step", lambda: pytest.fail("it is taken"))
     with pytest.raises(FloatingPointError, match=f"time step {dt:.4g}"):
         solver._one(1.0)
 

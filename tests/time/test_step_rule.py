@@ -12,7 +12,7 @@ from hiresx import Simulation, kernels, load
 from hiresx.device import Configuration
 from hiresx.estimate import estimate
 from hiresx.time.step_clock import DeviceClock
-from hiresx.time.step_rule import goes_on, largest_step, step_towards, steps_towards, survived
+from hiresx.time.step_rule import largest_step, radii_are_finite, step_towards, steps_towards, time_advances
 
 KERNEL = """#include "step_rule.h"
 KERNEL(rule, int i, int j, int k, const double *given, double *found) {
@@ -50,7 +50,8 @@ def test_the_rule_is_the_same_in_python_and_in_kernels(backend, tmp_path):
         "rule", (len(given), 1, 1), given=given, found=found
     )
     wanted = [
-        (largest_step(*g[:4]), goes_on(*g[4:]), survived(*g[2:4]), step_towards(g[6], g[5])) for g in given.tolist()
+        (largest_step(*g[:4]), time_advances(*g[4:]), radii_are_finite(*g[2:4]), step_towards(g[6], g[5]))
+        for g in given.tolist()
     ]
     assert np.array_equal(found, np.array(wanted, float), equal_nan=True)
     assert {*np.unique(found[:, 1]), *np.unique(found[:, 2])} == {0.0, 1.0}
@@ -97,4 +98,4 @@ def test_the_device_chooses_the_step_by_it(inviscid, viscous):
         clock=clock, dt=dt,
     )  # fmt: skip
     wanted = largest_step(0.9, 0.4, inviscid, viscous)
-    assert dt[0] == (wanted if goes_on(0.0, wanted) else -1.0)
+    assert dt[0] == (wanted if time_advances(0.0, wanted) else -1.0)

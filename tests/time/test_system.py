@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hiresx.solver.history import History
-from hiresx.time.system import System, Vector
+from hiresx.solver.state_history import StateHistory
+from hiresx.time.ode_system import System, Vector
 
 X, CHANGE = np.array([1.0, -2.0, 0.5]), np.array([0.3, 0.0, -4.0])
 
@@ -91,7 +91,7 @@ def test_earlier_steps_are_taken_from_a_checkpoint_as_far_as_they_are_any():
     vectors = SimpleNamespace(
         new=lambda: Vector([np.zeros((5, 2, 3, 4))]), fill=lambda s, array, values: np.copyto(array, values)
     )
-    history = History(SimpleNamespace(states=[block]), vectors, 2)
+    history = StateHistory(SimpleNamespace(states=[block]), vectors, 2)
     given = np.random.default_rng(1).random((3, 5, 2, 3, 4))
     history.read([0.1, 0.2, 0.3], lambda name, box: given[int(name.split(".")[1])])
     assert history.steps == [0.1, 0.2]

@@ -263,5 +263,5 @@ def test_a_gpu_without_a_cupy_that_works_is_not_taken(monkeypatch, tmp_path):
 def test_the_backend_takes_the_number(monkeypatch):
     from hiresx.device import backend
 
-    monkeypatch.setattr(cuda, "Backend", lambda device: ("made", device))
+    monkeypatch.setattr(cuda, "CudaBackend", lambda device: ("made", device))
     assert backend("cuda", 3) == ("made", 3) and backend("cuda") == ("made", 0)

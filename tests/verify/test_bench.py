@@ -69,7 +69,7 @@ def test_what_the_first_run_takes_is_measured_if_asked(asked, monkeypatch):
     kept = []
     for place, name, found in (
         (kernel_times, "copy_bandwidth", 20.0), (kernel_times, "plans", []), (kernel_times, "arithmetic_rate", 30.0),
-        (rhs, "measure", []), (start_up, "start_up", {"first_s": 8.0}), (rates, "keep", kept),
+        (rhs, "measure", []), (start_up, "start_up", {"first_s": 8.0}), (rates, "store_rates", kept),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, lambda *given, found=found: found.append(*given) if found is kept else found)
     result = bench.run("cpu", POINTS, repeats=2, precisions=["fp64"], start_up=asked)
@@ -171,7 +171,7 @@ def test_a_scalar_moves_a_quarter_more_at_most():
 def test_rates_that_cannot_be_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(rates, "_file", lambda: tmp_path / "nowhere" / "rates.json")
     row = {"precision": "fp64", "viscous": True, "threads": 1, "ns_per_point_rhs": 100.0}
-    rates.keep({"backend": "cpu", "rhs": [row]})
+    rates.store_rates({"backend": "cpu", "rhs": [row]})
     assert rates.known_rate("cpu", True, "fp64") is None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.fields import shown
+from hiresx.device.fields import output_fields
 from hiresx.equations.gas import Gas
 from hiresx.output.fields import block_neighbours, derived, formats, selection
 from hiresx.output.fields.formats import FormatFrame, FormatSeries, Outline, WrittenSeries
@@ -30,7 +30,7 @@ class Content:
         self.name, self.variables, self.dtype, self.comm = name, variables, _TYPES[precision], solver.comm
         self.gas = Gas.of(solver.case)
         # Fields among the variables, which follow from nothing else. Raises HiresxError for one that the run has not.
-        self.fields = [variable for variable in variables if variable in shown()]
+        self.fields = [variable for variable in variables if variable in output_fields()]
         for field in self.fields:
             solver.layout.must_have(field)
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]

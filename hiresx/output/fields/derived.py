@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hiresx.device.fields import shown
+from hiresx.device.fields import output_fields
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.output.fields.differences import Metrics, Sides
@@ -204,14 +204,14 @@ def about(name: str) -> Variable:
     passive scalar of the case."""
     if name in VARIABLES:
         return VARIABLES[name]
-    if name in shown():
-        return Variable(lambda f: f[name], shown()[name].shown, "1", rf"\mathrm{{{name}}}")
+    if name in output_fields():
+        return Variable(lambda f: f[name], output_fields()[name].shown, "1", rf"\mathrm{{{name}}}")
     return Variable(lambda f: f[name], f"passive scalar {name}", "1", rf"\mathrm{{{name}}}", "magma")
 
 
 def is_known(name: str) -> bool:
     """Whether it is a variable of every case: of the gas, derived, or a field."""
-    return name in VARIABLES or name in shown()
+    return name in VARIABLES or name in output_fields()
 
 
 def check(names: Iterable[str], place: str = "output.variables", scalars: Iterable[str] = ()) -> None:
@@ -223,7 +223,7 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
             raise HiresxError(
                 f'scalar "{name}": that is the name of a variable ({about(name).long_name})', "choose another"
             )
-    known = [*VARIABLES, *shown(), *scalars]
+    known = [*VARIABLES, *output_fields(), *scalars]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -89,7 +89,7 @@ class FilteredNodes(Attachment):
         self._put(begins)
         self._launch(self._look)
         calls = [part.look for part in self._parts]
-        end = None if self._every_time is None else solver.whole_steps.take_samples_of(self)
+        end = None if self._every_time is None else solver.device_resident_steps.take_samples_of(self)
         if end is not None:
             calls += [part.sample for part in self._parts]
             self._leave.append(end)
@@ -126,7 +126,7 @@ class FilteredNodes(Attachment):
     def slot(self) -> int:
         return self._waiting
 
-    def passed(self, samples: Sequence[tuple[int, float]]) -> None:
+    def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
         for step, time in samples:
             self._times.mark(step, time)
             self._ended(step)
@@ -148,7 +148,7 @@ class FilteredNodes(Attachment):
     def _make_room(self) -> None:
         if self._waiting and self._due():
             self._begin_fetching()
-            self._solver.whole_steps.beside(self._deliver)
+            self._solver.device_resident_steps.beside(self._deliver)
 
     def fetch(self) -> None:
         """Give the samples that are done to the readers. Collective."""

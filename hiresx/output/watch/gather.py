@@ -28,7 +28,7 @@ class Take:
 
     def __call__(self) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and scalars of the nodes, float64 (n,), in the order in which they were given."""
-        parts = [state.numbers(self._backend.to_host(q.take(places, axis=1))) for state, q, places in self._parts]
+        parts = [state.from_storage(self._backend.to_host(q.take(places, axis=1))) for state, q, places in self._parts]
         q = np.concatenate(parts or [np.empty((self._variables, 0))], axis=1)
         return {name: values[self._order] for name, values in self._gas.primitive(q).items()}
 

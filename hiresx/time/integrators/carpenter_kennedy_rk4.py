@@ -1,6 +1,6 @@
 """The five-stage fourth-order low-storage scheme RK4(3)5[2N] of Carpenter and Kennedy."""
 
-from hiresx.time.low_storage import LowStorage, reached
+from hiresx.time.low_storage import LowStorage, stage_times
 
 
 class Scheme(LowStorage):
@@ -22,4 +22,4 @@ class Scheme(LowStorage):
         2277821191437 / 14882151754819,
     )
     cfl, viscous_cfl = 2.099, 1.851
-    times = reached(a, b)
+    times = stage_times(a, b)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
-from hiresx.time.carried import ending, missing_later
+from hiresx.time.compensation import rounding_shares, update_call
 from hiresx.time.explicit import Explicit
 
 # (a, b) of q = a q0 + b (q + dt R), and the share of the step that is reached with it
 STAGES = ((0.0, 1.0, 1.0), (0.75, 0.25, 0.5), (1.0 / 3.0, 2.0 / 3.0, 1.0))
-_SHARES = missing_later([b for _, b, _ in STAGES])
+_SHARES = rounding_shares([b for _, b, _ in STAGES])
 # what a stage is told besides where what storage rounds away is carried along
 _BESIDE = tuple({"share": share, "last": int(stage == len(STAGES) - 1)} for stage, share in enumerate(_SHARES))
 
@@ -24,7 +24,7 @@ class Scheme(Explicit):
     def updates(self, program: Program, state: BlockState) -> list[Call]:
         s = state
         return [
-            ending(
+            update_call(
                 program, s, "update", s.size, _BESIDE[stage], **s.place, sv=s.variable_stride, q0=s.q0, q=s.q, r=s.r,
                 jacobian=s.jacobian, dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
             )
@@ -35,7 +35,7 @@ class Scheme(Explicit):
         s, last = state, len(STAGES) - 1
         return [
             [
-                ending(
+                update_call(
                     program, s, "viscous_update", difference.extent, _BESIDE[stage], **difference.arguments, q0=s.q0,
                     q=s.q, jacobian=s.jacobian, dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
                     keep=int(stage == last),

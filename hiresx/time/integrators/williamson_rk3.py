@@ -1,6 +1,6 @@
 """Williamson's low-storage scheme of three stages and third order."""
 
-from hiresx.time.low_storage import LowStorage, reached
+from hiresx.time.low_storage import LowStorage, stage_times
 
 
 class Scheme(LowStorage):
@@ -11,4 +11,4 @@ class Scheme(LowStorage):
     a = (0.0, -5 / 9, -153 / 128)
     b = (1 / 3, 15 / 16, 8 / 15)
     cfl, viscous_cfl = 1.375, 0.998
-    times = reached(a, b)
+    times = stage_times(a, b)

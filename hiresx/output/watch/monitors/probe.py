@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.monitors import Probe as Spec
 from hiresx.decomposition import Decomposition
-from hiresx.device.fields import shown
+from hiresx.device.fields import output_fields
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
@@ -236,7 +236,7 @@ def _locations(
 ) -> list[Location]:
     derived.check(spec.variables, f"{key}.variables", scalars)
     for name in spec.variables:
-        if name in shown():
+        if name in output_fields():
             raise HiresxError(f'{key}.variables: "{name}" is a field of nodes, which no probe knows', "leave it out")
         if not derived.about(name).local:
             raise HiresxError(

@@ -10,10 +10,10 @@ from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import Range
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.vectors import Vectors
-from hiresx.time.system import Earlier, Vector
+from hiresx.time.ode_system import Earlier, Vector
 
 
-class History:
+class StateHistory:
     """`earlier`: of the step under way, at most `depth` steps before it, the last one first. The state with which the
     step under way began, or the last one if none is, is kept as well, so that either can be taken back."""
 
@@ -51,12 +51,14 @@ class History:
     @property
     def start(self) -> list[np.ndarray]:
         """Of every block the state with which the last step began, on the host."""
-        return [self._blocks.held(s, a) for s, a in zip(self._blocks.states, self._states[0].arrays, strict=True)]
+        return [
+            self._blocks.host_values(s, a) for s, a in zip(self._blocks.states, self._states[0].arrays, strict=True)
+        ]
 
     # ---- in checkpoints
 
     @property
-    def _carried(self) -> list[Earlier]:
+    def _steps_to_store(self) -> list[Earlier]:
         """What the next step finds as `earlier`."""
         if self._last is None:
             return self.earlier
@@ -66,13 +68,15 @@ class History:
     @property
     def steps(self) -> list[float]:
         """The sizes of the steps whose states `pieces` gives."""
-        return [step.dt for step in self._carried]
+        return [step.dt for step in self._steps_to_store]
 
     def pieces(self) -> Iterator[Piece]:
         """Of each part each earlier state (n, nk, nj, ni) as a piece of history.<number>.<whole block>."""
-        for n, step in enumerate(self._carried):
+        for n, step in enumerate(self._steps_to_store):
             for s, array in zip(self._blocks.states, step.state.arrays, strict=True):
-                values = Later((len(array), *reversed(s.size)), array.dtype, partial(self._blocks.held, s, array))
+                values = Later(
+                    (len(array), *reversed(s.size)), array.dtype, partial(self._blocks.host_values, s, array)
+                )
                 yield Piece(f"history.{n}.{s.part.whole}", s.part.box, values)
 
     def read(self, steps: Sequence[Any], read: Callable[[str, Range], np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""Threads that lose their core anywhere between two looks at the team's state: no part of the work is lost."""
+"""Threads that lose their core anywhere between two looks at the pool's state: no part of the work is lost."""
 
 import json
 import re
@@ -13,14 +13,14 @@ from hiresx import kernels
 PROGRAM = """
 import ctypes, sys
 from pathlib import Path
-from hiresx.device import team
+from hiresx.device import thread_pool
 from hiresx.device.compiler import build
 
-library = team.load_library(build(Path(sys.argv[1]).read_text(), team.FLAGS, "team"))
+library = thread_pool.load_library(build(Path(sys.argv[1]).read_text(), thread_pool.FLAGS, "thread_pool"))
 done = ctypes.c_longlong.in_dll(library, "parts_done")
 function = ctypes.cast(library.count_parts, ctypes.c_void_p)
-calls = (team.TeamCall * 2)(*(team.TeamCall(function, 0, 0, 16, 512) for _ in range(2)))
-levels = (team.Level * 2)(*(team.Level(ctypes.addressof(call), 1, 16, 8192) for call in calls))
+calls = (thread_pool.PoolCall * 2)(*(thread_pool.PoolCall(function, 0, 0, 16, 512) for _ in range(2)))
+levels = (thread_pool.Level * 2)(*(thread_pool.Level(ctypes.addressof(call), 1, 16, 8192) for call in calls))
 runs = int(sys.argv[2])
 for run in range(runs):
     library.hx_run(levels, 2, 3, 1000)
@@ -37,7 +37,7 @@ template <class T> T &paused(T &found) {
     if (state % 8 == 0) usleep(50 + state / 8 % 200);
     return found;
 }
-struct Team {"""
+struct ThreadPool {"""
 COUNTING = """
 extern "C" { long long parts_done = 0; }
 extern "C" void count_parts(const void *, integer first, integer last) {
@@ -47,14 +47,14 @@ extern "C" void count_parts(const void *, integer first, integer last) {
 
 
 def test_pauses_anywhere_lose_no_part(tmp_path):
-    text = kernels.flatten('#include "team.h"\n')
+    text = kernels.flatten('#include "thread_pool.h"\n')
     text, accesses = re.subn(ACCESS, r"paused(\1).", text)
     assert accesses > 10
     # every run is shared, whatever it gains
     text, shared = re.subn(r"const bool share = [^;]*;", "const bool share = true;", text)
     assert shared == 1
-    source = tmp_path / "team.cpp"
-    source.write_text(text.replace("struct Team {", PAUSED) + COUNTING)
+    source = tmp_path / "thread_pool.cpp"
+    source.write_text(text.replace("struct ThreadPool {", PAUSED) + COUNTING)
     runs = 400
     try:
         run = subprocess.run(
@@ -70,18 +70,18 @@ def test_pauses_anywhere_lose_no_part(tmp_path):
 PIECES = """
 import ctypes, json, sys
 from pathlib import Path
-from hiresx.device import team
+from hiresx.device import thread_pool
 from hiresx.device.compiler import build
 
-library = team.load_library(build(Path(sys.argv[1]).read_text(), team.FLAGS, "team"))
+library = thread_pool.load_library(build(Path(sys.argv[1]).read_text(), thread_pool.FLAGS, "thread_pool"))
 threads, given = int(sys.argv[2]), json.loads(sys.argv[3])
 function = ctypes.cast(library.note_piece, ctypes.c_void_p)
-calls, first = (team.TeamCall * len(given))(), 0
+calls, first = (thread_pool.PoolCall * len(given))(), 0
 for call, (parts, weight) in zip(calls, given):
     call.function, call.words, call.first, call.parts, call.weight = function, weight, first, parts, weight
     first += parts
 total = sum(parts * weight for parts, weight in given)
-level = (team.Level * 1)(team.Level(ctypes.addressof(calls), len(given), first, total))
+level = (thread_pool.Level * 1)(thread_pool.Level(ctypes.addressof(calls), len(given), first, total))
 library.hx_run(level, 1, threads, 1000)
 count = ctypes.c_longlong.in_dll(library, "pieces_noted").value
 noted = list((ctypes.c_longlong * (3 * count)).in_dll(library, "noted"))
@@ -100,10 +100,10 @@ extern "C" void note_piece(const void *weight, integer first, integer last) {
 @pytest.mark.parametrize("calls", [[[56, 20000], [2000, 64]], [[3, 100000]], [[5000, 3], [1, 1], [0, 7], [4, 90000]]])
 def test_pieces_weigh_a_share_of_what_is_left(tmp_path, threads, calls):
     """However unlike the calls of a level are: none of many light parts makes a thread take many heavy ones."""
-    text = kernels.flatten('#include "team.h"\n')
+    text = kernels.flatten('#include "thread_pool.h"\n')
     text, shared = re.subn(r"const bool share = [^;]*;", "const bool share = true;", text)
     assert shared == 1
-    source = tmp_path / "team.cpp"
+    source = tmp_path / "thread_pool.cpp"
     source.write_text(text + NOTING)
     run = subprocess.run(
         [sys.executable, "-c", PIECES, str(source), str(threads), json.dumps(calls)],

@@ -8,7 +8,7 @@ from hiresx.base.threads import start_in_background
 from hiresx.device.configuration import Configuration
 
 
-def begin(configuration: Configuration, name: str) -> Callable[[], bool]:
+def start_compilation(configuration: Configuration, name: str) -> Callable[[], bool]:
     """Begin to compile the kernels of `configuration` for the backend called `name` (auto among them) of this host,
     beside what this process does; whoever compiles them afterwards waits for that instead of doing it twice.
 
@@ -21,12 +21,12 @@ def begin(configuration: Configuration, name: str) -> Callable[[], bool]:
 
 def _compile(configuration: Configuration, name: str, over: Event) -> None:
     try:
-        _compiled(configuration, name)
+        _compile_for_backend(configuration, name)
     finally:
         over.set()
 
 
-def _compiled(configuration: Configuration, name: str) -> None:
+def _compile_for_backend(configuration: Configuration, name: str) -> None:
     with suppress(Exception):
         if name in ("auto", "cuda"):
             from hiresx.device import cuda
@@ -39,8 +39,8 @@ def _compiled(configuration: Configuration, name: str) -> None:
         if name in ("auto", "cpu"):
             from hiresx.device import cpu
 
-            cpu.Backend().library(configuration)
+            cpu.CpuBackend().library(configuration)
         elif name == "emulated":
             from hiresx.device import emulated
 
-            emulated.Backend().library(configuration)
+            emulated.EmulatedBackend().library(configuration)

@@ -7,7 +7,7 @@ from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 
 
-def ending(
+def update_call(
     program: Program, state: BlockState, kernel: str, extent: tuple[int, int, int] | None,
     beside: Mapping[str, Any] | None = None, /, **arguments: Any,
 ) -> Call:  # fmt: skip
@@ -18,7 +18,7 @@ def ending(
     return program.call(f"carried_{kernel}", extent, **arguments, carry=state.carry, **(beside or {}))
 
 
-def missing_later(factors: Sequence[float]) -> list[float]:
+def rounding_shares(factors: Sequence[float]) -> list[float]:
     """Of what the rounding of each stage takes away, what is missing at the end of the step: `factors` are what each
     stage takes of the state before it."""
     shares = [1.0]

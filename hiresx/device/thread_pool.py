@@ -1,4 +1,4 @@
-"""The threads that share the kernels' work on a CPU: one team for the whole process, of kernels/team.h."""
+"""The threads that share the kernels' work on a CPU: one pool for the whole process, from kernels/thread_pool.h."""
 
 import ctypes
 import os
@@ -21,8 +21,8 @@ SPIN = 20_000
 POLICIES = {"active": 1_000_000_000, "passive": 0}
 
 
-class TeamCall(ctypes.Structure):
-    """`TeamCall` of kernels/team.h."""
+class PoolCall(ctypes.Structure):
+    """`Call` of kernels/thread_pool.h."""
 
     _fields_ = (
         ("function", ctypes.c_void_p),
@@ -34,7 +34,7 @@ class TeamCall(ctypes.Structure):
 
 
 class Level(ctypes.Structure):
-    """`Level` of kernels/team.h."""
+    """`Level` of kernels/thread_pool.h."""
 
     _fields_ = (
         ("calls", ctypes.c_void_p),
@@ -44,8 +44,8 @@ class Level(ctypes.Structure):
     )
 
 
-class Shape(ctypes.Structure):
-    """`Shape` of kernels/team.h, `hx_shape` of a kernel's library."""
+class WorkShape(ctypes.Structure):
+    """`Shape` of kernels/thread_pool.h, `hx_shape` of a kernel's library."""
 
     _fields_ = (("parts", ctypes.c_longlong), ("weight", ctypes.c_longlong))
 
@@ -67,8 +67,8 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL:
-    """The team, compiled when it is first wanted. Raises HiresxError."""
-    found = load_library(build(kernels.flatten('#include "team.h"\n'), FLAGS, "team"))
+    """Return the library of the thread pool, compiled on first use. Raises HiresxError."""
+    found = load_library(build(kernels.flatten('#include "thread_pool.h"\n'), FLAGS, "thread-pool"))
     found.hx_run.restype = found.hx_launch.restype = found.hx_counts.restype = None
     found.hx_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]
     found.hx_run.argtypes = [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int, ctypes.c_longlong]
@@ -76,13 +76,13 @@ def library() -> ctypes.CDLL:
 
 
 def counts() -> Counts:
-    """What the team did so far."""
+    """Return how often the pool shared work and woke threads."""
     found = (ctypes.c_longlong * 2)()
     library().hx_counts(found)
     return Counts(*found)
 
 
-def patience(threads: int, environment: Mapping[str, str] = os.environ) -> int:
+def spin_time(threads: int, environment: Mapping[str, str] = os.environ) -> int:
     """Nanoseconds that one of `threads` threads looks for work before it sleeps: what OMP_WAIT_POLICY says; else
     `SPIN`, or none where there are more threads than CPUs that this process may use."""
     asked = environment.get("OMP_WAIT_POLICY", "").strip().lower()

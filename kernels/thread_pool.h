@@ -79,7 +79,7 @@ void relax() {
 #endif
 }
 
-struct Team {
+struct ThreadPool {
     // Generation of the level, and how many of its pieces nobody has taken, or DONE: that all levels are done is said by
     // the last write of who ended them, for the caller goes on as soon as it sees it. A thread that changed the second of
     // them has a piece of just this level, which therefore stays until the piece is done.
@@ -232,14 +232,14 @@ struct Team {
     }
 };
 
-Team *team = new Team;  // never destroyed: threads may look at it until the process has ended
+ThreadPool *pool = new ThreadPool;  // never destroyed: threads may look at it until the process has ended
 
-void *Team::begin(void *number) {
-    team->work(int(reinterpret_cast<integer>(number)));
+void *ThreadPool::begin(void *number) {
+    pool->work(int(reinterpret_cast<integer>(number)));
     return nullptr;
 }
 
-void after_fork() { team = new Team; }  // its threads stayed behind
+void after_fork() { pool = new ThreadPool; }  // its threads stayed behind
 const int registered = pthread_atfork(nullptr, nullptr, after_fork);
 }  // namespace
 
@@ -249,17 +249,17 @@ extern "C" void hx_run(const Level *levels, integer count, int threads, integer 
     integer weight = 0;
     for (integer n = 0; n < count; ++n) weight += levels[n].weight;
     threads = threads < MOST ? threads : MOST;
-    if (threads > 1 && weight >= WORTH_WAKING && !team->busy.exchange(true, std::memory_order_acquire)) {
+    if (threads > 1 && weight >= WORTH_WAKING && !pool->busy.exchange(true, std::memory_order_acquire)) {
         const integer begun = now();
-        const bool share = begun >= team->alone_until;
+        const bool share = begun >= pool->alone_until;
         if (share) {
-            team->run(levels, levels + count, threads, spin);
+            pool->run(levels, levels + count, threads, spin);
             const integer ended = now();
-            team->lasted += ended - begun;
-            team->weighed += weight;
-            team->judge(ended);
+            pool->lasted += ended - begun;
+            pool->weighed += weight;
+            pool->judge(ended);
         }
-        team->busy.store(false, std::memory_order_release);
+        pool->busy.store(false, std::memory_order_release);
         if (share) return;
     }
     for (integer n = 0; n < count; ++n) perform(levels[n], 0, levels[n].parts);
@@ -280,6 +280,6 @@ extern "C" void hx_launch(void (*function)(const void *, integer, integer), Shap
 
 // How often work was shared, and sleepers were woken, since the process began.
 extern "C" void hx_counts(integer *counts) {
-    counts[0] = team->runs.load();
-    counts[1] = team->wakes.load();
+    counts[0] = pool->runs.load();
+    counts[1] = pool->wakes.load();
 }

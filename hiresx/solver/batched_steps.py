@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hiresx.case import Case
-from hiresx.device.side_by_side import Noting
+from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.flow_system import FlowSystem
@@ -15,7 +15,7 @@ from hiresx.time.integrator import Integrator
 LARGE = 1_000_000
 
 
-class JoinedSteps:
+class BatchedSteps:
     """A step of `integrator`, by the tasks of `system`, and the launches of `size` as one call: threads come together
     once a step, tasks that do not depend on each other run side by side, and nothing waits for Python in between."""
 
@@ -38,7 +38,7 @@ class JoinedSteps:
     def possible(self) -> bool:
         """Whether nothing of a step needs the host: no other rank, no profile that changes, no pole, no iteration."""
         b = self._blocks
-        here = b.backend.name == "cpu" and isinstance(b.program, Noting) and b.comm.size == 1
+        here = b.backend.name == "cpu" and isinstance(b.program, RecordingProgram) and b.comm.size == 1
         small = sum(state.part.points for state in b.states) <= LARGE
         return here and small and self._conditions.steady and not self._integrator.iterates
 

@@ -24,7 +24,7 @@ class StepState(IntEnum):
     STUCK = 3
 
 
-class Taken:
+class StepOutcome:
     """What came of steps: `count` of them, the `time` they reached and where the last of them `began`, `dt` of the last
     or, `DEAD`, of the one that failed, whose first state is in q0; `radii` of the state as it is; `samples` that the
     device came to by itself: how many steps were taken before each, and its time."""
@@ -51,11 +51,11 @@ class Sampler(Protocol):
     def room(self) -> int: ...
     @property
     def slot(self) -> int: ...
-    def passed(self, samples: Sequence[tuple[int, float]]) -> None:
+    def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
         """These were taken, after so many steps of the run and at these times."""
 
 
-class Recorded:
+class StepRecording:
     """Steps of `calls`, the launches of a whole one, of one process whose blocks share `dt` (1), by `clock`.
 
     `radii`: launches that bring the spectral radii into `found` (blocks, 2, FEW), of each block its `few` threads'.
@@ -99,7 +99,7 @@ class Recorded:
         known: bool,
         beside: Callable[[], None],
         sampler: Sampler | None,
-    ) -> Taken:
+    ) -> StepOutcome:
         """`count` steps from `time` on, none past `until`: of `fixed` size, or by these limits. `known`: whether the
         radii of the state are in `found`. Waits for the device once, and does `beside` before it waits. Steps do not
         pass the samples of `sampler` either, but go on behind them."""
@@ -118,6 +118,6 @@ class Recorded:
             step()
         self._close()
         beside()
-        taken = Taken(self._backend.to_host(self._clock.array))
-        self._clock.holds(taken.time, taken.dt)
+        taken = StepOutcome(self._backend.to_host(self._clock.array))
+        self._clock.set_known(taken.time, taken.dt)
         return taken

@@ -17,8 +17,8 @@ from hiresx.device import emulated
 from hiresx.device.batch_wrappers import Entry
 from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
+from hiresx.device.dependency_graph import flatten_calls, levels
 from hiresx.device.native import Array, NativeProgram
-from hiresx.device.side_by_side import flat, levels
 
 # Signalling NaNs, by bytes of a real; an index that is nowhere.
 POISON = {
@@ -35,7 +35,7 @@ FLAGS = (
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
-class Program(emulated.Program):
+class CheckingProgram(emulated.EmulatedProgram):
     """Launches of one level in an order of their own."""
 
     order = 0
@@ -45,17 +45,17 @@ class Program(emulated.Program):
         usual = super().prepare(calls, guard)
         if not self.order:
             return usual
-        turned = super().prepare(self._turned(calls), guard)
+        turned = super().prepare(self._reorder(calls), guard)
 
         def run() -> None:
             # What is noted is prepared once more, by whoever notes it.
-            usual() if self.noted is not None else turned()
+            usual() if self.recorded is not None else turned()
 
         return run
 
-    def _turned(self, calls: Calls) -> list[Call]:
+    def _reorder(self, calls: Calls) -> list[Call]:
         chance = Random(self.order)
-        of_level = list(zip(levels(calls), flat(calls), strict=True))
+        of_level = list(zip(levels(calls), flatten_calls(calls), strict=True))
         if self.order == 1:
             of_level.reverse()
         else:
@@ -63,12 +63,12 @@ class Program(emulated.Program):
         return [call for _, call in sorted(of_level, key=lambda entry: entry[0])]
 
 
-class Backend(emulated.Backend):
+class CheckingBackend(emulated.EmulatedBackend):
     """`order`: 0 as ever, 1 backwards, others by chance. `poisoned`: new memory holds NaNs, that of `zeros` too: none
     is to be read before it is written. `memory`: with checks of addresses and undefined behaviour. `batches`: see
     `emulated.Backend`."""
 
-    program = Program
+    program = CheckingProgram
 
     def __init__(
         self,
@@ -85,13 +85,13 @@ class Backend(emulated.Backend):
 
     def compile(self, configuration: Configuration) -> NativeProgram:
         found = super().compile(configuration)
-        assert isinstance(found, Program)
+        assert isinstance(found, CheckingProgram)
         found.order = self.order
         self._order(found._library)
         return found
 
-    def batched(self, program: emulated.Program, entries: Iterable[Entry]) -> ctypes.CDLL:
-        library = super().batched(program, entries)
+    def compile_batches(self, program: emulated.EmulatedProgram, entries: Iterable[Entry]) -> ctypes.CDLL:
+        library = super().compile_batches(program, entries)
         self._order(library)
         return library
 

@@ -11,30 +11,30 @@ from hiresx.device.arguments import is_pointer, is_written
 from hiresx.device.call import Call, Calls
 
 
-class Noting:
+class RecordingProgram:
     """What a program that can note its launches has besides: `noted`, the list to which they go, or None."""
 
-    noted: list[Call | list[Call]] | None = None
+    recorded: list[Call | list[Call]] | None = None
 
     @contextmanager
-    def noting(self) -> Iterator[list[Call | list[Call]]]:
+    def recording(self) -> Iterator[list[Call | list[Call]]]:
         """Launches, prepared ones too, are not made but put down in the list that is given."""
         found: list[Call | list[Call]] = []
-        self.noted = found
+        self.recorded = found
         try:
             yield found
         finally:
-            self.noted = None
+            self.recorded = None
 
 
-def flat(calls: Calls) -> list[Call]:
+def flatten_calls(calls: Calls) -> list[Call]:
     """The launches, those of lists too, in order."""
     return [call for some in calls for call in (some if isinstance(some, list) else [some])]
 
 
-def one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
+def launch_one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
     """The launches in order, each for itself, as where each is timed."""
-    single = flat(calls)
+    single = flatten_calls(calls)
 
     def run() -> None:
         for call in single:
@@ -51,7 +51,7 @@ def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None)
     Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
     array that it is given, and nothing beside it; those of a list among `calls`, to share a level all the same.
     """
-    touched, pieces = _touched(calls, extent or _bytes)
+    touched, pieces = _memory_accesses(calls, extent or _bytes)
     # Of every piece of memory its last level, and the last that wrote it.
     last, written = [-1] * pieces, [-1] * pieces
     found: list[int] = []
@@ -76,7 +76,7 @@ def dependencies(
     plainly wait for. What depends on what, and `extent`, are as of `levels`; those of a list among `calls`, which do
     not depend on each other, wait each for itself, and each is waited for. Calls that are `in_order` follow each other
     besides. Takes time and memory by the number of calls."""
-    touched, pieces = _touched(calls, extent or _bytes, in_order)
+    touched, pieces = _memory_accesses(calls, extent or _bytes, in_order)
     # Of every piece of memory: the calls that wrote it last, those that read it since, and whether these waited for all
     # who wrote it. Calls of the same list did not.
     written: list[Collection[int]] = [()] * pieces
@@ -95,7 +95,7 @@ def dependencies(
                     if not (write and read[piece] and covered[piece]):
                         waits.update(written[piece])
                     (writers if write else readers).setdefault(piece, []).append(len(found))
-            found.append(sorted(waits - _waited_for(waits, found)))
+            found.append(sorted(waits - _implied_waits(waits, found)))
         for piece, those in writers.items():
             written[piece], read[piece], covered[piece] = those, [], True
         for piece, those in readers.items():
@@ -105,19 +105,19 @@ def dependencies(
 
 
 # How many calls are looked at for what they wait for already.
-_LOOKED_AT = 64
+_SEARCH_LIMIT = 64
 
 
-def _waited_for(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[int]:
+def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[int]:
     """Of the calls `waits` those for which others of them wait, as far as it is seen from what was `found` of a few."""
     implied: set[int] = set()
     if len(waits) < 2:
         return implied
     least, left = min(waits), list(waits)
-    for _ in range(_LOOKED_AT):
+    for _ in range(_SEARCH_LIMIT):
         if not left:
             break
-        for n in found[left.pop()][-_LOOKED_AT:]:
+        for n in found[left.pop()][-_SEARCH_LIMIT:]:
             if n >= least and n not in implied:
                 implied.add(n)
                 left.append(n)
@@ -128,7 +128,7 @@ def _waited_for(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[i
 _NOWHERE = (-2, -1)
 
 
-def _touched(
+def _memory_accesses(
     calls: Calls,
     extent: Callable[[Any], tuple[int, int]],
     in_order: Callable[[Call], bool] = lambda call: False,

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.device.interface import Call
-from hiresx.device.side_by_side import Noting
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.time.integrator import Integrator
-from hiresx.time.recorded import Recorded, Sampler, Taken
+from hiresx.time.step_recording import Sampler, StepOutcome, StepRecording
 
 # By how much steps may become smaller before more of them are needed than were launched.
 SPARE = 1.02
 
 
-class WholeSteps:
+class DeviceResidentSteps:
     """The steps of `integrator`, by the tasks of `system`, recorded."""
 
     def __init__(
@@ -40,7 +40,7 @@ class WholeSteps:
         self._ghosts, self._halo = ghosts, ghosts.halo
         self._agreed: bool | None = None
         self._radii: np.ndarray | None = None  # of the state as recorded steps left it
-        self._recorded: dict[bool, Recorded] = {}  # by whether halos and the work beside them overlap
+        self._recorded: dict[bool, StepRecording] = {}  # by whether halos and the work beside them overlap
         self._beside: list[Callable[[], None]] = []  # once, while the device takes the next steps
         self._failed: Exception | None = None
         self.sampler: Sampler | None = None
@@ -53,7 +53,7 @@ class WholeSteps:
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False
-        device = isinstance(program, Noting) and "choose_step" in program.signatures
+        device = isinstance(program, RecordingProgram) and "choose_step" in program.signatures
         steady = not self._case.time.local and self._conditions.steady
         alone = b.comm.size == 1 or not (self._ghosts.patched.any or self._ghosts.mirrored.between_ranks)
         here = bool(b.states) and device and alone and steady
@@ -89,24 +89,24 @@ class WholeSteps:
 
         return end
 
-    def __call__(self, count: int, time: float, until: float, factor: float) -> Taken:
+    def __call__(self, count: int, time: float, until: float, factor: float) -> StepOutcome:
         """`count` steps from `time` on, or as many as lead to `until`, of `factor` times what the case wants."""
         recorded = self._recorded.get(self._ghosts.overlap)
         if recorded is None:
-            recorded = self._recorded[self._ghosts.overlap] = self._made()
+            recorded = self._recorded[self._ghosts.overlap] = self._record()
         spec, size = self._case.time, self._size
         fixed = None if spec.dt is None else factor * spec.dt
         limits = (0.0, 0.0) if fixed else (factor * (spec.cfl or 0.0), factor * spec.viscous_cfl)
-        if fixed is not None or self._known:
+        if fixed is not None or self._has_radii:
             # The device leaves steps behind `until` out, but even so their launches take time.
-            wanted, left = size.wanted(factor), until - time
+            wanted, left = size.case_step(factor), until - time
             if 0 < left < count * wanted:
                 samples = 0.0 if self.sampler is None else left / self.sampler.every
                 count = min(count, math.ceil(SPARE * left / wanted + samples))
         self._halo.assume_started()
-        taken = recorded(count, time, until, fixed, *limits, self._known, self._do_beside, self.sampler)
+        taken = recorded(count, time, until, fixed, *limits, self._has_radii, self._do_beside, self.sampler)
         size.forget()
-        size.known.radii = self._radii = taken.radii if fixed is None else None
+        size.state_cache.radii = self._radii = taken.radii if fixed is None else None
         return taken
 
     def _do_beside(self) -> None:
@@ -123,21 +123,21 @@ class WholeSteps:
             raise failed
 
     @property
-    def _known(self) -> bool:
+    def _has_radii(self) -> bool:
         """Whether the device has the radii of the state as it is, of all ranks."""
-        known = self._size.known.radii
+        known = self._size.state_cache.radii
         return known is not None and (self._halo.memory is None or known is self._radii)
 
-    def _made(self) -> Recorded:
+    def _record(self) -> StepRecording:
         b = self._blocks
-        assert isinstance(b.program, Noting)  # or it would not be possible
+        assert isinstance(b.program, RecordingProgram)  # or it would not be possible
         self._halo.assume_started()
         calls = self._system.launches()
-        return Recorded(b.backend, b.program, calls, *self._radii_found, b.states[0].dt, self._conditions.clock)
+        return StepRecording(b.backend, b.program, calls, *self._radii_found, b.states[0].dt, self._conditions.clock)
 
     @cached_property
     def _radii_found(self) -> tuple[list[Call], Any, np.ndarray]:
-        """`radii`, `found` and `few` of `Recorded`: one place for all records, each of which may go on with the radii
+        """Return `radii`, `found` and `few` of `StepRecording`. All recordings share them: one continues with the radii
         that another one left."""
         size = self._size
         few = np.array([reduction.few for reduction in size.reductions], np.int32)

@@ -122,23 +122,23 @@ class System(ABC):
             self.copy(change, into)
             return
         share = np.sqrt(self.epsilon) * max(self.norm(x), 1.0) / length
-        self.copy(x, self._beside)
-        self.axpy(share, change, self._beside)
-        function(self._beside, into)
+        self.copy(x, self._shifted)
+        self.axpy(share, change, self._shifted)
+        function(self._shifted, into)
         self.combine(-1.0 / share, value, 1.0 / share, into)
 
     @cached_property
-    def _beside(self) -> Vector:
+    def _shifted(self) -> Vector:
         return self.vector()
 
     def impose_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:
         """Derivative of the conditions at the nodes, C of `impose`, at x, where it is `value`, along `change`."""
 
-        def imposed(at: Vector, found: Vector) -> None:
+        def impose_at(at: Vector, found: Vector) -> None:
             self.copy(at, found)
             self.impose(found, time)
 
-        self.derivative(imposed, x, value, change, into)
+        self.derivative(impose_at, x, value, change, into)
 
     def rates_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:
         """Derivative of R at x, where it is `value`, along `change`: with what conditions do at nodes and in ghosts."""
