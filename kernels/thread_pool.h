@@ -1,11 +1,11 @@
-// The threads of this process on a CPU, and how they share work: lists of levels of calls, one level after the other.
+// The thread pool of this process on a CPU. Its work is a list of levels of calls, one level after the other.
 //
-// A level is cut into pieces of parts, each about a share of what is left, so that all threads come to an end together.
-// Who comes takes pieces of the current level, as long as there are any, and whoever ends the last one opens the next. So
-// a thread that has no core at the moment is waited for only if it has begun something, and a level ends when its parts
-// do, however few threads came. Waiting is looking for `spin` nanoseconds, then sleeping: a thread that looks for long
-// would keep a core from the one that it waits for. And where other programs hold the cores so that the caller waits for
-// longer than it would take to do the others' share itself, it works alone for a while.
+// A level is cut into pieces of parts. The size of a piece is a share of the remaining work, so that all threads finish
+// at about the same time. A free thread takes the next piece of the current level; the thread that finishes the last
+// piece opens the next level. A thread without a core therefore delays a level only while it has an unfinished piece.
+// A waiting thread spins for `spin` nanoseconds, then sleeps: longer spinning could keep a core from the thread that it
+// waits for. If other programs use the cores, so that the caller waits longer than the work of the other threads would
+// take, the caller works alone for a while.
 #include <atomic>
 #include <climits>
 #include <csignal>
@@ -17,34 +17,34 @@
 
 typedef long long integer;
 
-// `parts` parts of a kernel, `first` of them before it in its level; `weight`: about the cost of one part, in points of
-// a cheap kernel.
+// `parts` parts of a kernel; `first`: the number of parts before them in the level; `weight`: the approximate cost of one
+// part, in points of a cheap kernel.
 struct Call {
     void (*function)(const void *words, integer first, integer last);
     const void *words;
     integer first, parts, weight;
 };
 
-// Calls that do not depend on each other; `weight` of all of them.
+// Calls that do not depend on each other; `weight`: their total weight.
 struct Level {
     const Call *calls;
     integer count, parts, weight;
 };
 
 namespace {
-// Waking a thread, and handing a level from one to the other, cost some microseconds: the time of so many cheap points.
+// Waking a thread and sharing a level cost some microseconds: the time of this many cheap points.
 constexpr integer WORTH_WAKING = 4096, WORTH_SHARING = 1024, WORTH_TAKING = 256;
-// Nanoseconds of shared work after which it is judged, what it must have gained, and for how long the caller works alone
-// if it did not: twice as long each time, so that trying again costs little, up to the last number; after a gain half as
-// long.
+// WINDOW: nanoseconds of shared work between two judgements of its gain. WORTHWHILE: the smallest gain. Without it, the
+// caller works alone for SHORTEST_REST nanoseconds, twice as long each further time, up to LONGEST_REST; a gain halves
+// this time.
 constexpr double WORTHWHILE = 1.1;
 constexpr integer WINDOW = 10000000, SHORTEST_REST = 20000000, LONGEST_REST = 640000000;
-constexpr int CALLER = 1, WORKER = 2;  // bits of those that sleep
+constexpr int CALLER = 1, WORKER = 2;  // bits that select sleeping threads
 constexpr int MOST = 4096;             // threads
 constexpr int MOST_PIECES = 1 << 16;   // of a level
 constexpr unsigned DONE = ~0u;         // pieces of no level
 
-// Does parts first..last-1 of a level; returns what they weigh.
+// Does parts first..last-1 of a level; returns their weight.
 integer perform(const Level &level, integer first, integer last) {
     integer weight = 0;
     const Call *call = level.calls;
@@ -80,11 +80,11 @@ void relax() {
 }
 
 struct ThreadPool {
-    // Generation of the level, and how many of its pieces nobody has taken, or DONE: that all levels are done is said by
-    // the last write of who ended them, for the caller goes on as soon as it sees it. A thread that changed the second of
-    // them has a piece of just this level, which therefore stays until the piece is done.
+    // The generation of the level, and the number of its free pieces, or DONE after all levels. DONE is the last write of
+    // the thread that finishes them, as the caller continues when it sees it. A thread that decreases the number of free
+    // pieces owns a piece of this level, and the level stays until that piece is done.
     alignas(64) std::atomic<unsigned long long> tickets{0};
-    alignas(64) std::atomic<integer> left{0};  // pieces of it that are not done
+    alignas(64) std::atomic<integer> left{0};  // unfinished pieces of the level
     alignas(64) std::atomic<int> sleepers{0};
     std::atomic<integer> spin{0};
     std::atomic<int> threads{1};
@@ -94,8 +94,9 @@ struct ThreadPool {
     pthread_t workers[MOST];
     int started = 0;
     std::atomic<integer> runs{0}, wakes{0};
-    // Of the shared work since the last judgement: how long it took, for how long of that the caller waited, what all of it
-    // weighed and what of that the caller did. Until when it works alone, and for how long the next time.
+    // Since the last judgement: the time of shared work, the waiting time of the caller, the weight of the work, and the
+    // weight of the caller's part. Then the time until which the caller works alone, and the duration of the next such
+    // period.
     integer lasted = 0, waited = 0, weighed = 0, done = 0, alone_until = 0, rest = SHORTEST_REST;
 
     unsigned *generation() { return reinterpret_cast<unsigned *>(&tickets) + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__); }
@@ -110,7 +111,7 @@ struct ThreadPool {
         tickets.store(next << 32 | rest, std::memory_order_seq_cst);
     }
 
-    // Cuts the level: fewer and fewer, by weight, for what is left at the end is what threads wait for.
+    // Cuts the level into pieces of decreasing weight, as threads wait for the last ones.
     void cut() {
         const int there = threads.load(std::memory_order_relaxed), shares = 4 * (there < 1024 ? there : 1024);
         const Call *call = level->calls;
@@ -129,7 +130,7 @@ struct ThreadPool {
         starts[pieces] = level->parts;
     }
 
-    // Opens `next`, or what follows it: levels too small to be shared are done here and now.
+    // Opens `next` or a later level. Levels too small to be shared are done here.
     void go_on(const Level *next) {
         for (; next != end && next->weight < WORTH_SHARING; ++next) perform(*next, 0, next->parts);
         if (next == end) {
@@ -146,7 +147,7 @@ struct ThreadPool {
         if (asleep && wanted) wake(wanted < asleep ? int(wanted) : asleep, CALLER | WORKER);
     }
 
-    // Takes a piece, of those left at `seen`. Returns what it weighs.
+    // Takes a free piece of `seen` and does it. Returns its weight.
     integer take(unsigned long long seen) {
         if (!tickets.compare_exchange_strong(seen, seen - 1, std::memory_order_acq_rel)) return 0;
         const Level *mine = level;
@@ -156,7 +157,7 @@ struct ThreadPool {
         return weight;
     }
 
-    // Until the generation is another one than in `seen`.
+    // Waits until the generation differs from that of `seen`.
     void wait(unsigned long long seen, int who) {
         const integer begun = now(), patience = spin.load(std::memory_order_relaxed);
         do
@@ -181,7 +182,7 @@ struct ThreadPool {
         }
     }
 
-    // Where fewer threads can be had, fewer do the work.
+    // Changes the number of threads. If the system allows fewer threads, fewer do the work.
     void resize(int wanted) {
         const int before = threads.exchange(wanted);
         if (wanted < before) {
@@ -191,7 +192,7 @@ struct ThreadPool {
         }
         sigset_t all, usual;
         sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &usual);  // signals are for the thread that called
+        pthread_sigmask(SIG_SETMASK, &all, &usual);  // signals go to the calling thread
         while (started + 1 < wanted && !pthread_create(workers + started, nullptr, begin, reinterpret_cast<void *>(
                                                                                           integer(started + 1))))
             ++started;
@@ -200,7 +201,7 @@ struct ThreadPool {
 
     static void *begin(void *number);
 
-    // Whether the caller alone, at its own pace, would have been done sooner or hardly later.
+    // Lets the caller work alone for a while if sharing gained too little.
     void judge(integer now) {
         if (lasted < WINDOW) return;
         if (double(lasted - waited) * double(weighed) < WORTHWHILE * double(lasted) * double(done)) {
@@ -232,19 +233,19 @@ struct ThreadPool {
     }
 };
 
-ThreadPool *pool = new ThreadPool;  // never destroyed: threads may look at it until the process has ended
+ThreadPool *pool = new ThreadPool;  // never destroyed: threads may use it until the process has ended
 
 void *ThreadPool::begin(void *number) {
     pool->work(int(reinterpret_cast<integer>(number)));
     return nullptr;
 }
 
-void after_fork() { pool = new ThreadPool; }  // its threads stayed behind
+void after_fork() { pool = new ThreadPool; }  // a child process has none of the threads
 const int registered = pthread_atfork(nullptr, nullptr, after_fork);
 }  // namespace
 
-// The `count` levels in order, by at most `threads` threads, this one included; returns when all is done. A second
-// thread of the program that comes meanwhile works for itself.
+// Does the `count` levels in order, with at most `threads` threads including this one; returns when all is done. If
+// another thread of the program uses the pool, this one works alone.
 extern "C" void hx_run(const Level *levels, integer count, int threads, integer spin) {
     integer weight = 0;
     for (integer n = 0; n < count; ++n) weight += levels[n].weight;
@@ -269,7 +270,7 @@ struct Shape {
     integer parts, weight;
 };
 
-// One call of `function`; `shape` says into how many parts it is cut.
+// Makes one call of `function`; `shape` returns its number of parts.
 extern "C" void hx_launch(void (*function)(const void *, integer, integer), Shape (*shape)(const void *),
                           const void *words, int threads, integer spin) {
     const Shape found = shape(words);
@@ -278,7 +279,7 @@ extern "C" void hx_launch(void (*function)(const void *, integer, integer), Shap
     hx_run(&level, 1, threads, spin);
 }
 
-// How often work was shared, and sleepers were woken, since the process began.
+// Returns the numbers of shared runs and of wake-ups since the process began.
 extern "C" void hx_counts(integer *counts) {
     counts[0] = pool->runs.load();
     counts[1] = pool->wakes.load();

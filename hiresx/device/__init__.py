@@ -1,7 +1,7 @@
-"""Where kernels run: one small interface, and a backend per kind of device.
+"""The backends that run kernels: one small interface, and a backend per kind of device.
 
-`backend(name)` gives a backend; `backend.compile(Configuration(...))` a program; `program.launch(kernel, (ni, nj, nk),
-**arguments)` visits points, `program.call` builds a launch that is made later, with others (`program.prepare`).
+`backend(name)` returns a backend, and `backend.compile(Configuration(...))` a program. `program.launch(kernel, (ni, nj,
+nk), **arguments)` visits points. `program.call` builds a launch for later use with `program.prepare`.
 """
 
 from hiresx.device.configuration import Configuration, source
@@ -14,8 +14,8 @@ NAMES = ("cpu", "cuda", "emulated")
 
 
 def backend(name: str = "auto", device: int | None = None) -> Backend:
-    """The backend called `name`: cpu, cuda or emulated; auto is cuda where CuPy finds a GPU, else cpu. `device`: number
-    of the GPU, as CUDA counts them in this process (0 if absent).
+    """Return the backend called `name`: cpu, cuda or emulated; auto is cuda where CuPy finds a GPU, else cpu. `device`:
+    number of the GPU, as CUDA counts them in this process (0 if absent).
 
     Raises HiresxError for an unknown name, and for cuda without CuPy or a GPU.
     """

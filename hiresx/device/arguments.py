@@ -1,5 +1,5 @@
-"""What the arguments of a kernel must be, for every backend: named as the kernel declares them, of its types, arrays
-that hold the nodes which it visits."""
+"""Checks of kernel arguments for every backend: their names, their types, and arrays large enough for the nodes
+visited."""
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -10,27 +10,27 @@ import numpy as np
 
 from hiresx.kernels import Signature
 
-# numpy's name of what an argument of that C type is or points to; `real` depends on the configuration.
+# numpy's name of the item of an argument, by C type; `real` depends on the configuration.
 _ITEMS = {"int": "int32", "long long": "int64", "double": "float64", "float": "float32"}
 
 # Least and largest value by C type.
 INT_RANGES = {"int": (-(2**31), 2**31 - 1), "long long": (-(2**63), 2**63 - 1)}
 
-# Counts and strides by which nodes follow each other from the first, `o`, on.
+# Counts and strides of the nodes, starting from the first node, `o`.
 Place: TypeAlias = tuple[tuple[str, str], ...]
 
-# What the names of strides mean (hiresx.kernels).
+# The meaning of the names of strides (hiresx.kernels).
 _I = ("hx_ni", "1")
 _PLACES: tuple[Place, ...] = (
     (_I, ("hx_nj", "sj"), ("hx_nk", "sk")),
     (("hx_ni", "s1"), ("hx_nj", "s2")),
-    (_I, ("hx_nj", "s2"), ("hx_nk", "sd")),  # lines, in chunks along k: at least the first so many nodes
+    (_I, ("hx_nj", "s2"), ("hx_nk", "sd")),  # lines in chunks along k: a lower bound of the nodes visited
 )
 _CPU_PLACES: tuple[Place, ...] = ((("nd", "sd"), ("n1", "s1"), ("n2", "s2")),)
 
 
 def item(kind: str, real: str) -> str:
-    """numpy's name of what an argument of C type `kind` is or points to, `real` being "float64" or "float32"."""
+    """Return numpy's name of the items of an argument of C type `kind`, `real` being "float64" or "float32"."""
     base = kind.removeprefix("const ").removesuffix(" *")
     return _ITEMS.get(base, real)
 
@@ -44,8 +44,8 @@ def is_written(kind: str) -> bool:
 
 
 def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
-    """`value` as a Python number that fits `dtype`. Raises TypeError if it is none or does not fit, and for an integer
-    where a number with a fraction is wanted."""
+    """Return `value` as a Python number that fits `dtype`. Raises TypeError if it does not fit or is no number, and for
+    an integer where a real number is wanted."""
     if dtype.kind == "i":
         number = operator.index(value)
         limits = np.iinfo(dtype)
@@ -60,7 +60,7 @@ def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
 
 
 def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
-    """Raises TypeError unless `array` is a `wanted` of `dtype` whose items lie side by side along the last axis."""
+    """Raise TypeError unless `array` is a `wanted` of `dtype` that is contiguous along the last axis."""
     if not isinstance(array, wanted):
         raise TypeError(f"wants a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")
     if array.dtype != dtype:
@@ -71,8 +71,8 @@ def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
 
 
 def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[Any]:
-    """The named `arguments` as the kernel takes them. Raises TypeError for one that is missing and for one that it does
-    not take."""
+    """Return the named `arguments` in the kernel's order. Raises TypeError for a missing argument and for an unknown
+    one."""
     names = [name for _, name in signature.arguments]
     for name in arguments:
         if name not in names:
@@ -84,13 +84,13 @@ def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[
 
 
 def misfit(signature: Signature, name: str, why: object) -> TypeError:
-    """That argument `name` of a kernel does not fit."""
+    """Return the error for argument `name` of a kernel that does not fit, for the reason `why`."""
     kind = next(kind for kind, called in signature.arguments if called == name)
     return TypeError(f"kernel {signature.name}, argument {name} ({kind}): {why}")
 
 
 def place(signature: Signature) -> Place | None:
-    """Where the kernel's nodes are, as far as its arguments say it."""
+    """Return the counts and strides of the kernel's nodes, or None where its arguments do not define them."""
     names = {name for _, name in signature.arguments}
     for found in _CPU_PLACES if signature.kind == "CPU_KERNEL" else _PLACES:
         if names.issuperset({"o", *(word for step in found for word in step if not word.startswith("hx_"))} - {"1"}):
@@ -99,14 +99,14 @@ def place(signature: Signature) -> Place | None:
 
 
 def last_node(signature: Signature) -> str | None:
-    """A formula in the arguments and hx_ni, hx_nj, hx_nk, the extent, for the number of the last node visited."""
+    """Return a formula for the number of the last node visited, in the arguments and the extent hx_ni, hx_nj, hx_nk."""
     where = place(signature)
     return None if where is None else " + ".join(["o", *(f"({count} - 1) * {stride}" for count, stride in where)])
 
 
 def fit_conditions(signature: Signature) -> list[str]:
-    """Conditions in the arguments and hx_last, the last node's number, under which the arrays certainly hold what is
-    visited; none where nothing is known. What does not meet them, `check_places` judges."""
+    """Return sufficient conditions, in the arguments and hx_last (the number of the last node), for arrays that are
+    large enough. The list is empty where the nodes are unknown. `check_places` judges arguments that fail them."""
     where, names = place(signature), {name for _, name in signature.arguments}
     if where is None:
         return []
@@ -117,8 +117,8 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
-    """Raises TypeError where strides are not those of nodes in an array [variable, k, j, i], or an array among the
-    `values` does not hold the variables that the kernel takes of every node it visits."""
+    """Raise TypeError where strides do not fit an array [variable, k, j, i], or where an array among the `values` is
+    too small for the variables of the nodes visited."""
     where = place(signature)
     if where is None:
         return
@@ -144,7 +144,7 @@ def check_places(signature: Signature, extent: Sequence[int] | None, values: Seq
 
 
 def _items(array: Any) -> int:
-    """From the first to the last item of a view."""
+    """Return the number of items from the first to the last one of a view."""
     if not array.size:
         return 0
     reach = sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides, strict=True))

@@ -1,4 +1,5 @@
-"""Compiling the kernels while the grid is made: what is asked for later is then in the cache, or under way."""
+"""Compilation of the kernels in the background while the grid is made. A later request finds them in the cache, or
+waits for this compilation."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,11 +10,12 @@ from hiresx.device.configuration import Configuration
 
 
 def start_compilation(configuration: Configuration, name: str) -> Callable[[], bool]:
-    """Begin to compile the kernels of `configuration` for the backend called `name` (auto among them) of this host,
-    beside what this process does; whoever compiles them afterwards waits for that instead of doing it twice.
+    """Start to compile the kernels of `configuration` in the background, for the backend called `name` (also auto) of
+    this host. Whoever needs the kernels meanwhile waits for this compilation.
 
-    No context is made on a GPU. What fails here is left to the one who asks again, and is told then. Lists of backends
-    by rank are not looked at. What is returned tells whether that is over."""
+    No context is made on a GPU. Errors are ignored here: a later request raises them again. Lists of backends by rank
+    are not supported. Returns a function that is true once the compilation has ended.
+    """
     over = Event()
     start_in_background(_compile, configuration, name, over)
     return over.is_set

@@ -1,4 +1,4 @@
-"""What the kernels `average_reynolds` and `average_favre` keep of every node, in their order."""
+"""The quantities that the kernels `average_reynolds` and `average_favre` keep at every node, in their order."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,17 @@ MOMENTS = {
     "reynolds": ("rho_rho", "u_u", "v_v", "w_w", "p_p", "T_T", "u_v", "u_w", "v_w"),
     "favre": ("u_u", "v_v", "w_w", "u_v", "u_w", "v_w", "u_T", "v_T", "w_T"),
 }
-# Of a passive scalar, what `average_scalars` keeps: its mean, and what it varies with.
+# The velocities whose covariance with a passive scalar `average_scalars` keeps, besides the scalar's mean.
 _WITH = ("u", "v", "w")
 
 
 def means(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
-    """The means, by `kind` "reynolds" or "favre"."""
+    """Return the names of the means, by `kind` "reynolds" or "favre"."""
     return (*MEANS[kind], *scalars)
 
 
 def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
-    """All that is kept, in the order of the arrays: of the gas, then of each scalar its mean and second moments."""
+    """Return all names in the order of the arrays: those of the gas, then the mean and second moments of each
+    scalar."""
     of_scalars = [name for s in scalars for name in (s, f"{s}_{s}", *(f"{c}_{s}" for c in _WITH))]
     return (*MEANS[kind], *MOMENTS[kind], *of_scalars)

@@ -1,9 +1,9 @@
-"""The functions that visit the points of several launches of one kernel as a single launch: entries of their own, made
-where they are asked for, beside those of hiresx.device.wrappers, which stay as they are.
+"""Wrapper functions that run several launches of one kernel as a single launch. They are generated on demand, besides
+the wrappers for single launches (hiresx.device.wrappers).
 
-A `Form` says what these launches have in common. ALIKE: the same extent and the same numbers; arrays alone are
-different, and numbers are plain arguments. MIXED: nothing but the shape of a CUDA block; all arguments are in a table.
-A CUDA block belongs to one launch, its member, and is what it would be in a launch of that alone.
+A `Form` states what the launches have in common. ALIKE: the same extent and the same numbers; only arrays differ, and
+numbers are plain arguments. MIXED: only the shape of a CUDA block; all arguments are in a table. Each CUDA block
+belongs to one launch, its member, and does the same work as in a single launch of that member.
 """
 
 from collections.abc import Iterable
@@ -27,8 +27,8 @@ from hiresx.device.wrappers import (
 )
 from hiresx.kernels import Signature
 
-# Words of a member of a mixed launch ahead of its arguments: its first CUDA block, how many blocks it has along x and
-# y, and its extent.
+# Words before the arguments of a member of a mixed launch: its first CUDA block, its number of blocks along x and y,
+# and its extent.
 AHEAD = 6
 
 
@@ -38,7 +38,7 @@ class Form(StrEnum):
 
 
 class Entry(NamedTuple):
-    """The function for several launches of `kernel`."""
+    """The wrapper function for several launches of `kernel`."""
 
     kernel: str
     form: Form
@@ -51,12 +51,13 @@ class Entry(NamedTuple):
 def generate_batched(
     configuration: Configuration, target: str, entries: Iterable[Entry], root: Path = kernels.ROOT
 ) -> str:
-    """The complete text to compile for the `target` "cuda" or "emulated": the kernels, and of functions around them
-    these `entries` alone.
+    """Return the complete text to compile for the `target` "cuda" or "emulated": the kernels and the wrappers
+    `entries`.
 
-    ALIKE: `__global__ void name_alike(guard, ni, nj, nk, planes, <numbers>, table)`, over `planes` CUDA blocks along z
-    for each member; a row of the table is the arrays of a member. MIXED: `name_mixed(guard, members, table)`, over a
-    grid of one direction: members[b] is whose CUDA block b is, and a row of the table `AHEAD` words and the arguments.
+    ALIKE: `__global__ void name_alike(guard, ni, nj, nk, planes, <numbers>, table)` has `planes` CUDA blocks along z
+    for each member; a row of the table holds the arrays of a member. MIXED: `name_mixed(guard, members, table)` has a
+    one-dimensional grid: members[b] is the member of CUDA block b, and a row of the table holds `AHEAD` words and the
+    arguments.
     """
     assert target in ("cuda", "emulated")
     text = flat_text(configuration, "cuda" if target == "cuda" else "emulated", root)
@@ -78,7 +79,7 @@ def generate_batched(
 
 
 def _alike_text(kernel: Signature) -> tuple[str, str]:
-    """Parameters and body; how an emulated launch passes these out of words."""
+    """Return the parameters and body of the wrapper, and how an emulated launch unpacks them from words."""
     parameters = ["int ni", "int nj", "int nk", "int hx_planes"]
     passed = [word("int", n) for n in range(6, 10)]
     values, arrays = {}, 0
@@ -103,7 +104,7 @@ def _alike_text(kernel: Signature) -> tuple[str, str]:
 
 
 def _mixed_text(kernel: Signature) -> tuple[str, str]:
-    """As `_alike`."""
+    """Same as `_alike_text`, for mixed launches."""
     names = decode_words(kernel, AHEAD, null=True)
     first, along_x, along_y, ni, nj, nk = (word("int", n) for n in range(AHEAD))
     member = (

@@ -1,4 +1,4 @@
-"""Launches of one kernel that do not depend on each other, as one launch: which ones, and what it is given."""
+"""Batches: launches of one kernel that do not depend on each other, run as one launch."""
 
 import math
 from bisect import bisect_right
@@ -14,32 +14,33 @@ from hiresx.device.dependency_graph import dependencies, flatten_calls
 from hiresx.device.wrappers import Shape
 from hiresx.kernels import Signature
 
-# CUDA blocks that a grid has along z at most.
+# The largest number of CUDA blocks of a grid along z.
 _ALONG_Z = 65535
 
 
 class Batches(NamedTuple):
-    """`members`: of each batch the numbers of its calls; `waits`: the batches before it that it waits for."""
+    """`members`: the numbers of the calls of each batch. `waits`: the earlier batches that each batch waits for."""
 
     members: list[list[int]]
     waits: list[list[int]]
 
 
 def batches(kinds: Sequence[Hashable | None], waits: Sequence[Sequence[int]], messages: Sequence[bool] = ()) -> Batches:
-    """Calls in batches: those of one kind, of which none waits for another, not even over others between, are together;
-    one of kind None is alone. `waits`: for which calls before it each waits.
+    """Group calls into batches of one kind whose calls do not wait for each other, directly or indirectly. A call of
+    kind None is a batch of its own. `waits`: the earlier calls that each call waits for.
 
-    A batch waits for all that one of its calls waits for; calls that wait for different `messages` are not together.
+    A batch waits for everything that one of its calls waits for. Calls that wait for different `messages` are in
+    different batches.
     """
     members: list[list[int]] = []
-    place: list[int] = []  # of each call its batch
-    message: list[int] = []  # of each call the last message that must have come
+    place: list[int] = []  # the batch of each call
+    message: list[int] = []  # the last message that each call waits for
     alike: dict[Hashable, list[int]] = {}  # batches by kind, in order
     for n, (kind, of_call) in enumerate(zip(kinds, waits, strict=True)):
         behind = max((place[w] for w in of_call), default=-1)
         message.append(n if messages and messages[n] else max((message[w] for w in of_call), default=-1))
         there = alike.setdefault((kind, message[-1]), []) if kind is not None else []
-        # All that a call waits for is in batches before its own: so batches can be made in order.
+        # Everything a call waits for is in earlier batches, so that batches can be launched in order.
         at = bisect_right(there, behind)
         if at == len(there):
             there.append(len(members))
@@ -58,9 +59,13 @@ def arrange_batches(
     is_message: Callable[[Call], bool] = lambda call: False,
     least: int = 1,
 ) -> "tuple[list[Call | BatchedLaunch], list[list[int]]]":
-    """The launches `calls`, those that can be made together as one, in an order in which they can be made; and of each
-    the numbers of those before it that it waits for. `shape`: of a CUDA launch; `address`: of an array's first item;
-    `extent`: as of `levels`. Messages stay single, in their order. So does all where fewer than `least` are saved."""
+    """Return launches and batches of launches that have the effect of `calls`, in a valid order, and for each one the
+    numbers of the earlier ones that it waits for.
+
+    `shape` returns the shape of a CUDA launch, `address` the address of an array's first item; `extent` is that of
+    `levels`. Messages stay single, in their order. All launches stay single where batches would save fewer than `least`
+    launches.
+    """
     single, waits = flatten_calls(calls), dependencies(calls, extent, is_message)
     messages = list(map(is_message, single))
     shapes: list[Shape | None] = [
@@ -79,22 +84,24 @@ def arrange_batches(
     return made, found.waits
 
 
-# Nodes of a launch that has nothing to gain, since it fills a GPU, and how many nodes, about, a thread visits, where
-# that is not one: a line, or its share of a row. On an H200 a planar jet of 4.5 million nodes in 4 blocks takes 1, 1.2
-# and 2.2 % longer than with single launches for 2^17, 2^18 and 2^20 nodes, one of 50,000 nodes 4 to 7 % less.
+# A launch over more nodes than LARGE fills a GPU and gains nothing from a batch. VISITED: nodes per thread, roughly, of
+# kernels whose threads visit more than one: a line, or a share of a row. On an H200, a planar jet of 4.5 million nodes
+# in 4 blocks takes 1, 1.2 and 2.2 % longer than with single launches for limits of 2^17, 2^18 and 2^20 nodes; a jet of
+# 50,000 nodes takes 4 to 7 % less time.
 LARGE = 1 << 17
 VISITED = {"LINE_KERNEL": 64, "ROW_KERNEL": 8}
 
 
 def _kind(call: Call, shape: Shape) -> Hashable | None:
-    """What launches have in common that can be made together; None for one that is better alone."""
+    """Return the key that launches of one batch share, or None for a launch that is faster alone."""
     grid, block = shape
     nodes = math.prod(grid) * math.prod(block) * VISITED.get(call.signature.kind, 1)
     return (call.name, block) if 0 < nodes <= LARGE else None
 
 
 class BatchedLaunch(NamedTuple):
-    """A launch of `entry` over `grid` of blocks of `block` threads: `numbers`, by their C types, then `tables`."""
+    """A launch of `entry` over `grid` of blocks of `block` threads. Its arguments are `numbers`, each with its C type,
+    then `tables`."""
 
     entry: Entry
     grid: tuple[int, int, int]
@@ -104,8 +111,8 @@ class BatchedLaunch(NamedTuple):
 
 
 def batch_calls(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[Any], int]) -> BatchedLaunch:
-    """The launch that does what `calls` do, of one kernel and of CUDA `shapes` with blocks of the same threads.
-    `address`: of an array's first item."""
+    """Return the launch that has the effect of `calls`, which are of one kernel and have CUDA `shapes` with equal
+    blocks. `address` returns the address of an array's first item."""
     signature, block = calls[0].signature, shapes[0][1]
     assert all(call.name == signature.name and of[1] == block for call, of in zip(calls, shapes, strict=True))
     table = _table(calls, shapes, address)
@@ -123,7 +130,7 @@ def batch_calls(calls: Sequence[Call], shapes: Sequence[Shape], address: Callabl
 
 
 def _table(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[Any], int]) -> np.ndarray:
-    """A row of words for each call, as a mixed launch takes them."""
+    """Return a row of words for each call, in the layout of a mixed launch."""
     arguments = calls[0].signature.arguments
     table = np.empty((len(calls), AHEAD + len(arguments)), np.int64)
     blocks = np.array([grid for grid, _ in shapes])

@@ -1,8 +1,7 @@
-"""Where compiled kernels are kept between runs, and what of it may be loaded.
+"""The cache of compiled kernels, and the checks before a file of it is loaded.
 
-What is loaded runs with the rights of the user. So nothing is taken from a folder, or through one, into which another
-user may put a file of his own, and nothing that is not, byte by byte, what a compiler has put there: beside each file
-lies the SHA-256 of it.
+Loaded code runs with the rights of the user. A file is therefore loaded only from a folder into which no other user may
+write, and only if its SHA-256 is the one stored beside it.
 """
 
 import atexit
@@ -23,22 +22,22 @@ from pathlib import Path
 
 from hiresx.errors import HiresxError
 
-# One for each file that is, or was, made in this process: what two threads want is made once.
+# One lock for each file made in this process: two threads that want the same file make it once.
 _making: dict[Path, threading.Lock] = {}
 
-# Folders in which something is made, each locked by the process that does.
+# Prefix of the work folders, each locked by the process that uses it.
 _WORK = "making-"
 
 
 class _Folders:
-    """The folders in which this process makes something. Threads that are still at work when it ends leave none."""
+    """The work folders of this process. They are removed when it ends, even while threads still use them."""
 
     def __init__(self) -> None:
         self._lock, self._open, self._ended = threading.Lock(), set[Path](), False
         atexit.register(self.end)
 
     def new(self, path: Path) -> Path:
-        """A new one in `path`. Raises RuntimeError once the process ends."""
+        """Return a new folder in `path`. Raises RuntimeError once the process ends."""
         with self._lock:
             if self._ended:
                 raise RuntimeError("the process ends")
@@ -47,17 +46,17 @@ class _Folders:
         return private
 
     def remove(self, private: Path) -> None:
-        """That of `new`, with what is in it."""
+        """Remove a folder of `new` with its content."""
         shutil.rmtree(private, ignore_errors=True)
         with self._lock:
             self._open.discard(private)
 
     def end(self) -> None:
-        """Remove all of them, and make no more."""
+        """Remove all folders, and allow no more."""
         with self._lock:
             self._ended, left = True, [*self._open]
         for private in left:
-            # Under another name, so that threads and compilers still at work make no more files in it.
+            # Renamed first, so that running threads and compilers create no more files in it.
             gone = private.with_name(f"{private.name}-ended")
             with suppress(OSError):
                 private.rename(gone)
@@ -65,7 +64,7 @@ class _Folders:
                 shutil.rmtree(gone, ignore_errors=True)
                 if not gone.exists():
                     break
-                time.sleep(0.01)  # a file that was being made when it was renamed
+                time.sleep(0.01)  # a file was created during the renaming
 
 
 _TRIES = 20
@@ -75,17 +74,17 @@ _ELSEWHERE = "set HIRESX_CACHE to a folder of your own, where nobody else may wr
 
 
 def key(parts: Iterable[str]) -> str:
-    """A file-name-sized digest of everything that `parts` says."""
+    """Return a digest of `parts` that is short enough for a file name."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def directory() -> Path:
-    """$HIRESX_CACHE, or hiresx in $XDG_CACHE_HOME or ~/.cache, without symbolic links; made if missing, for the user
-    alone. Raises HiresxError if it cannot be made, is not the user's or root's, or others may write to it or exchange
-    it."""
+    """Return the cache folder without symbolic links: $HIRESX_CACHE, or hiresx in $XDG_CACHE_HOME or ~/.cache. A
+    missing folder is created for the user alone. Raises HiresxError if that fails, if the folder belongs to neither the
+    user nor root, or if others may write to it or replace it."""
     path = _configured_path()
     with _refusal(path):
-        # Links are followed once, here: what they lead to is what is looked at and used.
+        # Links are resolved once, here: the checked folder is the used one.
         path = Path(os.path.realpath(path))
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         for folder in reversed(missing):
@@ -111,16 +110,16 @@ def _configured_path() -> Path:
 
 
 def _fault(path: Path) -> tuple[str, str] | None:
-    """(why, the command that mends it if one does) for a folder that others could fill or exchange; None for a safe
-    one."""
+    """Return (reason, command that repairs it, if any) for a folder that others could write to or replace, and None for
+    a safe one."""
     for folder in (path, *path.parents):
         status = folder.stat()
         which = "it" if folder == path else f"{folder}, in which it lies,"
-        # An owner outside a container cannot be told from root in it.
+        # Inside a container, an owner from outside looks like the overflow user.
         if not (_is_own(status.st_uid) or (folder != path and status.st_uid == _unmapped_user())):
             return f"{which} belongs to {_user(status.st_uid)}", ""
         sticky = status.st_mode & stat.S_ISVTX
-        # A sticky folder, such as /tmp, lets nobody rename or remove what is not his.
+        # In a sticky folder, such as /tmp, users can rename and remove only their own files.
         if (writer := _writer(status)) and not (sticky and folder != path):
             mends = status.st_uid == os.geteuid() and not sticky
             return f"{which} can be written to by {writer}", f"chmod go-w {shlex.quote(str(folder))}" if mends else ""
@@ -139,7 +138,7 @@ def _unmapped_user() -> int:
 
 
 def _writer(status: os.stat_result) -> str:
-    """Who may write besides the owner; empty if nobody."""
+    """Return who may write besides the owner; empty if nobody."""
     if status.st_mode & stat.S_IWOTH:
         return "everybody"
     if status.st_mode & stat.S_IWGRP and not _group_is_private(status):
@@ -148,7 +147,7 @@ def _writer(status: os.stat_result) -> str:
 
 
 def _group_is_private(status: os.stat_result) -> bool:
-    """Whether the owner has the group to himself: it is called like him, and nobody else is in it."""
+    """True if the owner is alone in a group of the same name."""
     with suppress(KeyError):
         owner, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
         return owner.pw_gid == group.gr_gid and owner.pw_name == group.gr_name and set(group.gr_mem) <= {owner.pw_name}
@@ -168,10 +167,10 @@ def _group(number: int) -> str:
 
 
 def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
-    """Path of the file `name` in the cache. `make(folder)` makes it in a folder of its own, and gives its path there,
-    unless the cache has it, whole and of nobody else.
+    """Return the path of the file `name` in the cache. If no intact file is there, `make(folder)` makes it in a work
+    folder and returns its path in that folder.
 
-    What `make` raises passes. Raises HiresxError for a cache that cannot be written, or is not safe to use.
+    Errors of `make` propagate. Raises HiresxError for a cache that cannot be written, or is not safe to use.
     """
     path = directory() / name
     with _making.setdefault(path, threading.Lock()):
@@ -184,14 +183,15 @@ def _put(path: Path, make: Callable[[Path], Path]) -> Path:
         digest.write_text(_digest(found) + "\n", encoding="ascii")
         for file in (found, digest):
             file.chmod(file.stat().st_mode & ~0o022)
-        # The digest first: where the file is seen, its digest is. Who sees one with another's compiles once more.
+        # The digest comes first: wherever the file exists, its digest does. A file with the digest of another one is
+        # compiled again.
         digest.replace(_digest_path(path))
         found.replace(path)
     return path
 
 
 def is_intact(path: Path) -> bool:
-    """Whether `path` is a file of the user's or root's that nobody else may write to, and what its digest says."""
+    """True if `path` is a file of the user or root, nobody else may write to it, and its digest is right."""
     try:
         for file in (path, _digest_path(path)):
             status = file.lstat()
@@ -213,9 +213,9 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def workplace() -> Iterator[Path]:
-    """A private directory on the cache's file system, so that what is made in it can be renamed into the cache in one
-    stroke: simultaneous processes never see half a file. What processes that were killed have left is removed. Raises
-    HiresxError if the cache cannot be written to."""
+    """A private folder on the cache's file system. Files made in it are renamed into the cache, so that other processes
+    never see incomplete files. Folders left by killed processes are removed. Raises HiresxError if the cache cannot be
+    written to."""
     path = directory()
     with _refusal(path):
         _sweep(path)
@@ -228,12 +228,12 @@ def workplace() -> Iterator[Path]:
 
 
 def _new_locked_folder(path: Path) -> tuple[Path, int]:
-    """A new folder in `path`, and the file number by which this process, as long as it lives, has it locked."""
+    """Return a new folder in `path`, and the file descriptor by which this process locks it until it ends."""
     while True:
         private = _folders.new(path)
-        with suppress(FileNotFoundError):  # swept before it was locked
+        with suppress(FileNotFoundError):  # another process removed it before it was locked
             lock = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
-            with suppress(OSError):  # of a file system without locks, on which nobody sweeps
+            with suppress(OSError):  # a file system without locks, on which no process removes folders
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if private.exists():
                 return private, lock
@@ -242,7 +242,7 @@ def _new_locked_folder(path: Path) -> tuple[Path, int]:
 
 
 def _sweep(path: Path) -> None:
-    """Remove the folders that nobody has locked."""
+    """Remove the folders that no process has locked."""
     for left in path.glob(f"{_WORK}*"):
         with suppress(OSError):
             lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

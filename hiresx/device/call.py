@@ -1,4 +1,4 @@
-"""A launch that was built, and so checked: what `Program.call` gives and `Program.prepare` takes."""
+"""A kernel launch with checked arguments: `Program.call` returns it and `Program.prepare` takes it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -7,8 +7,9 @@ from hiresx.kernels import Signature
 
 
 class Call(NamedTuple):
-    """A launch of the kernel of `signature` over `extent` (None: a CPU kernel, which visits for itself): `arguments` by
-    name, in the kernel's order, and `packed` what the backend made of them, so that nothing is looked at again."""
+    """A launch of the kernel of `signature` over `extent` (None for a CPU kernel, which visits its points itself).
+    `arguments`: by name, in the kernel's order. `packed`: the same in the backend's form, which is not checked
+    again."""
 
     signature: Signature
     extent: tuple[int, int, int] | None
@@ -20,5 +21,5 @@ class Call(NamedTuple):
         return self.signature.name
 
 
-# A launch, or some that do not depend on each other whatever arrays they share.
+# Each entry is a launch, or a list of launches that do not depend on each other even if they share arrays.
 Calls: TypeAlias = Sequence[Call | list[Call]]

@@ -1,8 +1,8 @@
-"""The emulated backend for checks of kernels: what a GPU leaves open is another thing every time.
+"""The emulated backend for checks of kernels: it varies everything that a GPU leaves undefined.
 
-Of every launch the blocks, the threads of a block and the lanes between two meetings of a warp come in another order,
-and so do launches that a CUDA graph may make side by side. What is fetched is nowhere until it is waited for, memory of
-the chip and of a thread holds huge numbers until it is written, and device memory NaNs (kernels/checked.h).
+The blocks of a launch, the threads of a block and the lanes between two warp synchronizations run in another order each
+time, and so do launches that a CUDA graph may run concurrently. Asynchronously copied data arrive only at the wait.
+Shared and local memory hold huge numbers until they are written, and device memory holds NaNs (kernels/checked.h).
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from hiresx.device.configuration import Configuration
 from hiresx.device.dependency_graph import flatten_calls, levels
 from hiresx.device.native import Array, NativeProgram
 
-# Signalling NaNs, by bytes of a real; an index that is nowhere.
+# Signalling NaNs by type of real; for an int32, an invalid index.
 POISON = {
     "float64": ("uint64", 0x7FF4_DEAD_DEAD_DEAD),
     "float32": ("uint32", 0x7FA0_DEAD),
@@ -31,12 +31,12 @@ FLAGS = (
     "-DHX_CHECKED", "-O1", "-g1", "-march=native", "-ffp-contract=fast", "-std=c++17", "-fPIC", "-shared",
     "-Wl,-Bsymbolic", "-ftrivial-auto-var-init=pattern",
 )  # fmt: skip
-# Of AddressSanitizer, whose library the process must have been started with, and UndefinedBehaviorSanitizer.
+# Flags of AddressSanitizer, whose library must be preloaded, and of UndefinedBehaviorSanitizer.
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
 class CheckingProgram(emulated.EmulatedProgram):
-    """Launches of one level in an order of their own."""
+    """A program that runs the launches of one level in a given order."""
 
     order = 0
 
@@ -48,7 +48,7 @@ class CheckingProgram(emulated.EmulatedProgram):
         turned = super().prepare(self._reorder(calls), guard)
 
         def run() -> None:
-            # What is noted is prepared once more, by whoever notes it.
+            # Recorded launches are prepared again by the recorder.
             usual() if self.recorded is not None else turned()
 
         return run
@@ -64,9 +64,9 @@ class CheckingProgram(emulated.EmulatedProgram):
 
 
 class CheckingBackend(emulated.EmulatedBackend):
-    """`order`: 0 as ever, 1 backwards, others by chance. `poisoned`: new memory holds NaNs, that of `zeros` too: none
-    is to be read before it is written. `memory`: with checks of addresses and undefined behaviour. `batches`: see
-    `emulated.Backend`."""
+    """`order`: 0 for the usual order, 1 for the reverse one, others for random ones. `poisoned`: new memory holds NaNs,
+    also that of `zeros`: a kernel must not read it before it is written. `memory`: checks addresses and undefined
+    behaviour. `batches`: see `EmulatedBackend`."""
 
     program = CheckingProgram
 
@@ -100,7 +100,7 @@ class CheckingBackend(emulated.EmulatedBackend):
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         size = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-        # No room behind it: what lies there is somebody else's.
+        # No padding behind the array, so that any access beyond it is detected.
         array: Array = np.empty(size, dtype).view(Array)
         if self._poisoned:
             word, pattern = POISON[str(array.dtype)]

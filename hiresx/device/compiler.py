@@ -22,7 +22,8 @@ MEND = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler"
 
 
 def compiler() -> tuple[list[str], str]:
-    """(command, its --version): $CXX or g++. Raises HiresxError when there is none or it does not run."""
+    """Return the command of the C++ compiler ($CXX or g++) and its --version. Raises HiresxError when there is none or
+    it does not run."""
     command = shlex.split(os.environ.get("CXX", "")) or ["g++"]
     if shutil.which(command[0]) is None:
         raise HiresxError(f"no C++ compiler: {command[0]} is not found", MEND)
@@ -34,7 +35,7 @@ def compiler() -> tuple[list[str], str]:
 
 @lru_cache
 def processor() -> str:
-    """What -march=native depends on: the processor's model and instruction sets."""
+    """Return the processor's model and instruction sets, on which -march=native depends."""
     try:
         first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     except OSError:
@@ -43,9 +44,10 @@ def processor() -> str:
 
 
 def build(text: str, flags: tuple[str, ...], label: str) -> Path:
-    """Path of the shared library of the C++ `text`, compiled unless the cache has it; its source is kept beside it.
+    """Return the path of the shared library of the C++ `text`. It is compiled unless the cache has it; its source is
+    kept beside it.
 
-    Raises HiresxError without a compiler, for a compile that fails and for a cache that cannot be written.
+    Raises HiresxError without a compiler, for a failed compilation and for a cache that cannot be written.
     """
     command, version = compiler()
     name = f"{label}-{cache.key([text, *flags, *command, version, processor()])}"
@@ -73,15 +75,15 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
     return cache.find_or_make(f"{name}.so", compile)
 
 
-# Compilers under way, each a group of processes.
+# Running compilers, each a group of processes.
 _running: set[int] = set()
 _ending = threading.Event()
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Exit status and messages of a compiler. It ends with this process, which may be sooner than it is done; then this
+    """Return the exit status and messages of a compiler. The compiler is killed when this process ends first; then this
     raises RuntimeError."""
-    # Not as a context: where an interrupt comes just now, that would wait for the compiler.
+    # Not a context manager: on an interrupt, that would wait for the compiler.
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
     )
@@ -114,6 +116,6 @@ def _end(group: int) -> None:
 
 
 def first_errors(log: str) -> str:
-    """The first few lines of a compiler's `log` that are errors, or its first lines if none says so."""
+    """Return the first error lines of a compiler's `log`, or its first lines if it has no errors."""
     lines = log.splitlines()
     return "\n  ".join(([line for line in lines if re.search(r"\berror\b", line)] or lines)[:5])

@@ -1,4 +1,4 @@
-"""What is fixed when the kernels are compiled, and the text that fixes it."""
+"""The compile-time choices of the kernels, and the source text that they define."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +17,11 @@ INVISCID = "none"
 
 @dataclass(frozen=True)
 class Configuration:
-    """The compile-time choices. Every choice named like a folder of kernels/ is the stem of a header in it; `viscosity`
-    is a law of hiresx.case.viscosity, with those of its parameters that are not the defaults, or "none"; `schmidt` the
-    Schmidt number of every passive scalar; `reference` the conservative state of the gas from which precision
-    "differences" keeps its differences; `program` names the header of what is compiled with these choices: the solver,
-    what integrators do with vectors, or a study with kernels of its own."""
+    """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `viscosity`: a
+    law of hiresx.case.viscosity, with its parameters that differ from the defaults, or "none". `schmidt`: the Schmidt
+    number of every passive scalar. `reference`: the conservative state of the gas from which precision "differences"
+    keeps differences. `program`: the header of the compiled program: the solver, the vectors of integrators, or a study
+    with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -46,7 +46,7 @@ class Configuration:
 
     @property
     def storage(self) -> Storage:
-        """In which numbers fields are kept."""
+        """The number types of the fields."""
         return STORAGE[self.precision]
 
     @property
@@ -54,16 +54,16 @@ class Configuration:
         return self.viscosity != INVISCID
 
 
-# In the order in which a header may rely on an earlier one.
+# In the order of inclusion: a header may use those of earlier folders.
 FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
 
 
 def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT) -> str:
-    """The main text of `configuration`: its `#define`s, its viscosity law, then the `#include`s of the chosen headers,
-    of solver.h and of every boundary condition and term, or of the header of another program alone.
+    """Return the main text of `configuration`: its `#define`s, its viscosity law, then the `#include`s of the chosen
+    headers and of solver.h with every boundary condition and term, or of the header of another program.
 
-    `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h ahead. Raises HiresxError for a choice that has
-    no header, and for a viscosity law or a parameter of it that there is not.
+    `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h first. Raises HiresxError for a choice without a
+    header, and for an unknown viscosity law or parameter.
     """
     c = configuration
     defines = {
@@ -88,7 +88,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_EMULATED": target == "emulated",
         "HX_FP32": c.precision == "fp32",
         **c.storage.defines,
-        # what the preprocessor has to know of the chosen headers
+        # properties of the chosen headers that the preprocessor needs
         "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),
         "HX_LIMITER": kernels.trait("positivity", c.positivity, "limits_flux", root),
     }
@@ -108,7 +108,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
 
 
 def _of_storage(storage: Storage) -> list[str]:
-    """The headers that only this way of keeping fields has."""
+    """Return the headers that only this storage needs."""
     apart = ["work_exchange.h"] if storage.work != storage.stored else []
     return apart + (["differences.h"] if storage.carries else [])
 
@@ -121,8 +121,8 @@ def _reference(configuration: Configuration) -> tuple[float, ...]:
 
 
 def _law(configuration: Configuration) -> Any:
-    """The configuration's ViscosityLaw."""
-    from hiresx.case.viscosity import VISCOSITIES  # here, as all of this package is loaded without pydantic
+    """Return the ViscosityLaw of the configuration."""
+    from hiresx.case.viscosity import VISCOSITIES  # imported here: the rest of this package needs no pydantic
 
     kind = VISCOSITIES.get(configuration.viscosity)
     if kind is None:

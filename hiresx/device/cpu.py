@@ -1,10 +1,10 @@
-"""The cpu backend: point kernels as loops over rows, and the kernels written by hand for the CPU."""
+"""The cpu backend: point kernels as loops over rows, and kernels written for the CPU."""
 
 from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram
 
 
 class CpuProgram(NativeProgram):
-    """Kernels visited by loops, and CPU kernels, which visit for themselves."""
+    """Point kernels run as loops; CPU kernels visit their points themselves."""
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
@@ -12,10 +12,10 @@ class CpuProgram(NativeProgram):
 
 
 class CpuBackend(NativeBackend):
-    """Kernels for this machine's cores."""
+    """Kernels for the cores of this machine."""
 
     name = "cpu"
     program = CpuProgram
-    # Of what -ffast-math does, only what leaves infinities, NaNs and the order of sums alone: errno is not set and no
-    # floating-point exception is waited for.
+    # Only those options of -ffast-math that preserve infinities, NaNs and the order of sums: errno is not set and
+    # floating-point exceptions do not trap.
     flags = ("-O3", *NATIVE_FLAGS, "-fno-math-errno", "-fno-trapping-math")

@@ -28,10 +28,11 @@ _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
 
 def fault() -> HiresxError | None:
-    """Why this process cannot compute on a GPU, or None. Asks the driver first: importing CuPy takes a second."""
+    """Return the reason why this process cannot compute on a GPU, or None. The driver is asked first, as the import of
+    CuPy takes a second."""
     try:
         missing = importlib.util.find_spec("cupy") is None
-    except ValueError:  # something else was put in its place
+    except ValueError:  # a stand-in without a module spec
         missing = False
     if missing:
         return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.MEND)
@@ -53,7 +54,7 @@ def fault() -> HiresxError | None:
 
 
 def largest_memory() -> int | None:
-    """Bytes of the largest GPU that the driver offers this process; None without CuPy, driver or GPU."""
+    """Return the bytes of the largest GPU that the driver offers this process; None without CuPy, driver or GPU."""
     try:
         if importlib.util.find_spec("cupy") is None:
             return None
@@ -64,7 +65,8 @@ def largest_memory() -> int | None:
 
 
 def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
-    """The kernels of `configuration` for the first GPU into the cache; no context is made. Raises HiresxError."""
+    """Compile the kernels of `configuration` for the first GPU into the cache, without a context. Raises
+    HiresxError."""
     driver = Driver()
     driver.count()
     text, _ = generate(configuration, "cuda", root)
@@ -73,8 +75,8 @@ def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it; `used`: whether
-    this process has a context on it; `mig_uuid`: of the MIG slice at that address that it is, "" for a whole GPU."""
+    """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it. `used`: whether
+    this process has a context on it. `mig_uuid`: the UUID of its MIG slice, "" for a whole GPU."""
 
     number: int
     name: str
@@ -84,25 +86,25 @@ class CudaDevice:
 
     @property
     def address(self) -> str:
-        """What tells it from others of its host, as `hiresx.topology.machine.GPU.address`."""
+        """The address that is unique on this host, as `hiresx.topology.machine.GPU.address`."""
         return address(self.bus_id, self.mig_uuid)
 
 
 def devices() -> list[CudaDevice]:
-    """The GPUs that CUDA offers this process; none where `fault` says why. Makes no context on any."""
+    """Return the GPUs that CUDA offers this process; none where `fault` returns a reason. No context is made."""
     if fault():
         return []
     return [device(n) for n in range(Driver().count())]
 
 
 def device(number: int) -> CudaDevice:
-    """One of them. Raises HiresxError for a number that the driver does not know."""
+    """Return one of them. Raises HiresxError for a number that the driver does not know."""
     driver = Driver()
     return CudaDevice(number, driver.name(number), driver.bus_id(number), driver.used(number), driver.mig_uuid(number))
 
 
 class CudaEvent:
-    """A moment in the work of a stream."""
+    """A point in the work of a stream."""
 
     def __init__(self, cupy: Any, stream: Any):
         self._cupy = cupy
@@ -113,15 +115,15 @@ class CudaEvent:
         self._event.record(self._stream)
 
     def elapsed_time(self, start: Any) -> float:
-        """Seconds on the GPU from `start` to this event; waits until it has happened."""
+        """Return the seconds on the GPU from `start` to this event; waits until it has happened."""
         self._event.synchronize()
         milliseconds: float = self._cupy.cuda.get_elapsed_time(start._event, self._event)
         return milliseconds / 1000.0
 
 
 class CudaProgram(RecordingProgram):
-    """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `block` how many
-    threads (x, y, z) a block has where there is room (powers of two, at most 256 together)."""
+    """Compiled kernels of one configuration. `signatures`: the kernels by name. `block`: threads (x, y, z) of a block
+    where the range is large enough (powers of two, at most 256 in total)."""
 
     block = BLOCK
 
@@ -138,11 +140,11 @@ class CudaProgram(RecordingProgram):
         self._module, self._cupy, self._stream = module, cupy, stream
         self._array = cupy.ndarray
         self._real = real
-        # What converts a kernel's arguments; the kernel, which is loaded when it first runs, with the bytes of shared
-        # memory that its launches give every block.
+        # The converters of a kernel's arguments; the kernel, loaded on first use, with the dynamic shared memory of a
+        # block in bytes.
         self._converters: dict[str, list[Callable[[Any], Any]]] = {}
         self._functions: dict[str, tuple[Any, int]] = {}
-        # What compiles functions for several launches of a kernel; those that were.
+        # The function that compiles wrappers of batches, and the compiled ones.
         self._compile_batches, self._entries = batched, dict[Entry, tuple[Any, int]]()
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
@@ -155,7 +157,7 @@ class CudaProgram(RecordingProgram):
         if extent is None:
             raise TypeError(f"kernel {name} is one of a GPU: it visits an extent")
         try:
-            # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
+            # CUDA reads an argument as the kernel's type: a number must have exactly its width.
             passed = [_int32(n) for n in extent]
             passed += [convert(value) for convert, value in zip(converters, values, strict=True)]
         except TypeError:
@@ -166,20 +168,20 @@ class CudaProgram(RecordingProgram):
         return Call(signature, extent, given, tuple(passed))
 
     def run(self, call: Call) -> None:
-        """Makes a launch that was built; returns before it is done."""
+        """Make a launch; returns before it is done."""
         if self.recorded is not None:
             self.recorded.append(call)
         else:
             self.launch_on(self._stream, None, call)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Builds a launch and makes it; returns before it is done. Raises as `call`."""
+        """Build a launch and make it; returns before it is done. Raises as `call`."""
         self.run(self.call(name, extent, **arguments))
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
-        """Makes a launch on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
+        """Make a launch on another CuPy stream, with the array `guard` or None (see `prepare`)."""
         name, extent = call.name, call.extent
-        assert extent is not None  # `call` sees to it
+        assert extent is not None  # `call` has checked it
         kernel, memory = self._functions.get(name) or self._load_kernel(call.signature)
         grid, block = kernel_shape(name, call.signature.kind, extent, self.block)
         if grid[0]:  # CUDA refuses an empty grid
@@ -187,7 +189,7 @@ class CudaProgram(RecordingProgram):
             kernel(grid, block, arguments, shared_mem=memory, stream=stream)
 
     def _load_kernel(self, signature: kernels.Signature) -> tuple[Any, int]:
-        """A kernel, and the bytes on the chip that its launches give every block."""
+        """Return a kernel and the dynamic shared memory of a block in bytes."""
         found = self._functions[signature.name] = self._with_memory(
             self._module.get_function(signature.name), signature
         )
@@ -200,12 +202,12 @@ class CudaProgram(RecordingProgram):
         return kernel, memory
 
     def shape(self, call: Call) -> Shape:
-        """The CUDA launch of a call: its grid, and the threads of a block."""
+        """Return the grid and the block of a CUDA launch."""
         assert call.extent is not None
         return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
 
     def load_batches(self, launches: Iterable[BatchedLaunch]) -> list["LoadedBatch"]:
-        """Return, for each of these, the batch on the device that `launch_batch` takes."""
+        """Return these batches with their arguments on the device, as `launch_batch` takes them."""
         launches = list(launches)
         missing = {one.entry for one in launches}.difference(self._entries)
         if missing:
@@ -222,12 +224,12 @@ class CudaProgram(RecordingProgram):
         return LoadedBatch(kernel, one.grid, one.block, (*numbers, *tables), memory)
 
     def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
-        """As `launch_on`, of several launches."""
+        """Same as `launch_on`, for a batch."""
         arguments = (_NOWHERE if guard is None else guard, *one.arguments)
         one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """The launches `calls` as a CUDA graph."""
+        """Return the launches `calls` as a CUDA graph."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
     def _prepare(self, name: str) -> list[Callable[[Any], Any]]:
@@ -239,7 +241,7 @@ class CudaProgram(RecordingProgram):
 
 
 class LoadedBatch(NamedTuple):
-    """Several launches as one of `kernel`, with these arguments and bytes of shared `memory`."""
+    """A batch as one launch of `kernel`, with its arguments and the bytes of shared `memory`."""
 
     kernel: Any
     grid: tuple[int, int, int]
@@ -251,7 +253,7 @@ class LoadedBatch(NamedTuple):
 def _raise_misfit(
     signature: kernels.Signature, converters: Sequence[Callable[[Any], Any]], values: Sequence[Any]
 ) -> None:
-    """Raises the TypeError of the first argument that does not fit, with its name."""
+    """Raise the TypeError of the first argument that does not fit, with its name."""
     for (_, name), convert, value in zip(signature.arguments, converters, values, strict=True):
         try:
             convert(value)
@@ -273,7 +275,7 @@ def _exact_float(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
 
 
 def _exact_int(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
-    # The same few strides and counts come again and again. Typed, as 1.0 is no int but equals 1.
+    # The same few strides and counts recur. Typed, as 1.0 equals 1 but is no int.
     return lru_cache(maxsize=4096, typed=True)(lambda value: dtype.type(scalar(dtype, value)))
 
 
@@ -285,15 +287,15 @@ _NOWHERE = np.uint64(0)
 
 @cache
 def _stream_of(cupy: Any, device: int) -> Any:
-    """The stream of all backends on that GPU: CuPy copies on its current stream, so that with one for each of them the
-    last one's copies would not wait for the kernels of the others. It waits for the default stream: CuPy code of a user
-    is in order with the kernels."""
+    """Return the stream that all backends on a GPU share. CuPy copies on its current stream: with a stream per backend,
+    copies of the last one would not wait for the kernels of the others. The stream waits for the default stream, so
+    that CuPy code of a user is in order with the kernels."""
     return cupy.cuda.Stream()
 
 
 class CudaBackend:
-    """Kernels on GPU number `device`, in order, on a stream that all backends on it share and that becomes CuPy's
-    current one."""
+    """Kernels on GPU number `device`. They run in order on a stream that all backends on the GPU share and that becomes
+    CuPy's current stream."""
 
     name = "cuda"
 
@@ -314,7 +316,7 @@ class CudaBackend:
         self._root = root
 
     def compile(self, configuration: Configuration) -> CudaProgram:
-        """The kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
+        """Return the kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
         text, signatures = generate(configuration, "cuda", self._root)
         path = nvrtc.build(text, nvrtc.target(self._capability))
         image = path.read_bytes()
@@ -327,10 +329,10 @@ class CudaBackend:
         return CudaProgram(self._module(path), self._cupy, self._stream, built, configuration.real, compile_batches)
 
     def _module(self, path: Path) -> Any:
-        """What was compiled, loaded."""
+        """Load the compiled code at `path`."""
         module = self._cupy.RawModule(path=str(path))
         try:
-            module.compile()  # only loads it: the path is one of compiled code
+            module.compile()  # only loads it: the path holds compiled code
         except RuntimeError as error:
             raise HiresxError(
                 f"the NVIDIA driver does not load kernels of NVRTC {nvrtc.version()}: {error}",
@@ -339,11 +341,11 @@ class CudaBackend:
         return module
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """An uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
+        """Return an uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
         return self._allocate(self._cupy.empty, shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """A cupy array of zeros. Raises as `empty`."""
+        """Return a cupy array of zeros. Raises as `empty`."""
         return self._allocate(self._cupy.zeros, shape, dtype)
 
     def _allocate(self, make: Callable[..., Any], shape: Sequence[int] | int, dtype: Any) -> Any:
@@ -359,30 +361,30 @@ class CudaBackend:
             ) from None
 
     def free_memory(self) -> int:
-        """Bytes of the GPU's memory that nobody has, or that CuPy keeps for the next arrays."""
+        """Return the bytes of the GPU's memory that are free or in CuPy's memory pool."""
         free: int = self._cupy.cuda.runtime.memGetInfo()[0]
         return free + int(self._cupy.get_default_memory_pool().free_bytes())
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Any:
-        """A copy of `array` on the GPU, in C order."""
+        """Return a copy of `array` on the GPU, in C order."""
         array = np.ascontiguousarray(array)
         copy = self.empty(array.shape, str(array.dtype))
         copy.set(array)
         return copy
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
-        """A numpy copy of `array`; waits for the kernels launched before."""
+        """Return a numpy copy of `array`; waits for the kernels launched before."""
         found: np.ndarray[Any, Any] = array.get()
         return found
 
     def fetch(self, array: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        """Begins a copy of `array` to page-locked memory, to which the GPU copies on its own."""
+        """Start a copy of `array` to page-locked memory, which the GPU fills asynchronously."""
         from cupyx import empty_pinned
 
         try:
             host: np.ndarray[Any, Any] = empty_pinned(array.shape, array.dtype)
         except self._cupy.cuda.runtime.CUDARuntimeError:
-            # The system locks no more pages: the ordinary way waits, but needs none.
+            # The system locks no more pages. An ordinary copy waits, but needs none.
             copy = self.to_host(array)
             return lambda: copy
         array.get(stream=self._stream, out=host, blocking=False)
@@ -395,11 +397,11 @@ class CudaBackend:
         return wait
 
     def copy(self, destination: Any, source: Any) -> None:
-        """`source` into `destination`, both on the GPU, of the same type and shape."""
+        """Copy `source` into `destination`, both on the GPU, of the same type and shape."""
         self._cupy.copyto(destination, source, casting="no")
 
     def synchronize(self) -> None:
-        """Returns when all launched work is done."""
+        """Wait until all launched work is done."""
         self._stream.synchronize()
 
     def event(self) -> CudaEvent:

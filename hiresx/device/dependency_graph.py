@@ -1,4 +1,4 @@
-"""Which launches of a list may run side by side, and launches that are noted in place of made."""
+"""The dependencies between the launches of a list, and programs that record launches instead of making them."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,13 +12,13 @@ from hiresx.device.call import Call, Calls
 
 
 class RecordingProgram:
-    """What a program that can note its launches has besides: `noted`, the list to which they go, or None."""
+    """A program that can record its launches. `recorded`: the list to which they are appended, or None."""
 
     recorded: list[Call | list[Call]] | None = None
 
     @contextmanager
     def recording(self) -> Iterator[list[Call | list[Call]]]:
-        """Launches, prepared ones too, are not made but put down in the list that is given."""
+        """Append launches, also prepared ones, to the yielded list instead of making them."""
         found: list[Call | list[Call]] = []
         self.recorded = found
         try:
@@ -28,12 +28,12 @@ class RecordingProgram:
 
 
 def flatten_calls(calls: Calls) -> list[Call]:
-    """The launches, those of lists too, in order."""
+    """Return all launches in order, including those of lists."""
     return [call for some in calls for call in (some if isinstance(some, list) else [some])]
 
 
 def launch_one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
-    """The launches in order, each for itself, as where each is timed."""
+    """Return a function that makes the launches in order, one at a time, so that each can be timed."""
     single = flatten_calls(calls)
 
     def run() -> None:
@@ -44,15 +44,15 @@ def launch_one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
 
 
 def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None) -> list[int]:
-    """For each call, those of lists too, the level in which it can run: calls of one level do not depend on each other,
-    and of two that do, the later one has the higher level. `extent(array)`: address of the first byte of an array and
-    of the one behind its last, without it those of a numpy array.
+    """Return the level of each call, including those of lists. Calls of one level do not depend on each other; of two
+    dependent calls, the later one has the higher level. `extent(array)` returns the addresses of an array's first byte
+    and of the byte after its last; by default those of a numpy array.
 
-    Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
-    array that it is given, and nothing beside it; those of a list among `calls`, to share a level all the same.
+    Two calls depend on each other if one writes an array that the other reads or writes. A kernel is assumed to access
+    all of its arrays and nothing else. The calls of a list among `calls` share a level even if they share arrays.
     """
     touched, pieces = _memory_accesses(calls, extent or _bytes)
-    # Of every piece of memory its last level, and the last that wrote it.
+    # For every piece of memory, the last level that accessed it and the last one that wrote it.
     last, written = [-1] * pieces, [-1] * pieces
     found: list[int] = []
     for some in touched:
@@ -72,13 +72,13 @@ def dependencies(
     extent: Callable[[Any], tuple[int, int]] | None = None,
     in_order: Callable[[Call], bool] = lambda call: False,
 ) -> list[list[int]]:
-    """For each call, those of lists too, the numbers of the calls before it that it waits for, without those that these
-    plainly wait for. What depends on what, and `extent`, are as of `levels`; those of a list among `calls`, which do
-    not depend on each other, wait each for itself, and each is waited for. Calls that are `in_order` follow each other
-    besides. Takes time and memory by the number of calls."""
+    """Return, for each call, the numbers of the earlier calls that it waits for; calls for which these wait are mostly
+    left out. Calls include those of lists. Dependencies and `extent` are those of `levels`. The calls of a list do not
+    depend on each other; each one waits on its own, and a later call waits for each of them. Calls for which `in_order`
+    is true also wait for each other. Time and memory are proportional to the number of calls."""
     touched, pieces = _memory_accesses(calls, extent or _bytes, in_order)
-    # Of every piece of memory: the calls that wrote it last, those that read it since, and whether these waited for all
-    # who wrote it. Calls of the same list did not.
+    # For every piece of memory: the calls that wrote it last, those that read it since, and whether the readers waited
+    # for all writers. Readers in the same list as a writer did not.
     written: list[Collection[int]] = [()] * pieces
     read: list[list[int]] = [[] for _ in range(pieces)]
     covered = [True] * pieces
@@ -104,12 +104,12 @@ def dependencies(
     return found
 
 
-# How many calls are looked at for what they wait for already.
+# The number of calls that are searched for indirect waits.
 _SEARCH_LIMIT = 64
 
 
 def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[int]:
-    """Of the calls `waits` those for which others of them wait, as far as it is seen from what was `found` of a few."""
+    """Return those calls of `waits` for which others of them wait, as far as a short search in `found` shows."""
     implied: set[int] = set()
     if len(waits) < 2:
         return implied
@@ -124,7 +124,7 @@ def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> se
     return implied
 
 
-# A place that calls which keep an order write besides: no array lies there.
+# A piece of memory outside all arrays. Calls that keep their order write it.
 _NOWHERE = (-2, -1)
 
 
@@ -133,10 +133,10 @@ def _memory_accesses(
     extent: Callable[[Any], tuple[int, int]],
     in_order: Callable[[Call], bool] = lambda call: False,
 ) -> tuple[list[list[list[tuple[int, int, bool]]]], int]:
-    """Of each entry of `calls`, of each of its calls, which pieces of memory it touches, from one number to behind
-    another, and whether it writes there; and the number of pieces. A piece is touched as a whole, or not at all."""
+    """Return, for each call of each entry of `calls`, the memory that it accesses as (first piece, end piece, writes),
+    and the number of pieces. Pieces are accessed as a whole or not at all."""
     entries = [some if isinstance(some, list) else [some] for some in calls]
-    # The same arrays and kernels come again and again: numbers stand for arrays, by what is their address in Python.
+    # The same arrays and kernels recur: each array, identified by its Python id, has a number.
     numbers: dict[int, int] = {}
     extents: list[tuple[int, int]] = [_NOWHERE]
     pointers: dict[int, list[tuple[str, bool]]] = {}
@@ -164,7 +164,7 @@ def _memory_accesses(
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """Address of the first byte of an array and of the one behind its last."""
+    """Return the addresses of the first byte of an array and of the byte after its last."""
     start = array.ctypes.data
     if not array.size:
         return start, start

@@ -1,4 +1,4 @@
-"""The emulated backend: the CUDA text of every kernel, run on the CPU through kernels/shim.h."""
+"""The emulated backend: the CUDA text of every kernel, executed on the CPU by kernels/shim.h."""
 
 import ctypes
 import struct
@@ -18,13 +18,13 @@ from hiresx.device.wrappers import BLOCK, SINGLE, Shape, kernel_shape
 
 
 class EmulatedProgram(NativeProgram):
-    """Kernels launched as CUDA would: over the same grid of the same blocks, of `block` threads (x, y, z)."""
+    """Kernels launched as CUDA does: over the same grid of the same blocks, of `block` threads (x, y, z)."""
 
     block = BLOCK
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        # A row kernel goes through the lanes of its warp by itself.
+        # A row kernel loops over the lanes of its warp itself.
         shape = f"hx_shape('{name}', '{kind}', hx_extent, hx_program.block)"
         if kind == "ROW_KERNEL":
             shape = "hx_extent, (1, 1, 1)"
@@ -34,7 +34,7 @@ class EmulatedProgram(NativeProgram):
         )
 
     def arrange_launches(self, calls: Calls) -> tuple[list[Work], list[int]]:
-        """See `NativeProgram.arrange_launches`; in batches where the backend makes such."""
+        """See `NativeProgram.arrange_launches`; in batches where the backend makes them."""
         backend = self._backend
         if not (isinstance(backend, EmulatedBackend) and backend.batches):
             return super().arrange_launches(calls)
@@ -48,7 +48,7 @@ class EmulatedProgram(NativeProgram):
         ], level
 
     def _shape(self, call: Call) -> Shape:
-        assert call.extent is not None  # CPU kernels are none of these
+        assert call.extent is not None  # there are no CPU kernels here
         if call.signature.kind == "ROW_KERNEL":
             return call.extent, (1, 1, 1)
         return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
@@ -63,12 +63,12 @@ class EmulatedProgram(NativeProgram):
 
 
 class EmulatedBackend(NativeBackend):
-    """CUDA's threads, one after the other in every block, blocks shared among threads. `batches`: what is prepared is
-    made in batches as on a GPU, for which more kernels are compiled: it saves nothing here."""
+    """CUDA's threads, one after the other in every block; blocks are shared among threads. `batches`: prepared launches
+    run in batches as on a GPU. That compiles more kernels and saves no time here."""
 
     name = "emulated"
     program = EmulatedProgram
-    # Contracted as NVRTC does by default, which takes the processor's own fused multiply-add: -march=native.
+    # Fused multiply-adds as NVRTC uses by default; -march=native provides the instruction.
     flags: tuple[str, ...] = ("-O2", *NATIVE_FLAGS)
 
     def __init__(self, root: Path = kernels.ROOT, batches: bool = False):
@@ -76,6 +76,6 @@ class EmulatedBackend(NativeBackend):
         self.batches = batches
 
     def compile_batches(self, program: EmulatedProgram, entries: Iterable[Entry]) -> ctypes.CDLL:
-        """A library of these functions, compiled unless the cache has it. Raises HiresxError."""
+        """Return a library of these wrappers, compiled unless the cache has it. Raises HiresxError."""
         text = generate_batched(program.configuration, "emulated", entries, self._root)
         return thread_pool.load_library(build(text, self.flags, self.name))

@@ -1,6 +1,6 @@
-"""The fields of a block: what a run keeps at every node, declared once.
+"""The fields of a block: all data of a run per node, each declared once.
 
-What a block allocates, what memory a case needs, what is exchanged and what a checkpoint holds follow from `FIELDS`.
+Allocation, memory estimates, halo exchange and checkpoints follow from `FIELDS`.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,17 +12,17 @@ from hiresx.equations.storage import STORAGE, Storage
 from hiresx.errors import HiresxError
 
 Numbers = Literal["real", "stored", "work", "rate"]
-# With which exchange ghosts of connected faces get what their donors have: that of the state, that of the viscous
-# fluxes, of which each direction of the grid has an array of its own, or one of its own behind the term that gives the
-# field (hiresx.rhs.terms), when ghosts of other faces repeat the nodes of the face.
+# The exchange that fills ghosts of connected faces from their donors: that of the state, that of the viscous fluxes
+# (with an array for each direction of the grid), or a separate one after the term that computes the field
+# (hiresx.rhs.terms). In the last case, ghosts of other faces repeat the nodes of the face.
 Halo = Literal["state", "fluxes", "term"]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What of a run decides which fields its blocks have: the `work` variables of its plan, the `registers` of its
-    integrator, whether every point takes a step of its own, how many numbers of a node its numerical flux reads besides
-    the flow."""
+    """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
+    `registers` of its integrator, local time steps, and the numbers per node that its numerical flux reads besides the
+    flow (`flux_fields`)."""
 
     storage: Storage
     equations: Equations = GAS
@@ -34,26 +34,26 @@ class Layout:
 
     @property
     def numbers_per_point(self) -> int:
-        """What a block holds per padded point."""
+        """The numbers of a block per padded point."""
         return sum(count * field.variables(self) for field, count in self._per_point())
 
     @property
     def bytes_per_point(self) -> int:
-        """Bytes of the same."""
+        """The bytes of a block per padded point."""
         return sum(count * field.variables(self) * field.size(self) for field, count in self._per_point())
 
     def must_have(self, name: str) -> None:
-        """Raises HiresxError for a field that blocks of this layout have not."""
+        """Raise HiresxError for a field that blocks of this layout do not have."""
         field = next(field for field in FIELDS if field.name == name)
         if not field.count(self):
             raise HiresxError(f'this run has no field "{name}" ({field.shown})', "leave it out of what is written")
 
     def exchanged_fields(self, viscous: bool) -> "tuple[Field, ...]":
-        """The fields whose halos are exchanged, the state first."""
+        """Return the fields with a halo exchange, the state first."""
         return tuple(f for f in FIELDS if f.halo and f.count(self) and (viscous or f.halo != "fluxes"))
 
     def exchanged_bytes(self, viscous: bool) -> int:
-        """Bytes that go from a node to a ghost in a stage."""
+        """Return the bytes that go from a node to a ghost in a stage."""
         return sum(field.variables(self) * field.size(self) for field in self.exchanged_fields(viscous))
 
     def _per_point(self) -> "Iterator[tuple[Field, int]]":
@@ -64,14 +64,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class Field:
-    """`count` arrays (none: the run has no such field) of `components` (None: one number, without an axis of its own),
-    kept in the `numbers` of the run's storage; `per_point` false: one value for all nodes. `restarts`: whether
-    checkpoints hold it, and a restart goes on from it. `halo`: with which exchange its ghosts are filled, if any; those
-    of physical faces with "term" alone. `shown`: what it is, in words, of a field that output may have by its name.
+    """`count` arrays (0: the run has no such field) of `components` (None: one number, without an axis of its own),
+    kept in the `numbers` type of the run's storage. `per_point` false: one value for all nodes. `restarts`: whether
+    checkpoints hold the field and a restart continues from it. `halo`: the exchange that fills its ghosts, if any;
+    ghosts of physical faces are filled with "term" only. `shown`: a description, for a field that output may have.
     `lies_in`: the field whose memory it shares.
 
-    Raises ValueError for what cannot be exchanged or shown: kernels that exchange know the numbers of the state and of
-    work arrays, and files show one number a node."""
+    Raises ValueError for a field that cannot be exchanged or shown: the exchange kernels know the number types of the
+    state and of work arrays, and files show one number per node.
+    """
 
     name: str
     numbers: Numbers
@@ -92,16 +93,16 @@ class Field:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
-        """Numbers at every node, of one of the arrays."""
+        """Return the numbers per node of one of the arrays."""
         return 1 if self.components is None else self.components(layout)
 
     def kind(self, layout: Layout) -> str:
-        """numpy's name of its numbers."""
+        """Return numpy's name of its number type."""
         found: str = getattr(layout.storage, self.numbers)
         return found
 
     def size(self, layout: Layout) -> int:
-        """Bytes of one of its numbers."""
+        """Return the bytes of one of its numbers."""
         return dict(zip(("real", "stored", "work", "rate"), layout.storage.sizes, strict=True))[self.numbers]
 
 
@@ -114,15 +115,15 @@ def _of_gradients(layout: Layout) -> int:
 
 
 FIELDS: tuple[Field, ...] = (
-    # the conservative state, and what the rounding of its differences from a reference lost
+    # the conservative state, and the rounding errors of its differences from a reference
     Field("q", "stored", _of_state, restarts=True, halo="state"),
     Field("carry", "stored", _of_state, count=lambda layout: int(layout.storage.carries), restarts=True),
-    # what the time integrator keeps besides
+    # registers of the time integrator
     Field("registers", "stored", _of_state, count=lambda layout: layout.registers),
-    # right-hand side times 1/J; viscous fluxes that come ahead of the inviscid terms have their primitives there
+    # right-hand side times 1/J; also the primitives of viscous fluxes that precede the inviscid terms
     Field("r", "rate", _of_state),
     Field("primitives", "work", _of_gradients, lies_in="r"),
-    # of momentum, energy and the scalars, along each direction of the grid
+    # viscous fluxes of momentum, energy and the scalars, along each direction of the grid
     Field("viscous_flux", "work", _of_gradients, count=lambda layout: DIRECTIONS, halo="fluxes", lies_in="work"),
     # area components grad(xi)/J, and J
     Field("metrics", "work", lambda layout: METRICS),
@@ -130,7 +131,7 @@ FIELDS: tuple[Field, ...] = (
     Field("dt", "real", per_point=lambda layout: layout.local_step),
     # states and fluxes of the decomposed plan, then primitives and fluxes of the viscous terms
     Field("work", "work", lambda layout: layout.work, count=lambda layout: int(layout.work > 0)),
-    # what the numerical flux reads of nodes besides the flow, as its header says; a term gives it
+    # further node data of the numerical flux, as its header declares; a term computes them
     Field(
         "flux_fields",
         "work",
@@ -144,5 +145,5 @@ FIELDS: tuple[Field, ...] = (
 
 
 def output_fields() -> dict[str, Field]:
-    """Fields that output may have, by name."""
+    """Return the fields that output may have, by name."""
     return {field.name: field for field in FIELDS if field.shown}

@@ -1,4 +1,4 @@
-"""Launches on a GPU as one CUDA graph: what does not depend on each other side by side, and no Python between them."""
+"""Launches on a GPU as one CUDA graph: independent launches run concurrently, without Python between launches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,30 +7,32 @@ from hiresx.device.batches import BatchedLaunch, arrange_batches
 from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
 
-# Streams that launches are spread over while they are recorded, at most.
+# The largest number of streams used during a capture.
 BRANCHES = 64
-# Messages between ranks (kernels/signals.h) keep their order, so that no two ranks wait for each other. What others
-# wait for, and the waiting, goes ahead of what has not begun, by the highest priority that CUDA has; what has come,
-# where there is room: what needs it comes later, and reading another GPU's memory it would keep this one from its work.
+# Messages between ranks (kernels/signals.h) keep their order, so that two ranks never wait for each other. Kernels that
+# send or wait (URGENT) run before kernels that have not started yet, with the highest priority of CUDA. Kernels that
+# unpack have no priority: their results are needed later, and reading another GPU's memory delays other kernels.
 URGENT = ("pack_signalled_", "raise_signals", "await_signals")
 MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
 FIRST = -100
-# Launches that must be saved by making some together: else kernels for that are not worth their compilation.
+# Batches must save at least this many launches to be worth the compilation of their wrappers.
 LEAST = 8
 
 
 class Graph:
-    """The launches `calls` of `program`. The first time they are made in order, which loads the kernels; from then on
-    those that can be made together are one (hiresx.device.batches), and all of them are recorded and made as one, but
-    for one more time in order where kernels for several launches are new. They go on `stream`, behind what is there.
-    `guard`: as of `Program.prepare`."""
+    """The launches `calls` of `program`, made on `stream` after all work that is there. `guard`: see `Program.prepare`.
+
+    The first call makes the launches in order, which loads the kernels. Later calls make one CUDA graph, in which
+    launches are batched where possible (hiresx.device.batches). If wrappers of batches have to be compiled, the second
+    call makes the batches in order, which loads them.
+    """
 
     def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
         self._noted = list(calls)
-        self._calls = flatten_calls(self._noted)  # their arrays are to stay
+        self._calls = flatten_calls(self._noted)  # keeps the arrays alive
         self._made = False
-        # What is launched, and of each the numbers of those before it that it waits for.
+        # The launches and batches, and for each one the numbers of the earlier ones that it waits for.
         self._launches: tuple[list[Any], list[list[int]]] | None = None
         self._graph: Any = None
 
@@ -53,7 +55,7 @@ class Graph:
             self._launch(self._stream, one)
 
     def _arrange(self) -> list[Any]:
-        """Puts together what can be. Returns what is launched; nothing where it is what it was."""
+        """Form batches. Returns the launches if there are batches, else an empty list."""
         made, waits = arrange_batches(self._noted, self._program.shape, _first, _bytes, _is_message, LEAST)
         several = {n: one for n, one in enumerate(made) if isinstance(one, BatchedLaunch)}
         loaded = dict(zip(several, self._program.load_batches(several.values()), strict=True))
@@ -66,7 +68,7 @@ class Graph:
         launch(stream, self._guard, one)
 
     def _capture(self) -> Any:
-        # Relaxed: other threads may copy what was fetched meanwhile.
+        # Relaxed mode: other threads may copy fetched data meanwhile.
         self._stream.begin_capture(self._cuda.runtime.streamCaptureModeRelaxed)
         try:
             self._record()
@@ -75,14 +77,15 @@ class Graph:
         return graph
 
     def _record(self) -> None:
-        """Each launch waits for those that it depends on and for no others, as long as there are streams for it: one
-        goes on behind what it waits for anyway, else with a stream of its own. What is urgent has its own streams."""
+        """Record each launch on a stream, so that it waits only for the launches on which it depends as long as there
+        are free streams. A launch uses a stream whose last launch it waits for anyway, else a new stream. Urgent
+        launches have streams of their own."""
         assert self._launches is not None
         begin = self._moment(self._stream)
-        streams, last, urgent = [self._stream], [-1], [False]  # last: the launch that each of them ends with
+        streams, last, urgent = [self._stream], [-1], [False]  # last: the last launch of each stream
         moments: list[Any] = []
-        on: list[int] = []  # of each launch its stream
-        before: list[list[int]] = []  # of each launch the last one of every stream that is done before it
+        on: list[int] = []  # the stream of each launch
+        before: list[list[int]] = []  # for each launch and stream, the last launch that is done before it
         for number, (one, waits) in enumerate(zip(*self._launches, strict=True)):
             done = [-1] * len(streams)
             for n in waits:
@@ -90,7 +93,7 @@ class Graph:
                 done[on[n]] = max(done[on[n]], n)
             hurry = isinstance(one, Call) and one.name.startswith(URGENT)
             alike = [n for n, ahead in enumerate(urgent) if ahead == hurry]
-            # the latest, so that a chain stays together
+            # the latest one, so that a chain stays on one stream
             free = [n for n in alike if done[n] >= last[n]]
             branch = max(free, key=last.__getitem__, default=None)
             if branch is None and (len(streams) < BRANCHES or not alike):
@@ -123,7 +126,7 @@ class Graph:
 
 
 def _reach(done: list[int], other: Sequence[int]) -> None:
-    """The later one of both, of every stream; there may be fewer of them in `other`."""
+    """Set `done` to the later of both launches for every stream; `other` may have fewer streams."""
     for n, at in enumerate(other):
         done[n] = max(done[n], at)
 
@@ -133,12 +136,12 @@ def _is_message(call: Call) -> bool:
 
 
 def _first(array: Any) -> int:
-    """Address of the first byte of an array on the GPU."""
+    """Return the address of the first byte of an array on the GPU."""
     return int(array.data.ptr)
 
 
 def _bytes(array: Any) -> tuple[int, int]:
-    """Address of the first byte of an array on the GPU and of the one behind its last."""
+    """Return the addresses of the first byte of an array on the GPU and of the byte after its last."""
     start = _first(array)
     if not array.size:
         return start, start

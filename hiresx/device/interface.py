@@ -1,5 +1,5 @@
-"""What every backend offers. All packages above `device` see a backend through this, and on a CPU also through
-`Backend.threads` (the threads of a kernel, to get and set)."""
+"""The interface of every backend. All packages above `device` use a backend through it, and on a CPU also through
+`Backend.threads` (the number of threads of a kernel, which can be set)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -14,13 +14,13 @@ __all__ = ["Backend", "Call", "Calls", "Event", "Program"]
 
 
 class Event(Protocol):
-    """A moment in the work of a backend."""
+    """A point in the work of a backend."""
 
     def record(self) -> None:
-        """Notes the moment when all work launched so far is done."""
+        """Record the time at which all work launched so far is done."""
 
     def elapsed_time(self, start: "Event") -> float:
-        """Seconds from `start` to this event, both recorded; waits until this one has come."""
+        """Return the seconds from `start` to this event, both recorded; waits until this one has happened."""
 
 
 class Program(Protocol):
@@ -28,70 +28,70 @@ class Program(Protocol):
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
-        """What there is and what it takes, by name. A kernel that the configuration leaves out is not in it."""
+        """The signatures of the kernels by name, without kernels that the configuration leaves out."""
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """A launch of kernel `name` at the points 0 <= (i, j, k) < extent = (ni, nj, nk), to be made later; extent None
-        is for a CPU kernel, which visits for itself.
+        """Return a launch of kernel `name` at the points 0 <= (i, j, k) < extent = (ni, nj, nk), to be made later.
+        `extent` None is for a CPU kernel, which visits its points itself.
 
-        `arguments` are what its signature lists after i, j, k, by name: numbers, and arrays or views of arrays of this
-        backend, which stand for the address of their first item. Raises KeyError for a kernel that is not there, and
-        TypeError, which names kernel and argument, for one that is missing or that it does not take, a number that does
-        not fit or is an integer where a real is declared, an array of another type or of items that are not side by
-        side along the last axis, and, of kernels with fields (hiresx.kernels), strides and arrays that do not hold the
-        nodes which it visits.
+        `arguments`: the arguments of its signature after i, j, k, by name: numbers, and arrays or views of arrays of
+        this backend, which stand for the address of their first item.
+
+        Raises KeyError for an unknown kernel. Raises TypeError, with the names of kernel and argument, for a missing or
+        unknown argument; for a number that does not fit, or an integer where a real is declared; for an array of
+        another type, or one that is not contiguous along the last axis; and, for kernels with fields (hiresx.kernels),
+        for strides that do not fit and arrays that are too small for the nodes visited.
         """
 
     def run(self, call: Call) -> None:
-        """Makes a launch, behind those made before. Nothing of it is checked again."""
+        """Make a launch, after those made before. Nothing is checked again."""
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Builds a launch and makes it at once. Raises as `call`. What is launched again and again is better built
-        once."""
+        """Build a launch and make it at once. Raises as `call`. For repeated launches, `call` once and `run` are
+        faster."""
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """A function that makes the launches `calls` with an effect as if in this order; those of a list among them do
-        not depend on each other, whatever arrays they share. Where the first item of the array `guard`, which none of
-        them writes, is negative by then, they do nothing. On a CPU, threads come together for all of them at once, and
-        those that do not depend on each other run side by side: a kernel may touch nothing of an array beside the view
-        that it is given."""
+        """Return a function that makes the launches `calls`, with the same effect as in this order. The launches of a
+        list among them do not depend on each other, even if they share arrays. They do nothing if the first item of the
+        array `guard` is negative at that time; none of them writes `guard`. On a CPU, the threads synchronize once for
+        all of them, and independent launches run concurrently: a kernel may only access the views that it is given."""
 
 
 class Backend(Protocol):
-    """A place to keep arrays and run kernels. Arrays are numpy's on a CPU and cupy's on a GPU."""
+    """A place for arrays and kernels. Arrays are numpy's on a CPU and cupy's on a GPU."""
 
     @property
     def name(self) -> str:
-        """What it is called, as in `hiresx run --backend`."""
+        """The name, as in `hiresx run --backend`."""
 
     def compile(self, configuration: Configuration) -> Program:
-        """The kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises HiresxError with
-        what is missing (a compiler, a choice without a header) or what the compiler says."""
+        """Return the kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises
+        HiresxError for a missing compiler, for a choice without a header, and for errors of the compiler."""
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """An uninitialised array. Raises HiresxError if it does not fit in memory."""
+        """Return an uninitialised array. Raises HiresxError if it does not fit in memory."""
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """An array of zeros. Raises as `empty`."""
+        """Return an array of zeros. Raises as `empty`."""
 
     def to_device(self, array: np.ndarray) -> Any:
-        """A copy of `array` that kernels can take. Raises as `empty`."""
+        """Return a copy of `array` for kernels. Raises as `empty`."""
 
     def to_host(self, array: Any) -> np.ndarray:
-        """A numpy copy of `array`, after all work launched so far."""
+        """Return a numpy copy of `array`, made after all work launched so far."""
 
     def fetch(self, array: Any) -> Callable[[], np.ndarray]:
-        """Begins a copy to the host, of what `array` holds after all work launched so far, and does not wait for it.
-        The function that is returned does, and gives a numpy array; any thread may call it."""
+        """Start a copy of `array` to the host, made after all work launched so far, without waiting for it. The
+        returned function waits and returns a numpy array; any thread may call it."""
 
     def copy(self, destination: Any, source: Any) -> None:
-        """`source` into `destination`, arrays of this backend of one type and shape."""
+        """Copy `source` into `destination`, arrays of this backend of one type and shape."""
 
     def free_memory(self) -> int | None:
-        """Bytes that arrays of this backend may still take; None where that is the host's own memory."""
+        """Return the bytes that are left for arrays of this backend; None for the host's own memory."""
 
     def synchronize(self) -> None:
-        """Waits until all launched work is done."""
+        """Wait until all launched work is done."""
 
     def event(self) -> Event:
-        """An event to record."""
+        """Return a new event."""

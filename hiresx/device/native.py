@@ -1,5 +1,5 @@
-"""What the cpu and the emulated backend share: aligned numpy arrays, and functions of a library compiled for this host
-that the threads of the process run, alone or many as one."""
+"""The common part of the cpu and the emulated backend: aligned numpy arrays, and libraries compiled for this host,
+whose functions run on the thread pool of the process."""
 
 import ctypes
 import os
@@ -36,22 +36,21 @@ from hiresx.device.dependency_graph import RecordingProgram, flatten_calls, leve
 from hiresx.device.wrappers import find_signature, generate, kernel_shape
 from hiresx.errors import HiresxError
 
-# What every kernel of a host is compiled with, behind its degree of optimisation.
+# Compiler flags of every kernel, besides the level of optimisation.
 NATIVE_FLAGS = ("-march=native", "-ffp-contract=fast", "-std=c++17", "-fPIC", "-shared", "-Wl,-Bsymbolic")
 
-# Bytes: a cache line, and the widest vector register there is.
+# In bytes: a cache line, and the widest vector register.
 ALIGNMENT = 64
 
-# Items an Array may have. A word of 8 bytes takes any argument: `struct` knows it by these letters, q for an int, d for
-# a number with a fraction, and P for an address.
+# Item types of an Array, with their `struct` format in a word of 8 bytes: q for an int, d for a real. An address is P.
 ITEMS = {"int32": "q", "int64": "q", "float64": "d", "float32": "d"}
 
 
 class Array(np.ndarray):
-    """A numpy array that remembers its checked address, so that passing it once more costs one attribute.
+    """A numpy array that stores its checked address, so that passing it again costs one attribute access.
 
-    `read_float64`, `write_int32` and so on are the address, for a kernel that reads or writes items of that type.
-    They raise TypeError as `address` does.
+    `read_float64`, `write_int32` and so on are the address for a kernel that reads or writes items of that type. They
+    raise TypeError as `address` does.
     """
 
     def __getattr__(self, name: str) -> int:
@@ -63,8 +62,8 @@ class Array(np.ndarray):
 
 
 def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
-    """Address of the first item of `array`. Raises TypeError if its items are not of `dtype`, not side by side along
-    the last axis, or read-only where they are to be written."""
+    """Return the address of the first item of `array`. Raises TypeError if its items are not of `dtype`, if it is not
+    contiguous along the last axis, or if it is read-only where `write` is true."""
     check_array(array, np.ndarray, dtype)
     if write and not array.flags.writeable:
         raise TypeError("wants to write, got a read-only array")
@@ -73,7 +72,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
-    """An uninitialised Array, 64-byte aligned. Raises HiresxError if it does not fit in memory."""
+    """Return an uninitialised Array, 64-byte aligned. Raises HiresxError if it does not fit in memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -89,7 +88,7 @@ def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
 
 
 class NativeEvent:
-    """A moment in the work. Kernels of these backends are done when `launch` returns, so a clock is enough."""
+    """A point in the work. Kernels of these backends are done when `launch` returns, so a clock is enough."""
 
     def __init__(self) -> None:
         self._at = 0.0
@@ -98,14 +97,14 @@ class NativeEvent:
         self._at = time.perf_counter()
 
     def elapsed_time(self, start: Any) -> float:
-        """Seconds from `start` to this event."""
+        """Return the seconds from `start` to this event."""
         found: float = self._at - start._at
         return found
 
 
 class NativeBackend:
-    """A backend whose kernels the host's C++ compiler compiles. A subclass gives `name`, `flags` and `program`, the
-    class of what `compile` returns."""
+    """A backend whose kernels the host's C++ compiler compiles. A subclass defines `name`, `flags` and `program`, the
+    class of the result of `compile`."""
 
     name: Target
     flags: tuple[str, ...]
@@ -117,23 +116,24 @@ class NativeBackend:
         self._spin_time: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
-        """The kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
+        """Return the kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
         path, signatures = self.library(configuration)
         library = thread_pool.load_library(path)
         thread_pool.library()
-        # Some stand in an #if that this configuration leaves out.
+        # An #if may leave out kernels of this configuration.
         built = {name: found for name, found in signatures.items() if hasattr(library, f"{name}_launch")}
         return self.program(self, library, built, configuration)
 
     def library(self, configuration: Configuration) -> tuple[Path, dict[str, kernels.Signature]]:
-        """The shared library of the kernels of `configuration`, compiled unless the cache has it, and what it declares.
-        Raises HiresxError."""
+        """Return the path of the shared library of the kernels of `configuration`, compiled unless the cache has it,
+        and their signatures. Raises HiresxError."""
         text, signatures = generate(configuration, self.name, self._root)
         return build(text, self.flags, self.name), signatures
 
     @property
     def threads(self) -> int:
-        """Threads of a kernel: OMP_NUM_THREADS or every core that this process may use, until it is set."""
+        """The number of threads of a kernel: OMP_NUM_THREADS or all cores that this process may use, until it is
+        set."""
         if self._threads is None:
             self._threads = requested_threads() or len(os.sched_getaffinity(0))
         return self._threads
@@ -147,7 +147,7 @@ class NativeBackend:
 
     @property
     def thread_settings(self) -> tuple[int, int]:
-        """Threads, and the nanoseconds for which one of them looks for work before it sleeps."""
+        """The number of threads, and the nanoseconds for which an idle thread spins before it sleeps."""
         if self._spin_time is None:
             self._spin_time = thread_pool.spin_time(self.threads)
         return self.threads, self._spin_time
@@ -161,38 +161,38 @@ class NativeBackend:
         return array
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
-        """A copy of `array` for kernels."""
+        """Return a copy of `array` for kernels."""
         copy = empty(np.shape(array), np.asarray(array).dtype)
         copy[...] = array
         return copy
 
     def to_host(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A plain numpy copy of `array`."""
+        """Return a plain numpy copy of `array`."""
         return np.array(array, subok=False)
 
     def fetch(self, array: np.ndarray[Any, Any]) -> Callable[[], np.ndarray]:
-        """A copy of `array`, made at once: kernels change the array as soon as they are launched."""
+        """Return a copy of `array`, made at once: kernels change the array as soon as they are launched."""
         copy = self.to_host(array)
         return lambda: copy
 
     def copy(self, destination: np.ndarray, source: np.ndarray[Any, Any]) -> None:
-        """`source` into `destination`, of the same type and shape."""
+        """Copy `source` into `destination`, of the same type and shape."""
         np.copyto(destination, source, casting="no")
 
     def free_memory(self) -> int | None:
-        """None: arrays are in the host's memory."""
+        """Return None: arrays are in the host's memory."""
         return None
 
     def synchronize(self) -> None:
-        """Returns when all launched work is done: at once, as `launch` waits for it."""
+        """Return at once: `launch` waits for its work."""
 
     def event(self) -> NativeEvent:
         return NativeEvent()
 
 
 class _Kernel:
-    """How to call a kernel: `words(extent, **arguments)` are its arguments as bytes, `function` and `shape` the
-    addresses of what takes them (see hiresx.device.wrappers)."""
+    """The calling convention of a kernel: `words(extent, **arguments)` packs its arguments into bytes; `function` and
+    `shape` are the addresses of the functions that take them (see hiresx.device.wrappers)."""
 
     def __init__(self, program: "NativeProgram", library: ctypes.CDLL, name: str):
         self.signature = signature = find_signature(program.signatures, name)
@@ -205,7 +205,7 @@ class _Kernel:
         self._words = _words(signature, program, statement, leading)
 
     def words(self, extent: Any, arguments: Mapping[str, Any]) -> bytes:
-        """The checked arguments, as the library takes them. Raises TypeError."""
+        """Return the checked arguments in the library's form. Raises TypeError."""
         try:
             return self._words(extent, **arguments)
         except TypeError:
@@ -213,7 +213,7 @@ class _Kernel:
             raise
 
     def cut(self, words: bytes) -> thread_pool.WorkShape:
-        """Into how many parts this work is cut."""
+        """Return the number of parts of this work, and their weight."""
         found: thread_pool.WorkShape = self._cut(words)
         return found
 
@@ -221,11 +221,11 @@ class _Kernel:
 def _words(
     signature: kernels.Signature, program: "NativeProgram", statement: str, leading: tuple[str, ...]
 ) -> Callable[..., bytes]:
-    """A Python function that checks and packs the arguments of a kernel, behind the ints `leading` that the `statement`
-    makes of its extent, `hx_extent`. Nothing but arguments has a name without hx_.
+    """Return a Python function that checks and packs the arguments of a kernel. The ints `leading`, which `statement`
+    computes from the extent `hx_extent`, come first. All names except those of arguments begin with hx_.
 
-    The function is written out for the signature, as a loop over the arguments would cost more than the call. It
-    passes Arrays and Python numbers straight on; anything else goes the slow way through `convert`, which raises.
+    The function is generated for the signature, as a loop over the arguments would cost more than the call. It packs
+    Arrays and Python numbers directly; `convert` handles anything else and raises errors.
     """
     kinds, names = zip(*signature.arguments, strict=True) if signature.arguments else ((), ())
     items = [item(kind, program.real) for kind in kinds]
@@ -234,7 +234,7 @@ def _words(
         f"{name}.{'write' if is_written(kind) else 'read'}_{item_name}" if is_pointer(kind) else name
         for name, kind, item_name in zip(names, kinds, items, strict=True)
     ]
-    # A word takes a longer int than the kernel does, and an int for a number with a fraction.
+    # A word has a wider range than an int argument, and would accept an int for a real.
     limits = [(n, *INT_RANGES["int"]) for n in ("hx_ni", "hx_nj", "hx_nk") if statement]
     limits += [(name, *INT_RANGES[kind]) for kind, name in signature.arguments if kind in INT_RANGES]
     fits = [f"{low} <= {name} <= {high}" for name, low, high in limits]
@@ -274,18 +274,18 @@ def _words(
 
 @lru_cache(maxsize=1024)
 def _compile_function(code: str) -> CodeType:
-    """The function of a kernel, which every solver has anew."""
+    """Compile the packing function of a kernel; cached, as every solver needs the same ones."""
     return compile(code, "<arguments of a kernel>", "exec")
 
 
 class NativeProgram(RecordingProgram):
-    """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `real` is the numpy
-    name of theirs."""
+    """Compiled kernels of one configuration. `signatures`: the kernels by name. `real`: the numpy name of the kernels'
+    real type."""
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        """Of kernel `name` of this kind, but a CPU kernel: a statement about `extent`, and the ints it makes, which go
-        ahead of the arguments."""
+        """Return, for kernel `name` of this `kind` (except CPU kernels), a statement about `extent` and the ints that
+        it computes, which are packed before the arguments."""
         raise NotImplementedError
 
     def __init__(
@@ -300,7 +300,7 @@ class NativeProgram(RecordingProgram):
         self._kernels: dict[str, _Kernel] = {}
 
     def kernel(self, name: str) -> _Kernel:
-        """How to call kernel `name`. Raises KeyError for one that is not there."""
+        """Return the calling convention of kernel `name`. Raises KeyError for an unknown one."""
         found = self._kernels.get(name)
         if found is None:
             found = self._kernels[name] = _Kernel(self, self._library, name)
@@ -314,7 +314,7 @@ class NativeProgram(RecordingProgram):
         return Call(kernel.signature, extent, given, words)
 
     def run(self, call: Call) -> None:
-        """Makes a launch that was built."""
+        """Make a launch."""
         if self.recorded is not None:
             self.recorded.append(call)
             return
@@ -322,7 +322,7 @@ class NativeProgram(RecordingProgram):
         self._pool.hx_launch(kernel.function, kernel.shape, call.packed, *self._backend.thread_settings)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Builds a launch and makes it. Raises as `call`."""
+        """Build a launch and make it. Raises as `call`."""
         if self.recorded is not None:
             self.recorded.append(self.call(name, extent, **arguments))
             return
@@ -336,7 +336,7 @@ class NativeProgram(RecordingProgram):
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
     def arrange_launches(self, calls: Calls) -> tuple[list["Work"], list[int]]:
-        """What the launches `calls` are to the threads, in order, and in which level each can be done."""
+        """Return the launches `calls` as work for the threads, in order, and the level of each one."""
         return list(map(self.work, flatten_calls(calls))), levels(calls)
 
     def work(self, call: Call) -> "Work":
@@ -346,8 +346,8 @@ class NativeProgram(RecordingProgram):
 
 
 class Work(NamedTuple):
-    """Of a launch its function, the words that this takes, its parts and the weight of each; `kept`: what lies where
-    words point to, if nobody else has it."""
+    """The work of a launch: its function and packed arguments, its number of parts and the weight of each. `kept`: an
+    object that owns the memory to which the arguments point, if nothing else does."""
 
     function: int | None
     words: bytes
@@ -357,7 +357,7 @@ class Work(NamedTuple):
 
 
 class _PreparedLaunches:
-    """Launches as one: their arguments are looked at once, and threads come together once."""
+    """Several launches as one: arguments are checked once, and threads synchronize once."""
 
     def __init__(
         self,
@@ -370,12 +370,12 @@ class _PreparedLaunches:
         self._backend, self._run = backend, library.hx_run
         self._program, self._calls, self._guard = program, list(calls), guard
         made, level = program.arrange_launches(self._calls)
-        # Alone, a thread goes from block to block, which stay in its cache.
+        # A single thread goes from block to block, whose data stay in its cache.
         self._alone = _table([made])
         grouped: list[list[Work]] = [[] for _ in range(max(level, default=-1) + 1)]
         for one, n in zip(made, level, strict=True):
             grouped[n].append(one)
-        # What takes longest first: at the end small parts are left.
+        # The longest parts first, so that small parts are left for the end.
         self._shared = _table([sorted(group, key=lambda one: -one.weight) for group in grouped])
 
     def run(self) -> None:
@@ -390,7 +390,8 @@ class _PreparedLaunches:
 
 
 def _table(groups: list[list[Work]]) -> tuple[int, int, Any]:
-    """Address and number of `thread_pool.Level`s, each of the calls of a group; and what they are kept in."""
+    """Return the address and number of `thread_pool.Level`s, each with the calls of a group, and the objects that own
+    them."""
     rows, kept = [], []
     for group in groups:
         calls = (thread_pool.PoolCall * len(group))()
@@ -416,5 +417,5 @@ def _convert(signature: kernels.Signature, n: int, dtype: np.dtype[Any], value: 
 
 
 def _whole(extent: Any) -> tuple[int | float, ...]:
-    """`extent` as Python ints; TypeError if it holds anything else."""
+    """Return `extent` as Python ints. Raises TypeError if it holds anything else."""
     return tuple(scalar(np.dtype("int32"), n) for n in extent)

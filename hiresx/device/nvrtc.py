@@ -1,4 +1,4 @@
-"""NVIDIA's run-time compiler, reached through CuPy's bindings: works without a GPU.
+"""NVIDIA's run-time compiler through CuPy's bindings; no GPU is needed.
 
 `python -m hiresx.device.nvrtc` compiles the kernels for several architectures and reports registers, spills and stack.
 
@@ -29,10 +29,10 @@ from hiresx.errors import HiresxError
 
 MEND = "pip install 'hiresx[cuda13]' (hiresx[cuda12] for a driver older than 580)"
 
-# -Xptxas=-v: the resources of every kernel go to the log.
+# -Xptxas=-v writes the resources of every kernel to the log.
 OPTIONS = ("-std=c++17", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-fmad=true", "-Xptxas=-v")
 
-# Where there is a driver, NVRTC keeps what it compiled, and what it finds there has no log. Not all of them know it.
+# With a driver, NVRTC caches images, and a cached image has no log. Older versions do not have this option.
 NO_CACHE = "--no-cache"
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
@@ -46,14 +46,14 @@ _RESOURCES = re.compile(
 
 
 class CompiledImage(NamedTuple):
-    """`image` is a cubin, or PTX where NVRTC does not know the architecture; `log` what the compilers said."""
+    """`image`: a cubin, or PTX where NVRTC does not know the architecture. `log`: the messages of the compilers."""
 
     image: bytes
     log: str
 
 
 class Resources(NamedTuple):
-    """What one kernel takes of an architecture: registers per thread, and bytes of local memory per thread."""
+    """The resources of one kernel on an architecture: registers per thread, and bytes of local memory per thread."""
 
     kernel: str
     architecture: str
@@ -64,7 +64,7 @@ class Resources(NamedTuple):
 
 
 def bindings() -> Any:
-    """CuPy's NVRTC module. Raises HiresxError if CuPy or the NVRTC library is not installed."""
+    """Return CuPy's NVRTC module. Raises HiresxError if CuPy or the NVRTC library is not installed."""
     try:
         from cupy_backends.cuda.libs import nvrtc
 
@@ -84,14 +84,14 @@ def version() -> str:
 
 
 def target(capability: int) -> str:
-    """The architecture to compile for on a GPU of that compute capability (90 for 9.0): its own, or, on a GPU newer
-    than NVRTC, the newest NVRTC knows, as PTX that the driver translates."""
+    """Return the architecture to compile for on a GPU of that compute capability (90 for 9.0): its own, or, on a GPU
+    newer than NVRTC, PTX of the newest architecture that NVRTC knows, which the driver translates."""
     known = bindings().getSupportedArchs()
     return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
 
 
 def compile(text: str, architecture: str) -> CompiledImage:
-    """`text` compiled for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError."""
+    """Compile `text` for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError."""
     nvrtc = bindings()
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
     try:
@@ -118,7 +118,7 @@ def compile(text: str, architecture: str) -> CompiledImage:
 
 
 def resources(log: str) -> list[Resources]:
-    """What every kernel takes, from the log of a compile, in order of name."""
+    """Return the resources of every kernel from the log of a compilation, sorted by name."""
     found = []
     for match in _RESOURCES.finditer(log):
         counts = map(int, match.group(*Resources._fields[2:]))
@@ -127,7 +127,7 @@ def resources(log: str) -> list[Resources]:
 
 
 def build(text: str, architecture: str) -> Path:
-    """Path of the image of `text`, compiled unless the cache has it. Raises HiresxError."""
+    """Return the path of the image of `text`, compiled unless the cache has it. Raises HiresxError."""
     ending = "ptx" if architecture.startswith("compute_") else "cubin"
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 
@@ -141,7 +141,7 @@ def build(text: str, architecture: str) -> Path:
 
 
 def has_kernel(image: bytes, kernel: str) -> bool:
-    """Whether a cubin or PTX holds `kernel`: a cubin has a section named for it, PTX an entry."""
+    """True if a cubin or PTX contains `kernel`: a cubin has a section of its name, PTX an entry."""
     return f".text.{kernel}\0".encode() in image or f".entry {kernel}(".encode() in image
 
 
@@ -151,9 +151,9 @@ def report(
     root: Path = kernels.ROOT,
     batched: bool = False,
 ) -> list[dict[str, Any]]:
-    """Compiles every configuration for every architecture: one dict each of `configuration` (what differs from the
-    default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. `batched`: of the functions for
-    several launches of each kernel, in place of those for one. Raises HiresxError."""
+    """Compile every configuration for every architecture. Returns one dict each of `configuration` (its differences
+    from the default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. `batched`: compile the
+    wrappers of batches instead of single launches. Raises HiresxError."""
     default = Configuration()
     entries = []
     for configuration in configurations:
@@ -180,8 +180,8 @@ def report(
 
 
 def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
-    """The default, inviscid and viscous, and viscous with passive scalars, and with every other choice that kernels/
-    holds and every other viscosity law, one at a time."""
+    """Return the default configuration, inviscid and viscous; with passive scalars; and with every other choice in
+    kernels/ and every other viscosity law, one at a time."""
     from hiresx.case.viscosity import VISCOSITIES
 
     viscous = Configuration(viscosity="sutherland")
@@ -197,8 +197,8 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
 
 
 def find_growth(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What takes more in `now` than in `before`, two documents of `--json`, in words: spills and stack always, and
-    registers where the same NVRTC counted both times."""
+    """Return messages about resources that are larger in `now` than in `before`, two documents of `--json`: spills and
+    stack, and registers if both are of the same NVRTC."""
     counts = ("spill_stores", "spill_loads", "stack", *(("registers",) if before["nvrtc"] == now["nvrtc"] else ()))
     known = {key: kernel for key, kernel in _each_kernel(before)}
     found = []

@@ -1,4 +1,4 @@
-"""The last rates measured on this machine, which estimates of a run's cost are made with."""
+"""The last rates measured on this machine, for estimates of a run's cost."""
 
 import json
 import math
@@ -18,7 +18,7 @@ def _file() -> Path:
 
 
 def store_rates(result: dict[str, Any]) -> None:
-    """Keep the right-hand sides of a result of `hiresx.bench.run`: of each kind the one with most threads."""
+    """Store the right-hand sides of a result of `hiresx.bench.run`: for each kind, the one with the most threads."""
     path = _file()
     known = _read(path)
     for row in sorted(result["rhs"], key=lambda row: row["threads"] or 0):
@@ -27,7 +27,7 @@ def store_rates(result: dict[str, Any]) -> None:
             "threads": row["threads"],
             "from": "hiresx bench",
         }
-    # A cache that cannot be written to costs estimates, not the measurement.
+    # Without a writable cache there are no estimates, but the measurement is valid.
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     with suppress(OSError):
         temporary.write_text(json.dumps(known, indent=2) + "\n")
@@ -35,8 +35,8 @@ def store_rates(result: dict[str, Any]) -> None:
 
 
 def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:
-    """The last rate measured here by `hiresx bench` for a kind of case: ns_per_point_rhs, threads, from; None without
-    one. A cache that cannot be used is announced: no estimate is a fault of the case."""
+    """Return the last rate measured here by `hiresx bench` for a kind of case (ns_per_point_rhs, threads, from), or
+    None. A cache that cannot be used causes a warning only, as it is no error of the case."""
     try:
         path = _file()
     except HiresxError as error:

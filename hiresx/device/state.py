@@ -1,4 +1,4 @@
-"""The arrays of one block, or part of one, on a device, allocated once."""
+"""The arrays of one block, or a part of one, on a device, allocated once."""
 
 import math
 from collections.abc import Sequence
@@ -12,14 +12,13 @@ from hiresx.equations import DIRECTIONS
 
 
 class BlockState:
-    """Fields and geometry of block `index` of the decomposition `cut`, padded by the ghost layers, index order
+    """Fields and geometry of block `index` of the decomposition `cut`, padded by the ghost layers, with indices
     [variable, k, j, i].
 
-    `part` says which nodes of which whole block it holds, `first` (i, j, k) is the first of them, `name` that block's.
-
-    `fields`: the arrays of every field that the run has (`hiresx.device.fields`), by name; those that most kernels take
-    are attributes. Where the state is kept as differences, `reference` (per conserved variable) is what they are
-    differences from, and `carry` what their rounding lost, of each; else that is None. So is what the run has not.
+    `part`: the nodes of the whole block that it holds; `first` (i, j, k): the first of them; `name`: the name of the
+    whole block. `fields`: the arrays of every field of the run (`hiresx.device.fields`), by name; the most used ones
+    are attributes, None where the run has no such field. Where the state is kept as differences, `reference` (one value
+    per conserved variable) is subtracted from it, and `carry` holds the rounding errors of the differences.
     """
 
     def __init__(
@@ -49,11 +48,11 @@ class BlockState:
         self.q, self.r, self.metrics, self.jacobian = map(self.array, ("q", "r", "metrics", "jacobian"))
         self.carry, self.work = self.array("carry"), self.array("work")
         self.inverse_radius, self.registers = self.array("inverse_radius"), self.fields["registers"]
-        # A ghost no kernel fills (edges and corners) is read by whole-array kernels: keep it an admissible state.
+        # Whole-array kernels read ghosts that no kernel fills (edges and corners): these need an admissible state.
         for row in map(conserved.index, ("rho", "e")):
             self.q[row] = 1 - self.reference[row]
         self.dt_stride = 1 if layout.local_step else 0
-        # Views are made once: a backend remembers the address of an array object.
+        # Views are made once: a backend caches the address of an array object.
         self.areas = tuple(self.metrics[DIRECTIONS * d : DIRECTIONS * (d + 1)] for d in range(DIRECTIONS))
         # rho s and its right-hand side, of each scalar
         rows = range(*equations.scalar_rows.indices(equations.variables))
@@ -61,7 +60,7 @@ class BlockState:
 
     @property
     def q0(self) -> Any:
-        """The first of the registers: the state at the start of the step, where the integrator keeps that."""
+        """The first register: the state at the start of the step, where the integrator keeps it."""
         return self.registers[0]
 
     @property
@@ -76,11 +75,11 @@ class BlockState:
 
     @property
     def restarting(self) -> dict[str, Any]:
-        """What goes from one step to the next, by name: what checkpoints hold."""
+        """The fields that a checkpoint holds, by name."""
         return {field.name: self.array(field.name) for field in FIELDS if field.restarts and self.fields[field.name]}
 
     def array(self, name: str) -> Any:
-        """The first array of a field; None where the run has no such field."""
+        """Return the first array of a field, or None where the run has no such field."""
         arrays = self.fields[name]
         return arrays[0] if arrays else None
 
@@ -93,17 +92,17 @@ class BlockState:
 
     @property
     def place(self) -> dict[str, int]:
-        """o, sj, sk: index of node (0, 0, 0) and strides, as most kernels take them."""
+        """The index of node (0, 0, 0) and the strides (o, sj, sk), as most kernels take them."""
         return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
 
     @property
     def derivative_strides(self) -> dict[str, int]:
-        """di, dj, dk: strides of derivatives, 0 in a direction with one node."""
+        """The strides of derivatives (di, dj, dk), 0 in a direction with one node."""
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 
     def aliased_array(self, name: str) -> Any:
-        """A field that lies in the memory of another one."""
+        """Return a field that uses the memory of another one."""
         field = next(field for field in FIELDS if field.name == name)
         assert field.lies_in is not None
         host, variables, kind = self.array(field.lies_in), field.variables(self.layout), field.kind(self.layout)
@@ -113,12 +112,13 @@ class BlockState:
         return numbers[: variables * self.variable_stride].reshape(variables, *self.shape)
 
     def from_storage(self, kept: np.ndarray) -> np.ndarray:
-        """The conservative state, float64, of what `q` or a register holds of it, (n, ...) on the host."""
+        """Return the conservative state, float64, from the stored numbers of `q` or a register, (n, ...) on the
+        host."""
         values = kept.astype(np.float64)
         return values + self._reference(values) if self.storage.carries else values
 
     def to_storage(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Conservative values (n, ...), float64, as `q` and `carry` keep them."""
+        """Return conservative values (n, ...), float64, in the stored form of `q` and `carry`."""
         differences = values - self._reference(values)
         kept = differences.astype(self.storage.stored)
         return kept, (differences - kept).astype(self.storage.stored)
@@ -127,15 +127,15 @@ class BlockState:
         return self.reference.reshape(-1, *(1,) * (values.ndim - 1))
 
     def interior(self, array: Any) -> Any:
-        """View of the nodes without ghosts, [..., k, j, i]."""
+        """Return a view of the nodes without ghosts, [..., k, j, i]."""
         hi, hj, hk = self.halo
         ni, nj, nk = self.size
         return array[..., hk : hk + nk, hj : hj + nj, hi : hi + ni]
 
 
 def _zeros(backend: Any, lead: int, real: str, shape: Sequence[int], kind: str) -> Any:
-    """An array of zeros, `lead` numbers into its memory, so that rows behind their ghosts begin at multiples of `ROW`.
-    Not one of smaller numbers than `real`, whose memory is used for such as well."""
+    """Return an array of zeros that starts `lead` numbers into its memory, so that the rows after their ghosts begin at
+    multiples of `ROW`. An array of smaller numbers than `real` has no lead: its memory also holds reals."""
     if np.dtype(kind).itemsize < np.dtype(real).itemsize:
         return backend.zeros(shape, kind)
     return backend.zeros((math.prod(shape) + lead,), kind)[lead:].reshape(shape)

@@ -1,4 +1,4 @@
-"""The threads that share the kernels' work on a CPU: one pool for the whole process, from kernels/thread_pool.h."""
+"""The thread pool for kernels on a CPU: one for the whole process, implemented in kernels/thread_pool.h."""
 
 import ctypes
 import os
@@ -14,10 +14,10 @@ from hiresx.errors import HiresxError
 
 FLAGS = ("-O2", "-std=c++17", "-pthread", "-fPIC", "-shared", "-Wl,-Bsymbolic")
 
-# Nanoseconds that a thread without work looks for more before it sleeps: longer than what lies between two parts of a
-# time step, and far shorter than the milliseconds for which an operating system gives a core to another program.
+# Nanoseconds for which an idle thread spins before it sleeps: longer than the gap between two parts of a time step, and
+# far shorter than the milliseconds of an operating system's time slice.
 SPIN = 20_000
-# The same by what OMP_WAIT_POLICY asks for.
+# The same by OMP_WAIT_POLICY.
 POLICIES = {"active": 1_000_000_000, "passive": 0}
 
 
@@ -51,14 +51,14 @@ class WorkShape(ctypes.Structure):
 
 
 class Counts(NamedTuple):
-    """How often since the process began work was shared among threads, and sleeping ones were woken for it."""
+    """The numbers of shared runs and of wake-ups of sleeping threads since the process began."""
 
     runs: int
     wakes: int
 
 
 def load_library(path: Path) -> ctypes.CDLL:
-    """The compiled library at `path`. Raises HiresxError."""
+    """Load the compiled library at `path`. Raises HiresxError."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -83,7 +83,7 @@ def counts() -> Counts:
 
 
 def spin_time(threads: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Nanoseconds that one of `threads` threads looks for work before it sleeps: what OMP_WAIT_POLICY says; else
-    `SPIN`, or none where there are more threads than CPUs that this process may use."""
+    """Return the nanoseconds for which one of `threads` idle threads spins before it sleeps: by OMP_WAIT_POLICY if set;
+    else `SPIN`, or 0 if there are more threads than CPUs that this process may use."""
     asked = environment.get("OMP_WAIT_POLICY", "").strip().lower()
     return POLICIES.get(asked, 0 if threads > len(os.sched_getaffinity(0)) else SPIN)

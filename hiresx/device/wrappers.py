@@ -1,7 +1,7 @@
-"""The functions that visit points: written around every point kernel, for each target.
+"""The wrapper functions that visit points, generated around every point kernel for each target.
 
-A wrapper stands right behind the kernel it calls, on its last line, so that it lives inside the same `#if`s and a
-compiler's message about it names the kernel's own place.
+A wrapper follows its kernel on the kernel's last line. It is thus inside the same `#if`s, and compiler messages about
+it refer to the place of the kernel.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,16 @@ from hiresx.equations.storage import Storage
 
 Shape = tuple[tuple[int, int, int], tuple[int, int, int]]
 
-# The longest piece of a row along i that one thread takes at a time; and the shortest into which rows are cut where
-# there are fewer than `ROWS` of them. Pieces begin at whole packs and do not depend on the number of threads: nor do
-# results.
+# The longest piece of a row along i that a thread takes at a time; the shortest piece, used where there are fewer than
+# `ROWS` rows. Pieces begin at whole packs and do not depend on the number of threads, so that results do not either.
 PIECE, SHORTEST, ROWS = 4096, 64, 64
 
-# What a point weighs, roughly, in points of a kernel that only moves data: where packs of points are taken, and where a
-# point is taken at a time, as on faces.
+# The cost of a point, roughly, in points of a kernel that only moves data: in kernels that process packs of points, and
+# in kernels that process single points, as on faces.
 PACKED, SINGLE = 2, 8
 
-# What goes ahead of the text of the native targets. A kernel's arguments travel as a row of words; `hx_shape` says into
-# how many parts its work is cut and what one of them weighs, in points of a cheap kernel.
+# The first lines of the text of the native targets. A kernel's arguments are a row of words. `hx_shape` holds the
+# number of parts of its work, and the cost of one part in points of a cheap kernel.
 WORD = "union hx_word { long long i; double d; void *p; };"
 WORDS = f"""#line 1 "words"
 {WORD}
@@ -45,75 +44,75 @@ struct hx_rows {{
 }};
 """
 
-# Most threads of a CUDA block. With 256 the compiler may still give every thread its 255 registers.
+# The largest number of threads of a CUDA block. With 256, each thread can still have 255 registers.
 BLOCK_THREADS = 256
 
-# Threads (x, y, z) of a block over a range that has room for them. Small blocks waste fewer of a multiprocessor's
-# registers on the kernels that take many: on an H200 `interpolate` (FP64, 136 registers) took 0.225 ns per point with
-# 128 threads and 0.350 with 256; of the shapes tried, this one was the fastest over the four heavy kernels together.
+# Threads (x, y, z) of a block over a range that is large enough. Small blocks waste fewer registers of a multiprocessor
+# in kernels that need many: on an H200, `interpolate` (FP64, 136 registers) took 0.225 ns per point with 128 threads
+# and 0.350 with 256. Of the shapes tried, this one was the fastest for the four most expensive kernels together.
 BLOCK = (32, 2, 2)
 
-# Kernels that go better with others: along i, where a stencil's neighbours are, as many as can be; and of those that do
-# little but move memory whole rows (H200, 256^3, FP32: `update` 415 us with 32x2x2, 382 with 64x4x1, 354 with 256x1x1).
+# Kernels with other block shapes: long blocks along i for stencils along i, and whole rows for kernels that mostly move
+# memory (H200, 256^3, FP32: `update` 415 us with 32x2x2, 382 with 64x4x1, 354 with 256x1x1).
 BLOCKS = dict.fromkeys(("viscous_flux", "viscous_update"), (64, 4, 1))
 BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1, 1))
 
-# Kernels with stencils along j and k, and how many blocks along j make up a slab of theirs: blocks go through a slab
-# plane by plane, so that what a stencil along k reads again is still in the GPU's second cache, which seven whole
-# planes of all arrays would not fit (H200, 256^3, FP64: 5 % faster each).
+# Kernels with stencils along j and k, and the number of blocks along j in a slab. Blocks visit a slab plane by plane,
+# so that the data a stencil along k reads again are still in the L2 cache, which does not hold seven whole planes of
+# all arrays (H200, 256^3, FP64: 5 % faster each).
 SLABS = dict.fromkeys(("viscous_flux", "viscous_difference", "viscous_update"), 16)
 
-# The same on a CPU: rows along j of a slab, through which it goes plane by plane. Seven planes of the four variables
-# that a stencil along k reads are then in its second cache, 250 kB with rows of 64 nodes.
+# The same on a CPU: rows along j of a slab. Seven planes of the four variables that a stencil along k reads then fit
+# the L2 cache: 250 kB with rows of 64 nodes.
 SLAB_ROWS = 8
 
-# Kinds of kernels that a CPU has no use for.
+# Kinds of kernels that the cpu backend does not use.
 GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
 
-# Threads of a block of a row kernel, and how many such blocks are to fit a multiprocessor (H200, 256^3, FP32: 865 us
+# Threads per block of a row kernel, and the wanted number of such blocks per multiprocessor (H200, 256^3, FP32: 865 us
 # with 16, 855 with 24, 828 with 28).
 WARP = 32
 ROW_BLOCKS = "(sizeof(real) == 4 ? 28 : 16)"
 
-# Threads of a block of a line kernel, which takes lines in the order in which they lie in memory, so that none is idle
-# whatever rows are long; and how many such blocks are to fit a multiprocessor: as many as what they keep on the chip
-# leaves room for. In FP64 a thread may then have 255 registers; of those that keep less on the chip, to be more at a
-# time with 168, none was as fast on an H200.
+# Threads per block of a line kernel, which takes lines in memory order, so that no thread is idle for any row length;
+# and the wanted number of such blocks per multiprocessor, which is limited by their shared memory. In FP64 a thread may
+# then have 255 registers. Variants with less shared memory, 168 registers and more blocks were slower on an H200.
 LINE_BLOCK = 64
 LINE_BLOCKS = "(sizeof(real) == 4 ? 8 : 4)"
 
-# What a CUDA kernel begins with.
+# The first statement of a CUDA kernel.
 GUARDED = "if (hx_guard && *hx_guard < real(0)) return; "
 
-# Bytes on the chip that a block of any kernel may have of every GPU; more must be given by the launch.
+# Bytes of shared memory that a block may have on every GPU without a request by the launch.
 ORDINARY_MEMORY = 48 * 1024
 
 
 def generate(
     configuration: Configuration, target: Target, root: Path = kernels.ROOT
 ) -> tuple[str, dict[str, kernels.Signature]]:
-    """The complete text to compile for `target`, and the kernels it declares by name.
+    """Return the complete text to compile for `target`, and the kernels that it declares by name.
 
-    "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)`, a thread per point, which does nothing where there
-    is a number at the address `guard` and it is negative. "cpu" and "emulated" have for every
-    kernel `void name_launch(words, begin, end)`, which does the parts begin..end-1 of its work: of a point kernel rows
-    of the range, words being ni, nj, nk, <arguments>, or CUDA's blocks, words being the grid's blocks and a block's
-    threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
+    "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing if there
+    is a negative number at the address `guard`. "cpu" and "emulated" have two functions for every kernel. `void
+    name_launch(words, begin, end)` does the parts begin..end-1 of its work. For "cpu", parts are rows of the range, and
+    the words are ni, nj, nk, <arguments>. For "emulated", parts are CUDA blocks, and the words are the numbers of
+    blocks of the grid and of threads of a block, along x, y, z, then ni, nj, nk, <arguments>. `hx_shape
+    name_shape(words)` returns the number of parts.
     """
     text, found = _wrap_kernels(flat_text(configuration, target, root), target, configuration.storage)
     return text, dict(found)
 
 
 def flat_text(configuration: Configuration, target: Target, root: Path) -> str:
-    """The text of the kernels themselves."""
+    """Return the text of the kernels without wrappers."""
     threads = f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
     return kernels.flatten(threads + source(configuration, target, root), root)
 
 
-# Every solver asks anew for the same few texts; to read one takes as long as a small run.
+# Every solver needs the same few texts, and parsing one takes as long as a small run.
 @lru_cache(maxsize=16)
 def _wrap_kernels(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """A flat text with the functions around its kernels, and these kernels by name."""
+    """Return a flat text with the wrappers of its kernels, and these kernels by name."""
     wrapper = {"cpu": _cpu_wrapper, "cuda": _cuda_wrapper, "emulated": _emulated_wrapper}[target]
     pieces, start = [] if target == "cuda" else [WORDS], 0
     found: dict[str, kernels.Signature] = {}
@@ -135,7 +134,7 @@ def _wrap_kernels(text: str, target: Target, storage: Storage) -> tuple[str, Map
 
 
 def _in_storage_types(signature: kernels.Signature, storage: Storage) -> kernels.Signature:
-    """The signature in plain types."""
+    """Return the signature with the C types of the storage."""
     plain, arguments = storage.c_types, []
     for kind, name in signature.arguments:
         *const, base, star = kind.split() if kind.endswith("*") else ("", "", "")
@@ -144,19 +143,20 @@ def _in_storage_types(signature: kernels.Signature, storage: Storage) -> kernels
 
 
 def decode_words(signature: kernels.Signature, first: int, null: bool = False) -> str:
-    """The arguments out of the words `first` and following; with null pointers for those that are none."""
+    """Return the arguments read from the words `first` and following; `null` adds null pointers for omitted
+    arguments."""
     words = {name: word(kind, n) for n, (kind, name) in enumerate(signature.arguments, first)}
     return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
 
 
 def word(kind: str, number: int) -> str:
-    """An argument of C type `kind` out of the word of that number."""
+    """Return an argument of C type `kind`, read from word `number`."""
     member = {"int": "i", "long long": "i", "real": "d", "double": "d"}
     return f"({kind})hx_words[{number}].{member.get(kind, 'p')}"
 
 
 def launcher(name: str, shape: str, statement: str) -> str:
-    """The two functions by which a native target runs kernel `name` (`generate`)."""
+    """Return the two functions by which a native target runs kernel `name` (`generate`)."""
     return (
         f'extern "C" hx_shape {name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
         f'extern "C" void {name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '
@@ -215,7 +215,8 @@ def _cuda_wrapper(kernel: kernels.Signature, parameters: str, names: str) -> str
 
 
 def launch_bounds(kernel: kernels.Signature) -> str:
-    """How many threads a CUDA block of a kernel has at most, and how many such blocks are to fit a multiprocessor."""
+    """Return the launch bounds of a kernel: the largest number of threads of a block and, for some kinds, the wanted
+    number of blocks per multiprocessor."""
     if kernel.kind == "ROW_KERNEL":
         return f"__launch_bounds__({WARP}, {ROW_BLOCKS})"
     if kernel.kind == "LINE_KERNEL":
@@ -224,7 +225,7 @@ def launch_bounds(kernel: kernels.Signature) -> str:
 
 
 def visit(kernel: kernels.Signature, names: str, x: str, y: str, z: str) -> str:
-    """What a thread of CUDA block (x, y, z) does, over the range ni, nj, nk and with the arguments `names`."""
+    """Return the body of a thread of CUDA block (x, y, z), over the range ni, nj, nk, with the arguments `names`."""
     if kernel.kind == "ROW_KERNEL":
         return f"{kernel.name}_row({x}, {y}, {z}{names});"
     if kernel.kind == "LINE_KERNEL":
@@ -250,8 +251,8 @@ def _emulated_wrapper(kernel: kernels.Signature, parameters: str, names: str) ->
 
 
 def grid_launcher(name: str, passed: str) -> str:
-    """The two functions by which the emulated backend runs a CUDA kernel, with the arguments `passed` behind the guard,
-    over the grid of CUDA blocks that the first six words say."""
+    """Return the two functions by which the emulated backend runs a CUDA kernel over the grid of the first six words;
+    the arguments `passed` follow the guard."""
     grid, block = (", ".join(word("int", n) for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     visiting = f"hx_visit({{{grid}}}, {{{block}}}, hx_begin, hx_stop, [=] {{ {name}(nullptr{passed}); }});"
@@ -259,7 +260,8 @@ def grid_launcher(name: str, passed: str) -> str:
 
 
 def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """(grid, block) of a CUDA launch of kernel `name`, of this `kind`, `block` being that of most point kernels."""
+    """Return (grid, block) of a CUDA launch of kernel `name`, of this `kind`; `block` is the one of most point
+    kernels."""
     if kind == "ROW_KERNEL":
         ni, nj, nk = extent
         return ((ni, nj, nk) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
@@ -272,16 +274,17 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
 
 
 def dynamic_shared_memory(kernel: kernels.Signature, real: str) -> int:
-    """Bytes on the chip that a CUDA launch gives every block of a kernel whose reals are `real`: 0 where what it keeps
-    fits the memory that blocks have without asking."""
+    """Return the bytes of dynamic shared memory of a CUDA block for a kernel whose reals are `real`; 0 where its data
+    fit the default size."""
     needed = kernel.own * LINE_BLOCK * np.dtype(real).itemsize
     return needed if needed > ORDINARY_MEMORY else 0
 
 
 @lru_cache(maxsize=4096)
 def launch_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK) -> Shape:
-    """(grid, block) of a CUDA launch over ni x nj x nk points: blocks of `block` threads, all powers of two, and where
-    a direction is thinner its threads go to the others. An empty range has an empty grid."""
+    """Return (grid, block) of a CUDA launch over ni x nj x nk points, with blocks of `block` threads, all powers of
+    two. In a direction with fewer points, the threads are moved to other directions. An empty range has an empty
+    grid."""
     ni, nj, nk = int(ni), int(nj), int(nk)
     if min(ni, nj, nk) <= 0:
         return (0, 0, 0), (1, 1, 1)
@@ -296,8 +299,8 @@ def launch_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK)
 
 @lru_cache(maxsize=4096)
 def even_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int]) -> Shape:
-    """As `launch_shape`, but that rows are cut into equal pieces of up to `block`[0] points, for kernels that take long
-    at a point: of a row of 97 none of 128 threads is idle but one."""
+    """Same as `launch_shape`, but rows are cut into equal pieces of at most `block`[0] points. This suits kernels that
+    are expensive per point: with pieces of up to 64, a row of 97 points has two of 49, and one idle thread."""
     ni, nj, nk = int(ni), int(nj), int(nk)
     if min(ni, nj, nk) <= 0:
         return (0, 0, 0), (1, 1, 1)
@@ -314,12 +317,12 @@ def _covering(extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shap
 
 
 def _power(n: int) -> int:
-    """The smallest power of two that is not below n >= 1."""
+    """Return the smallest power of two that is not less than n >= 1."""
     return 1 << (n - 1).bit_length()
 
 
 def find_signature(signatures: dict[str, kernels.Signature], name: str) -> kernels.Signature:
-    """The signature of kernel `name`; KeyError, naming those there are, if there is no such kernel."""
+    """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel."""
     if name not in signatures:
         raise KeyError(f"no kernel {name} in this configuration; known: {', '.join(sorted(signatures))}")
     return signatures[name]

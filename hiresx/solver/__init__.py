@@ -1,9 +1,10 @@
-"""The solver proper: the local blocks of a rank on its device, and one time step as an ordered list of named tasks.
+"""The solver: the local blocks of a rank on its device, and a time step as an ordered list of named tasks.
 
-`blocks`: kernels and fields; `ghosts`: what comes from other blocks; `conditions`: physical faces and sponges; `terms`:
-the right-hand side put together; `step_size`; `flow_system`: what a time integrator sees, of `vectors` and a `history`;
-`known`: what is known of the state as it is. A step is what the integrator makes of the system. It is executed task by
-task (`solver`), in one call on a CPU (`batched_steps`) or recorded on a device (`device_resident_steps`).
+`block_states`: kernels and fields; `ghosts`: data from other blocks; `conditions`: physical faces and sponges; `terms`:
+the assembled right-hand side; `step_size`; `flow_system`: the interface for time integrators, with `vectors` and a
+`state_history`; `state_cache`: derived data of the current state. The integrator defines a step in terms of the system.
+The step is executed task by task (`solver`), in one call on a CPU (`batched_steps`) or recorded on a device
+(`device_resident_steps`).
 """
 
 from hiresx.rhs.plans import PLANS, default_plan, work_variables

@@ -26,9 +26,10 @@ Lines: TypeAlias = tuple[slice, slice]
 
 
 class LocalBlocks:
-    """Kernels, fields and metrics of the parts that `domain` gives this rank: `states`, one of each, in which the part
-    `index` of all ranks is number `place[index]`. `extended`: their coordinates with ghosts, by index. `layout`: which
-    fields they have. `flow`: what the nodes begin with, if anything.
+    """Kernels, fields and metrics of this rank's parts of `domain`. `states`: one for each part; `place[index]` is the
+    position in it of the part `index` of all ranks. `extended`: coordinates with ghosts, by index. `layout`: the fields
+    of the parts. `flow`: the initial state of the nodes, if any.
+
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
@@ -46,7 +47,7 @@ class LocalBlocks:
             ]
             for state in self.states[1:] if not case.time.local else ():
                 state.fields["dt"] = self.states[0].fields["dt"]  # one for all
-            # Needs no kernels, and all cores, which the compiler leaves idle.
+            # Needs all cores but no kernels, so that it runs while the compiler uses one core.
             if flow is not None:
                 self.evaluate(flow)
         compiling = time.monotonic()
@@ -59,7 +60,8 @@ class LocalBlocks:
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
     def compile_kernels(self, chosen: Configuration) -> Program:
-        """The kernels of a configuration. One rank of each host compiles them, the others find them in the cache."""
+        """Return the kernels of a configuration. One rank of each host compiles them; the others find them in the
+        cache."""
         program: Program | None = None
         for turn in (True, False):
             with self.comm.together():
@@ -71,8 +73,8 @@ class LocalBlocks:
     def set_state(
         self, n: int, rho: Any, u: Any, v: Any, w: Any, p: Any, scalars: Mapping[str, Any] | None = None
     ) -> None:
-        """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni). Passive `scalars` that
-        are not named keep their values."""
+        """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni). Passive scalars that
+        `scalars` omits keep their values."""
         shape, scalars = self.states[n].block.x.shape, scalars or {}
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]
@@ -80,8 +82,8 @@ class LocalBlocks:
         self._set(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
 
     def evaluate(self, flow: Flow) -> None:
-        """Set the nodes of all parts from what `flow` gives. It is called for pieces of planes k, several at a time,
-        where there are many nodes."""
+        """Set the nodes of all parts from `flow`. For many nodes it is called for pieces of planes k, by several
+        threads."""
         for state in self.states:
             self._set(state, partial(self._evaluate_piece, state.block, flow))
 
@@ -92,7 +94,7 @@ class LocalBlocks:
         return conservative(self.gas.gamma, *(np.broadcast_to(np.asarray(a, float), x.shape) for a in (*gas, *carried)))
 
     def primitives(self, n: int) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
+        """Return rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
         state = self.states[n]
         q = state.from_storage(self.host_values(state, state.q))
         if state.carry is not None:
@@ -100,15 +102,15 @@ class LocalBlocks:
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, as the run's precision
-        keeps it, and what that carries along as one of carry.<whole block>."""
+        """Yield the conservative state (n, nk, nj, ni) of each part as a piece of q.<whole block>, in the run's
+        precision, and its rounding errors, where they are kept, as a piece of carry.<whole block>."""
         for state in self.states:
             for name, array in state.restarting.items():
                 piece = Later((len(array), *reversed(state.size)), array.dtype, partial(self.host_values, state, array))
                 yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
     def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
-        """What was in pieces, for `take`. Raises ValueError for an array of another shape or type."""
+        """Return the content of pieces, for `take`. Raises ValueError for an array of another shape or type."""
         found = []
         for state in self.states:
             arrays = {name: read(f"{name}.{state.part.whole}", state.part.box) for name in state.restarting}
@@ -121,29 +123,29 @@ class LocalBlocks:
         return found
 
     def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
-        """The states that were in pieces."""
+        """Set the states from the content of pieces."""
         for state, arrays in zip(self.states, found, strict=True):
             for name, array in state.restarting.items():
                 self._fill(state, array, partial(_part, arrays[name]))
 
     def alive_before(self) -> bool:
-        """Whether the state with which the last step began was one."""
+        """True if the state at the start of the last step is admissible."""
         starts = ((state, state.interior(self.backend.to_host(state.q0))) for state in self.states)
         return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 
     def back(self) -> None:
-        """The nodes as they were when the last step began, but for what a precision carries along."""
+        """Restore the nodes at the start of the last step, without the rounding errors that a precision keeps."""
         for state in self.states:
             self.backend.copy(state.interior(state.q), state.interior(state.q0))
             if state.carry is not None:
                 state.carry[:] = 0
 
     def host_values(self, state: BlockState, array: Any) -> np.ndarray:
-        """The nodes of an array of `state`, on the host."""
+        """Return the nodes of an array of `state`, on the host."""
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
-        """The nodes, from their conservative values in pieces."""
+        """Set the nodes from their conservative values, piece by piece."""
         if state.carry is None:
             self._fill(state, state.q, values)
             return
@@ -151,10 +153,10 @@ class LocalBlocks:
             self._fill(state, array, partial(_in_storage, state, values, n))
 
     def _fill(self, state: BlockState, array: Any, values: Callable[[Lines], Any]) -> None:
-        """The nodes of an array, from pieces (k, j) of slabs of planes k, which are made while others are brought to
-        the device."""
+        """Set the nodes of an array from pieces (k, j) of slabs of planes k. The next slab is evaluated while the last
+        one is copied to the device."""
         inner, (ni, nj, nk) = state.interior(array), state.size
-        # Memory that was brought to the device already is used again: new one costs as much as what is put there.
+        # Memory of copied slabs is reused: new memory would cost as much as the values in it.
         done: list[np.ndarray] = []
 
         def fill_slab(rows: slice) -> tuple[slice, np.ndarray]:
@@ -172,10 +174,10 @@ class LocalBlocks:
 
 
 def _in_storage(state: BlockState, values: Callable[[Lines], Any], n: int, at: Lines) -> np.ndarray:
-    """What q (n = 0) or the array that is carried along (1) holds of conservative values."""
+    """Return conservative values as q (n = 0) or `carry` (n = 1) stores them."""
     return state.to_storage(np.stack(values(at)))[n]
 
 
 def _part(values: np.ndarray, at: Any) -> np.ndarray:
-    """The part `at` of an array over variables and nodes."""
+    """Return the part `at` of an array over variables and nodes."""
     return values[:, *at]

@@ -11,7 +11,7 @@ from hiresx.errors import HiresxError
 
 
 def configuration(case: Case) -> Configuration:
-    """The compile-time choices of a case."""
+    """Return the compile-time choices of a case."""
     scheme, gas = case.scheme, case.gas
     inviscid = gas.reynolds is None
     return Configuration(
@@ -27,14 +27,15 @@ def configuration(case: Case) -> Configuration:
         viscosity=INVISCID if inviscid else gas.viscosity.law,
         viscosity_parameters=() if inviscid else gas.viscosity.parameters,
         gamma=gas.gamma,
-        # Without viscosity no heat is conducted: such cases share their kernels.
+        # There is no heat conduction without viscosity: all inviscid cases share their kernels.
         prandtl=Configuration.prandtl if inviscid else gas.prandtl,
         schmidt=tuple(scalar.schmidt for scalar in case.scalar),
     )
 
 
 def check_reference(chosen: Configuration, cut: Decomposition) -> None:
-    """Raises HiresxError where differences from a moving gas would be turned: the halo exchange turns what is kept."""
+    """Raise HiresxError where differences from a moving reference would be rotated: the halo exchange rotates stored
+    numbers."""
     moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
     if moves and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(
@@ -44,7 +45,7 @@ def check_reference(chosen: Configuration, cut: Decomposition) -> None:
 
 
 def _reference(case: Case) -> tuple[float, ...]:
-    """The conservative state from which the differences are kept."""
+    """Return the conservative reference state of the stored differences."""
     s = case.reference
     values = conservative(case.gas.gamma, *np.array([s.rho, s.u, s.v, s.w, s.p]))
     return tuple(float(number) for number in values)

@@ -12,8 +12,8 @@ from hiresx.solver.ghosts import Ghosts
 
 
 def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, reynolds: float) -> list[Task]:
-    """What adds the viscous terms of all local blocks to `r`, behind the inviscid ones, whose ghosts of physical faces
-    are overwritten. Collective: all ranks go through all directions that a block of any rank has."""
+    """Return the tasks that add the viscous terms of all local blocks to `r`, after the inviscid terms. They overwrite
+    the ghosts of physical faces. Collective: every rank visits all directions that a block of any rank has."""
     prepare = blocks.program.prepare
     parts = [CompactViscous(blocks.program, state, reynolds) for state in blocks.states]
     fluxes = [(part.along,) * 3 for part in parts]
@@ -22,7 +22,7 @@ def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, r
     tasks: list[Task] = [("viscous", lambda stage: states())]
 
     def exchange(stage: int) -> None:
-        # All faces are sent, of which those of this direction are wanted: the others follow with theirs.
+        # All faces are sent, though only those of this direction are needed now.
         ghosts.send_fluxes(fluxes, work)
         ghosts.finish_fluxes()
 
@@ -43,6 +43,6 @@ def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, r
         differences = prepare([[part.difference[d] for part in parts if d in part.difference]])
         tasks += [task(made), ("exchange", exchange), task(differences)]
     if any(isinstance(condition, Prescribe) for condition in conditions.all):
-        # What is prescribed behind inflows is set with the nodes, not with the other ghosts: it is put back.
+        # Prescribed ghosts of inflows are set with the nodes, not with the other ghosts: they are restored here.
         tasks.append(("boundary", lambda stage: conditions.nodes_again()))
     return tasks

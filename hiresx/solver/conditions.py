@@ -21,11 +21,12 @@ from hiresx.time.step_clock import StepClock
 
 
 class Conditions:
-    """`all`: the conditions of the patches, in the order in which they write shared nodes; with them the waves behind
-    outflows (`outflow`), the `poles` of the grid and the layers of the `sponges`. `profiles`: functions that replace
-    those of case.py, by name. `memory`: by which ranks reach each other's, if they do. `mirrored`: patches of the
-    whole blocks whose ghosts come from mirrored places. `clock`: the device's, by
-    which it computes what is prescribed as waves. Collective; raises HiresxError as `hiresx.solver.Solver`.
+    """`all`: the conditions of the patches, in the order in which they write shared nodes. `outflow`: the waves behind
+    outflows. `poles`: the poles of the grid. `sponges`: the sponge layers. `profiles`: functions that replace those of
+    case.py, by name. `memory`: the memory that ranks share, if any. `mirrored`: patches of the whole blocks whose
+    ghosts come from mirrored positions. `clock`: the device's clock, for conditions prescribed as waves.
+
+    Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
     def __init__(
@@ -68,12 +69,12 @@ class Conditions:
         )  # fmt: skip
         self._changing = [c for c in self.all if type(c).prepare is not boundary.FaceCondition.prepare]
         self.clock = StepClock(backend)
-        self.clocked = False  # whether something besides what moves here asks for the time
-        self._moves: dict[float, Callable[[], None]] = {}  # by the share of the step to whose time they lead
+        self.clocked = False  # whether anything other than the moving conditions needs the time
+        self._moves: dict[float, Callable[[], None]] = {}  # by the share of the step at whose time they are evaluated
         self._start, self._nodes = (
             program.prepare(boundary.together(self.all, method)) for method in ("node", "stage_node")
         )
-        # what scalars do before and behind outflows set the rate of the density
+        # launches of scalars before and after outflows set the rate of the density
         self._hold, self._follow = (program.prepare(self.calls(method)) for method in ("hold", "follow"))
 
     def _profile(self, name: str) -> Callable[..., Any]:
@@ -97,17 +98,17 @@ class Conditions:
         return layers
 
     def sponge_calls(self) -> list[Call]:
-        """What the sponges launch."""
+        """Return the launches of the sponges."""
         calls = ((layer.call, *scalars.sponge_calls(self._blocks.program, self._case, layer)) for layer in self.sponges)
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
-        """What all conditions launch for `method`."""
+        """Return the launches of all conditions for `method`."""
         return [call for c in self.all for call in c.calls(method)]
 
     def ghost_calls(self) -> list[list[Call]]:
-        """In lists of what does not depend on each other: each condition fills its own ghosts, from what lies within;
-        those of scalars are made of the gas's."""
+        """Return the launches that fill ghosts, in lists of independent launches: each condition fills its own ghosts
+        from nodes inside; those of scalars follow those of the gas."""
         lists: list[list[Call]] = [[], [], []]
         for c in self.all:
             lists[2 * isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
@@ -116,20 +117,20 @@ class Conditions:
 
     @property
     def steady(self) -> bool:
-        """Whether the host has nothing to do for them during a step."""
+        """True if the host has nothing to do for the conditions during a step."""
         return not self.poles.any and not self.outflow.on_host and all(c.settled for c in self._changing)
 
     def closed(self, state: BlockState) -> set[str]:
-        """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""
+        """Return the faces of a part whose conditions need the sums of mass fluxes behind them."""
         return {c.patch.face for c in self.all if c.closed and c.state is state}
 
     def axes(self, state: BlockState) -> list[boundary.AxisCondition]:
-        """The conditions on the axis of axisymmetric flow that a part has."""
+        """Return the conditions of a part on the axis of axisymmetric flow."""
         return [c for c in self.all if isinstance(c, boundary.AxisCondition) and c.state is state]
 
     def nodes(self, time: float, dt: float = 0.0, share: float = 0.0, given: bool = False) -> None:
-        """Nodes on physical faces as they must be `share` of the step `dt` after `time`; `given`: of a state that is
-        given and was not computed."""
+        """Set the nodes on physical faces for the time `time` + `share` * `dt`. `given`: whether the state was set from
+        outside rather than computed."""
         for c in self._changing:
             c.prepare(time + share * dt)
         self.begin(time, dt)
@@ -141,7 +142,7 @@ class Conditions:
             self.poles()
 
     def begin(self, time: float, dt: float) -> None:
-        """Tell the device of the step `dt` from `time` on, if it has to know."""
+        """Tell the device the step `dt` from `time`, if it needs the time."""
         if self.clocked or self._moving:
             self.clock.put(time, dt)
 
@@ -158,11 +159,11 @@ class Conditions:
         return [c for c in self._changing if c.moves]
 
     def nodes_again(self) -> None:
-        """As `nodes` at the time of the last call, but for poles."""
+        """Repeat `nodes` at the time of the last call, without poles."""
         self._nodes()
 
     def outflow_rates(self, stage: int) -> None:
-        """The waves that outflows let in."""
+        """Compute the incoming waves of outflows."""
         if stage == 0:
             self.outflow.convection()
         self._hold()
@@ -170,8 +171,8 @@ class Conditions:
         self._follow()
 
     def profile_statistics(self) -> dict[str, list[float]]:
-        """What the functions of profiles that are steady or waves and of sponges ask for: by place, the mean and the
-        root mean square of every conservative variable. Collective."""
+        """Return the mean and the root mean square of every conservative variable that steady profiles, waves and
+        sponges prescribe, by place. Collective."""
         found: dict[str, np.ndarray] = {}
         for layer in self.sponges:
             if layer.moments is not None:
@@ -193,6 +194,6 @@ class Conditions:
 
 
 def _means(moments: np.ndarray) -> list[float]:
-    """Means and root mean squares, by `hiresx.rhs.sponge.moments`."""
+    """Return means and root mean squares from `hiresx.rhs.sponge.moments`."""
     count, sums, squares = moments[0], *np.split(moments[1:], 2)
     return [*(sums / count).tolist(), *np.sqrt(squares / count).tolist()]

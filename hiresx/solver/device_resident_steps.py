@@ -1,4 +1,4 @@
-"""Steps that a device takes on its own: recorded whole, with the host looking now and then."""
+"""Device-resident steps: recorded steps that a device takes without the host, which synchronizes from time to time."""
 
 import math
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from hiresx.solver.step_size import StepSize
 from hiresx.time.integrator import Integrator
 from hiresx.time.step_recording import Sampler, StepOutcome, StepRecording
 
-# By how much steps may become smaller before more of them are needed than were launched.
+# Spare steps are launched for the case that the step size shrinks by up to this factor.
 SPARE = 1.02
 
 
 class DeviceResidentSteps:
-    """The steps of `integrator`, by the tasks of `system`, recorded."""
+    """The recorded steps of `integrator` by the tasks of `system`."""
 
     def __init__(
         self,
@@ -39,17 +39,17 @@ class DeviceResidentSteps:
         self._system, self._integrator = system, integrator
         self._ghosts, self._halo = ghosts, ghosts.halo
         self._agreed: bool | None = None
-        self._radii: np.ndarray | None = None  # of the state as recorded steps left it
-        self._recorded: dict[bool, StepRecording] = {}  # by whether halos and the work beside them overlap
-        self._beside: list[Callable[[], None]] = []  # once, while the device takes the next steps
+        self._radii: np.ndarray | None = None  # of the state at the end of recorded steps
+        self._recorded: dict[bool, StepRecording] = {}  # by whether the halo exchange overlaps with computation
+        self._beside: list[Callable[[], None]] = []  # work of the host during the next steps of the device
         self._failed: Exception | None = None
         self.sampler: Sampler | None = None
 
     @property
     def possible(self) -> bool:
-        """Whether nothing of a step needs the host: no rank that the device does not reach itself or that has no
-        points, no profile that changes, no pole, no local steps, no iteration; and nothing is lost when one fails.
-        Collective where the device reaches other ranks."""
+        """True if no part of a step needs the host, and a failed step can be undone. The host is needed for ranks that
+        the device cannot reach or that have no points, changing profiles, poles, local steps and iterations. Collective
+        where the device reaches other ranks."""
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False
@@ -61,25 +61,25 @@ class DeviceResidentSteps:
         if b.comm.size == 1:
             return here
         if self._agreed is None:
-            # Asked once: profiles that never change are known by the first step.
+            # Agreed once: at the first step, profiles that never change have been detected.
             self._agreed = bool(b.comm.min([float(here)])[0])
         return self._agreed
 
     def forget(self) -> None:
-        """The tasks are others from now on."""
+        """Discard the recorded steps, as their tasks have changed."""
         self._recorded.clear()
 
     def beside(self, work: Callable[[], None]) -> None:
-        """Does `work` while the device takes its next steps, or now, where the host takes them."""
+        """Run `work` during the device's next steps, or at once where the host takes the steps."""
         if self.possible:
             self._beside.append(work)
         else:
             work()
 
     def take_samples_of(self, sampler: Sampler) -> Callable[[], None] | None:
-        """From now on the device takes the samples of `sampler` between steps, by its launches among those of
-        `Solver.look_at_steps`. Returns what ends that; None where the host takes steps, or where the device takes the
-        samples of another one."""
+        """Let the device take the samples of `sampler` between steps, by launches of `Solver.look_at_steps`. Returns a
+        function that ends this; None where the host takes steps, or where the device takes the samples of another
+        sampler."""
         if not self.possible or self.sampler is not None:
             return None
         self.sampler = sampler
@@ -90,7 +90,7 @@ class DeviceResidentSteps:
         return end
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> StepOutcome:
-        """`count` steps from `time` on, or as many as lead to `until`, of `factor` times what the case wants."""
+        """Make `count` steps from `time`, or as many as lead to `until`, of `factor` times the step of the case."""
         recorded = self._recorded.get(self._ghosts.overlap)
         if recorded is None:
             recorded = self._recorded[self._ghosts.overlap] = self._record()
@@ -98,7 +98,7 @@ class DeviceResidentSteps:
         fixed = None if spec.dt is None else factor * spec.dt
         limits = (0.0, 0.0) if fixed else (factor * (spec.cfl or 0.0), factor * spec.viscous_cfl)
         if fixed is not None or self._has_radii:
-            # The device leaves steps behind `until` out, but even so their launches take time.
+            # The device skips steps after `until`, but their launches still take time.
             wanted, left = size.case_step(factor), until - time
             if 0 < left < count * wanted:
                 samples = 0.0 if self.sampler is None else left / self.sampler.every
@@ -117,14 +117,14 @@ class DeviceResidentSteps:
             self._failed = error
 
     def raise_failed(self) -> None:
-        """Raises what failed beside the steps, which are taken all the same."""
+        """Raise the error of work beside the steps. The steps themselves were taken."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed
 
     @property
     def _has_radii(self) -> bool:
-        """Whether the device has the radii of the state as it is, of all ranks."""
+        """True if the device has the radii of the current state, of all ranks."""
         known = self._size.state_cache.radii
         return known is not None and (self._halo.memory is None or known is self._radii)
 

@@ -1,4 +1,4 @@
-"""The flow as time integrators see it, and the lists of tasks of which steps are made."""
+"""The flow as time integrators see it, and the task lists of steps."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,20 +22,19 @@ from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import Earlier, System, Vector
 
-# Does tasks in order, for a stage.
+# Performs tasks in order, for a stage.
 Perform: TypeAlias = Callable[[Sequence[Task], int], None]
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
-    """Tasks, and nothing besides."""
+    """Perform tasks without anything else."""
     for _, task in tasks:
         task(stage)
 
 
 class FlowSystem(System):
-    """The tasks of the parts that this rank computes. `tasks`: of a stage of an explicit integrator; of one that
-    iterates, of a right-hand side. `rates_tasks`: what a right-hand side is. Whoever executes a step says in `by` how
-    tasks are performed; without it they are performed by `perform`."""
+    """The tasks of the parts of this rank. `tasks`: of a stage of an explicit integrator, or of a right-hand side of
+    one that iterates. `rates_tasks`: of a right-hand side. `perform` executes tasks; the context `by` replaces it."""
 
     def __init__(
         self,
@@ -72,13 +71,13 @@ class FlowSystem(System):
     # ---- steps
 
     def begin(self) -> None:
-        """A step begins with the state as it is."""
+        """Start a step from the current state."""
         if self._history is not None:
             self._history.begin()
 
     def step(self, time: float, dt: float) -> None:
-        """What the integrator makes of the step `dt` from `time` on; it may be asked again with another dt once `back`
-        was. Raises FloatingPointError, on all ranks, where the integrator finds no solution."""
+        """Make the integrator's step `dt` from `time`. It may be called again with another dt after `back`. Raises
+        FloatingPointError, on all ranks, where the integrator finds no solution."""
         self.time, self.dt = time, dt
         if self._integrator.iterates:
             self._perform(self._looks, 0)
@@ -86,32 +85,32 @@ class FlowSystem(System):
         self._ghosts.halo.flush()
 
     def end(self, dt: float) -> None:
-        """The step was taken."""
+        """Complete the step."""
         if self._history is not None:
             self._history.end(dt)
 
     def stage(self, n: int) -> None:
-        """See `System`: every task in order. They leave nodes on faces as they must be and connected halos on their
-        way, so that between steps the state can be looked at without touching it; the ghosts of physical faces, which
-        nobody else sees, are filled when they are needed."""
+        """See `System`: performs every task in order. Afterwards the nodes on faces satisfy their conditions and the
+        exchange of connected halos has started, so that the state can be read between steps. Ghosts of physical faces
+        are filled only when they are needed."""
         self._perform(self.tasks, n)
 
     def compute_rates(self) -> None:
-        """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
+        """Fill `r` of every block (1/J times dq/dt): the halo exchange and all tasks of a stage before the update."""
         self._ghosts.finish_state()
         self._perform(self.rates_tasks, 0)
 
     def launches(self) -> list[Call | list[Call]]:
-        """Of a step, for integrators that do not iterate; none of them is made."""
+        """Return the launches of a step, without making them, for integrators that do not iterate."""
         program = self._blocks.program
-        assert isinstance(program, RecordingProgram)  # or nobody would ask
+        assert isinstance(program, RecordingProgram)  # callers check this
         with self.by(one_after_another), program.recording() as calls:
             self._integrator.step(self)
         return calls
 
     @contextmanager
     def by(self, perform: Perform) -> Iterator[None]:
-        """Tasks are performed so meanwhile."""
+        """Execute tasks with `perform` inside this context."""
         before, self._perform = self._perform, perform
         try:
             yield
@@ -119,7 +118,7 @@ class FlowSystem(System):
             self._perform = before
 
     def look(self, looks: Sequence[Task]) -> None:
-        """Tasks ahead of those of a step's beginning, in place of those that were asked for before."""
+        """Perform the tasks `looks` at the start of every step, in place of earlier ones."""
         self._looks = list(looks)
         self.tasks[:] = [*looks, *self._ordinary]
 
@@ -127,13 +126,13 @@ class FlowSystem(System):
 
     @property
     def alive_before(self) -> bool:
-        """Whether the state with which the last step began is there, and was one."""
+        """True if the state at the start of the last step exists and is admissible."""
         if self._history is not None:
             return all(alive(values) for values in self._history.start)
         return self._integrator.keeps_start and self._blocks.alive_before()
 
     def back(self) -> None:
-        """The nodes as they were when the last step began."""
+        """Restore the nodes at the start of the last step."""
         if self._history is not None:
             self._history.back()
         else:
@@ -143,7 +142,7 @@ class FlowSystem(System):
 
     @property
     def history(self) -> StateHistory | None:
-        """Of integrators that iterate."""
+        """The history of integrators that iterate, else None."""
         return self._history
 
     @property
@@ -169,7 +168,7 @@ class FlowSystem(System):
 
     @property
     def bytes(self) -> int:
-        """Device memory of vectors."""
+        """The device memory of vectors."""
         return self._vectors.bytes
 
     # ---- the flow
@@ -201,7 +200,7 @@ class FlowSystem(System):
         return self._blocks.program.prepare(self._conditions.ghost_calls())
 
     def _put(self, x: Vector, time: float) -> None:
-        """x becomes the state, with its conditions at nodes."""
+        """Set the state to x, with its conditions at nodes."""
         self._ghosts.finish_state()
         nodes: Task = ("boundary", lambda stage: self._conditions.nodes(time))
         self._perform([("update", lambda stage: self._vectors.to_state(x)), nodes], 0)

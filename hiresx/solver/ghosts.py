@@ -1,5 +1,4 @@
-"""The ghosts of connected and patched faces, and of walls that mirror places: what is sent, what is waited for, and
-what is computed meanwhile."""
+"""The ghosts of connected and patched faces and of mirroring walls: their exchange, and computation during it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,9 +11,8 @@ from hiresx.solver.block_states import LocalBlocks
 
 
 class Ghosts:
-    """`halo`: the exchange of connected faces, `patched` that of patched ones, `mirrored` the ghosts of walls that
-    mirror places. `overlap` false waits for halos at once,
-    to measure what is won by computing meanwhile. Collective."""
+    """`halo`: the exchange of connected faces. `patched`: that of patched faces. `mirrored`: the ghosts of walls that
+    mirror positions. `overlap` false waits for halos at once, to measure the gain of overlapping. Collective."""
 
     def __init__(self, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
         self._program, self.overlap = blocks.program, overlap
@@ -33,17 +31,17 @@ class Ghosts:
 
     @property
     def others(self) -> bool:
-        """Whether ghosts come from other ranks."""
+        """True if ghosts come from other ranks."""
         return bool(self.halo.neighbours)
 
     def start_state(self) -> None:
-        """Ghosts of patched faces and of walls that mirror places, and connected halos on their way."""
+        """Fill the ghosts of patched faces and of mirroring walls, and start the exchange of connected halos."""
         self.halo.start_state()
         self.patched.state()
         self.mirrored.state()
 
     def finish_state(self) -> None:
-        """Wait for the halos that are on their way."""
+        """Wait for the halos of the state."""
         self.halo.finish_state()
 
     def send_state(self) -> None:
@@ -53,7 +51,7 @@ class Ghosts:
             self.halo.finish_state()
 
     def send_fluxes(self, fluxes: list[tuple[Any, ...]], work: Sequence[Any]) -> None:
-        """The viscous `fluxes` of all parts, which lie in `work`, on their way."""
+        """Start the exchange of the viscous `fluxes` of all parts, which are stored in `work`."""
         self.halo.start_fluxes(fluxes)
         self.patched.fluxes(fluxes, work)
         if not self.overlap:
@@ -63,7 +61,7 @@ class Ghosts:
         self.halo.finish_fluxes()
 
     def send_field(self, name: str) -> None:
-        """The field of that name, which a term gave, on its way."""
+        """Start the exchange of the field `name`, which a term has computed."""
         self.halo.start_field(name)
         if not self.overlap:
             self.halo.finish_field(name)
@@ -72,7 +70,8 @@ class Ghosts:
         self.halo.finish_field(name)
 
     def meanwhile(self, parts: Sequence[Calls]) -> Callable[[], None]:
-        """Launches of all parts, made while halos are on their way: what has come is taken in between."""
+        """Return a function that makes launches of all parts during a halo exchange, and processes messages in
+        between."""
         if not self.others:
             return self._program.prepare([call for calls in parts for call in calls])
         prepared = [self._program.prepare(calls) for calls in parts]

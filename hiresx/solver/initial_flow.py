@@ -1,4 +1,4 @@
-"""The flow with which a case begins, as a function of place."""
+"""The initial flow of a case as a function of position."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -7,20 +7,21 @@ import numpy as np
 
 from hiresx.case import Case, functions
 
-# Of nodes x, y, z (any one shape): rho, u, v, w, p and the passive scalars by name, numbers or arrays of that shape.
+# A function of nodes x, y, z (all of one shape): rho, u, v, w, p, and the passive scalars by name, each a number or an
+# array of that shape.
 Flow: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[Any], Mapping[str, Any]]]
 
 
 def initial_flow(case: Case, initial: str | Callable[..., Any] | None = None) -> Flow:
-    """The case's initial state, or that of `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p), or
-    the name of one of case.py. Raises HiresxError for a name that is not there and a parameter that is not given; what
-    is returned raises as `Case.evaluate`."""
+    """Return the case's initial state, or that of `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w,
+    p), or the name of a function of case.py. Raises HiresxError for an unknown name and a missing parameter; the
+    returned function raises as `Case.evaluate`."""
     state = case.initial.state
     if initial is None and state is not None:
         uniform = [state.rho, state.u, state.v, state.w, state.p]
         return lambda x, y, z: (uniform, case.initial_scalars(x, y, z))
     name = initial or case.initial.function or ""
-    # Looked up once: the flow is asked for piece by piece, by threads that wait for each other's Python.
+    # Looked up once: threads evaluate the flow piece by piece and compete for the Python interpreter.
     call = case.function(name) if isinstance(name, str) else name
     values = case.arguments(call)
     return lambda x, y, z: (functions.state(call, values, x, y, z, None), case.initial_scalars(x, y, z))

@@ -1,4 +1,5 @@
-"""By which plan a case is computed: the one that is asked for, or the backend's own unless compact alone fits."""
+"""The choice of a plan: the requested one, or the backend's default, or the compact plan where only that fits the
+memory."""
 
 from hiresx.case import Case
 from hiresx.case.error_messages import did_you_mean
@@ -10,29 +11,30 @@ from hiresx.grid.size import in_bytes
 from hiresx.rhs import compact
 from hiresx.rhs.plans import default_plan, inviscid_plan
 
-# The plans of each backend, besides the compact one.
+# The plans of each backend, without the compact one.
 _OF_BACKEND = {"cpu": ("pencils", "decomposed"), "cuda": ("fused", "decomposed"), "emulated": ("fused", "decomposed")}
 
 
 class UnsuitedPlan(HiresxError):
-    """A plan that does not know what the case has."""
+    """A plan that does not support a property of the case."""
 
 
 def check_plan(plan: str, backend: str) -> None:
-    """Raises HiresxError for a plan that `backend` (its name) has not."""
+    """Raise HiresxError for a plan that `backend` (its name) does not have."""
     if inviscid_plan(plan, backend) not in _OF_BACKEND[backend]:
         own = (*_OF_BACKEND[backend], compact.NAME)
         if plan not in {compact.NAME, *(name for of_one in _OF_BACKEND.values() for name in of_one)}:
             raise HiresxError(f'no plan is called "{plan}"', did_you_mean(plan, own))
-        raise HiresxError(f'the plan "{plan}" is none of the {backend} backend', f"take {', '.join(own)}, or auto")
+        raise HiresxError(f'the {backend} backend has no plan "{plan}"', f"take {', '.join(own)}, or auto")
 
 
 def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None) -> str:
-    """The plan `asked`, or that of the case's key `plan`; where neither says, the backend's own, or the compact one on
-    all ranks where a GPU has no room for the fields of its parts otherwise. Collective; nothing is allocated.
+    """Return the plan `asked`, or that of the case's key `plan`. Where neither is set, return the backend's default, or
+    on all ranks the compact plan if the GPU of a rank lacks memory for the fields of its parts. Collective; nothing is
+    allocated.
 
-    Raises HiresxError for a plan that the backend has not or that does not know what the case has, and where the memory
-    of a GPU does not hold the fields.
+    Raises HiresxError for a plan that the backend does not have or that does not support the case, and where the fields
+    do not fit the memory of a GPU.
     """
     comm, own = domain.comm, default_plan(backend.name)
     blocks = [domain.cut.blocks[n] for n in domain.mine]

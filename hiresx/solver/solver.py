@@ -1,4 +1,4 @@
-"""A case on a device: its state, and its steps, by whom they are executed, and going back after one that failed."""
+"""A case on a device: its state, its time steps, and the recovery from a failed step."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -35,28 +35,29 @@ from hiresx.time.step_recording import StepState
 from hiresx.time.step_rule import radii_are_finite, time_advances
 from hiresx.time.stopwatch import Stopwatch
 
-# A step that fails is taken again with these shares of it.
+# A failed step is repeated with these shares of it.
 STEP_SHARES = (1.0, 0.5, 0.25)
 
 
 class _StepAbandoned(Exception):
-    """The step is left in its midst."""
+    """A watcher ended the step before it was complete."""
 
 
 class Solver:
     """A case on a device: the parts of it that this rank computes.
 
-    `domain`: the grid, cut among the ranks; without it all of the case's grid, or of `grid`, in this process. `plan`:
-    "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None takes what the case
-    asks for, or what suits the backend and its memory.
-    `profiles` replaces functions of case.py by name. `transport`: how halos go to other ranks (see `HaloExchange`).
-    `overlap` false waits for them at once, to measure what is won by computing meanwhile. `flow`: the state to begin
-    with (see `initial_flow`), evaluated while kernels that were begun beforehand are still compiled; without it the
-    state is to be set by `initialize` or `restore`. Collective. Raises HiresxError for a grid that is not right-handed
-    everywhere, for boundary conditions that leave a node out, for what `flow` gives, and for what the backend and the
-    compiler have to say.
+    `domain`: the grid, cut among the ranks; without it the whole grid of the case, or `grid`, in this process. `plan`:
+    "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None takes the plan of the
+    case, or one that suits the backend and its memory. `profiles` replaces functions of case.py by name. `transport`:
+    the transport of halos to other ranks (see `HaloExchange`). `overlap` false waits for halos at once, to measure the
+    gain of overlapping. `flow`: the initial state (see `initial_flow`), evaluated while an asynchronous compilation
+    still runs; without it, set the state by `initialize` or `restore`.
 
-    `decomposition` are the whole blocks of the grid, `cut` the parts of all ranks, `states` the fields of this rank's.
+    Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
+    node, for invalid values of `flow`, and for errors of the backend and the compiler.
+
+    `decomposition`: the whole blocks of the grid. `cut`: the parts of all ranks. `states`: the fields of this rank's
+    parts.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Solver:
         self.comm, self.grid = domain.comm, domain.grid
         self.decomposition, self.cut = domain.whole, domain.cut
         self.time, self.steps = 0.0, 0
-        # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
+        # A factor of the case's dt or CFL numbers, lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
         self.plan = choose_plan(case, backend, domain, plan)
         boundary.check(self.decomposition.patches)
@@ -91,7 +92,7 @@ class Solver:
         self.layout = layout(case, self.plan)
         self._blocks = LocalBlocks(case, backend, domain, self.layout, flow)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
-        # Seconds until the kernels were there.
+        # The seconds of the compilation.
         self.compile_s = self._blocks.compile_s
         self.states = self._blocks.states
         self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
@@ -106,7 +107,7 @@ class Solver:
         self.step_size = StepSize(case, self._blocks, self._state_cache, limits)
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
-        # How often a step was taken again with a smaller dt.
+        # The number of steps repeated with a smaller dt.
         self.retaken = 0
         self.system = FlowSystem(
             self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed
@@ -123,17 +124,18 @@ class Solver:
 
     @property
     def tasks(self) -> list[Task]:
-        """(name, task(stage)), in order, of a stage; of an integrator that iterates, of a right-hand side."""
+        """The tasks (name, task(stage)) of a stage, in order, or of a right-hand side for an integrator that
+        iterates."""
         return self.system.tasks
 
     @property
     def has_rates(self) -> bool:
-        """Whether rates of change were computed since the state was given: until then `r` holds nothing."""
+        """True if rates of change were computed since the state was set: until then `r` holds nothing."""
         return self._state_cache.rates
 
     @property
     def overlap(self) -> bool:
-        """Whether something is computed while halos are on their way."""
+        """Whether computation overlaps with the halo exchange."""
         return self._ghosts.overlap
 
     @overlap.setter
@@ -141,8 +143,8 @@ class Solver:
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """From now on every step begins with the launches `calls`, which change nothing that the flow depends on.
-        Returns what ends that."""
+        """Make the launches `calls` at the start of every step from now on; they must not change anything on which the
+        flow depends. Returns a function that ends this."""
         key = max(self._lookers, default=0) + 1
 
         def end() -> None:
@@ -169,19 +171,19 @@ class Solver:
 
     @property
     def clock(self) -> StepClock:
-        """The device's clock, which is at the time of the state when a step begins if something looks at steps."""
+        """The device's clock. At the start of a step it has the time of the state if something looks at steps."""
         return self._conditions.clock
 
     # ---- the step
 
     def stage(self, stage: int) -> None:
-        """One stage of an explicit integrator, as of the step `dt` from the time of the state on."""
+        """Make one stage of an explicit integrator, for the step `dt` from the time of the state."""
         self._state_cache.expect_rates()
         self.system.time, self.system.dt = self.time, self.dt
         self.system.stage(stage)
 
     def right_hand_side(self) -> None:
-        """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
+        """Fill `r` of every block (1/J times dq/dt): the halo exchange and all tasks of a stage before the update."""
         self._state_cache.rates = True
         self.system.compute_rates()
 
@@ -192,8 +194,8 @@ class Solver:
 
     def choose_dt(self, largest: float = np.inf) -> float:
         """Set the step from the case: fixed and no larger than `largest`, or by CFL limits over all blocks of all ranks
-        and towards a time that is `largest` away (hiresx.time.step_rule.step_towards). With local steps every point
-        gets its own and the returned value is 0."""
+        and towards a time that is `largest` away (hiresx.time.step_rule.step_towards). With local steps every point has
+        its own step and the returned value is 0."""
         with self.stopwatch("time step"):
             if self.local:
                 self.step_size.fill_local(self.step_factor)
@@ -207,14 +209,14 @@ class Solver:
         self.step_size.put(dt)
 
     def step(self, largest: float = np.inf) -> float:
-        """One time step, no longer than `largest`. Returns dt (0 with local steps).
+        """Make one time step, no longer than `largest`. Returns dt (0 with local steps).
 
-        A step by CFL number that the flow does not survive, as an impulsive start may when wave speeds grow within it,
-        is taken again with half of it, and a quarter, by integrators that keep the state with which a step begins.
+        A step by CFL number may fail, for instance in an impulsive start, when wave speeds grow within it. It is then
+        repeated with half of it, and a quarter, by integrators that keep the state at the start of the step.
 
-        Raises FloatingPointError, the state left as it was, when the flow allows no step: the rates of change are not
-        finite, or so large that time would stand still, or it survives no quarter of the step. With an integrator that
-        keeps no start, the state is then the one that did not survive.
+        Raises FloatingPointError, with the state as before, when the flow allows no step: the rates of change are not
+        finite, or so large that time would not advance, or a quarter of the step fails as well. With an integrator that
+        does not keep the start, the failed state remains.
         """
         if largest == np.inf:
             self.advance(1)
@@ -223,20 +225,19 @@ class Solver:
         return self.dt
 
     def advance(self, count: int, until: float = np.inf) -> int:
-        """Up to `count` time steps, none past `until`: one, or where the device can do without the host as many as it
-        takes to come there or close. Returns how many were taken. Raises as `step`, which the steps before the one that
-        fails are not affected by. All ranks ask for as many."""
+        """Make up to `count` time steps, none past `until`. The host makes one; a device that needs no host makes as
+        many as lead there or close. Returns the number of steps made. Raises as `step`; the steps before the failed one
+        remain valid. All ranks call this with the same count."""
         taken, failed = self._take_device_steps(count, until) if self.device_resident_steps.possible else (0, None)
         if taken and failed is None:
             return taken
         sampler = self.device_resident_steps.sampler
         until = until if sampler is None else min(until, sampler.next)
-        self._one(max(until - self.time, 0.0), failed)  # where none was taken, it says why
+        self._one(max(until - self.time, 0.0), failed)  # raises the error where the device made no step
         return taken + 1
 
     def _take_device_steps(self, count: int, until: float) -> tuple[int, float | None]:
-        """Steps of the device on its own: how many were taken, and the size of the one behind them that the flow did
-        not survive, if there is one."""
+        """Make steps on the device. Returns their number, and the size of a failed step after them, if any."""
         with self.stopwatch("step"):
             taken = self.device_resident_steps(count, self.time, until, self.step_factor)
         self.stopwatch.collect()
@@ -258,8 +259,8 @@ class Solver:
         return taken.count, taken.dt if dead else None
 
     def _one(self, largest: float, failed: float | None = None) -> None:
-        """One step under the eyes of the host, no longer than `largest`: the first of its shares that the flow
-        survives. `failed`: the whole of it, which was tried already."""
+        """Make one step by the host, no longer than `largest`: the first of its shares that the flow survives.
+        `failed`: the size of the whole step, if it has failed already."""
         with self.stopwatch.step(self.batched_steps.possible):
             whole = self.choose_dt(largest) if failed is None else failed
             if failed is None and not self._time_advances(largest):
@@ -279,7 +280,7 @@ class Solver:
         self.stopwatch.collect()
 
     def _time_advances(self, largest: float) -> bool:
-        """Whether time goes on by the step that was chosen."""
+        """True if the chosen step changes the time."""
         return self.local or time_advances(self.time, self.dt, largest)
 
     def _begin(self) -> None:
@@ -287,7 +288,7 @@ class Solver:
         self.system.begin()
 
     def _count(self) -> None:
-        """The step was taken."""
+        """Complete the step."""
         self.system.end(self.dt)
         self.time += self.dt
         self.steps += 1
@@ -297,8 +298,8 @@ class Solver:
         self.retaken += 1
 
     def _try_step(self) -> bool:
-        """Whether the integrator could take the step, and the flow allows another one: known at no cost where that is
-        chosen by CFL number. Collective."""
+        """True if the integrator made the step and the flow allows another one. Where steps are chosen by CFL number,
+        the check needs no extra work. Collective."""
         self._state_cache.expect_rates()
         joined = self.stopwatch.together
         try:
@@ -316,8 +317,8 @@ class Solver:
         return radii_are_finite(*map(float, radii))
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
-        """One time step as the case wants it. `watch(stage, task)` is called as each task is done, and says whether to
-        go on; if not, the solver is left there, in the midst of the step. Returns whether the step was taken."""
+        """Make one time step of the case. `watch(stage, task)` is called after each task and returns whether to
+        continue; if not, the solver stops in the middle of the step. Returns whether the step was completed."""
 
         def perform_watched(tasks: Sequence[Task], stage: int) -> None:
             for name, task in tasks:
@@ -339,12 +340,12 @@ class Solver:
 
     @property
     def can_rewind(self) -> bool:
-        """Whether the state with which the last step began is still there, and was one. Collective."""
+        """True if the state at the start of the last step still exists and is admissible. Collective."""
         alive = self._state_cache.began is not None and self.system.alive_before
         return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
-        """Go back to where the last step began. Collective."""
+        """Go back to the start of the last step. Collective."""
         if self._state_cache.began is None:
             raise RuntimeError("no step was taken")
         self.time, self.steps = self._state_cache.began
@@ -355,7 +356,7 @@ class Solver:
 
     @property
     def local(self) -> bool:
-        """Whether each point takes its own step."""
+        """True if each point has its own step."""
         return self.case.time.local
 
     # ---- the state
@@ -364,15 +365,15 @@ class Solver:
         self, block: int, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
         scalars: Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
-        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni); passive `scalars` that are not
-        named keep their values. When all are set, `complete_state` brings the rest up to them."""
+        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). Passive scalars that `scalars`
+        omits keep their values. Call `complete_state` after all blocks are set."""
         self.settle()
         self._give()
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
-        """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p), which is
-        called for slabs of large blocks, several at a time."""
+        """Set the case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p). It
+        is called for slabs of large blocks, by several threads."""
         self.settle()
         self._give()
         with self.comm.together():
@@ -381,18 +382,18 @@ class Solver:
         self.complete_state()
 
     def _give(self) -> None:
-        """Another state is given."""
+        """Forget derived data, as another state is set."""
         self._state_cache.reset()
         if self.system.history is not None:
             self.system.history.forget()
 
     def complete_state(self, given: bool = True) -> None:
-        """Impose the conditions on the nodes of physical faces and fill the connected halos; `given`: of a state that
-        was not computed. Collective."""
+        """Impose the conditions on the nodes of physical faces and fill the connected halos. `given`: whether the state
+        was set from outside rather than computed. Collective."""
         self.settle()
         self._state_cache.invalidate_radii()
         if given:
-            self._ghosts.start_state()  # walls ask for the neighbours of their nodes
+            self._ghosts.start_state()  # walls need the neighbours of their nodes
             self.settle()
         with self.comm.together():
             self._conditions.nodes(self.time, given=given)
@@ -400,12 +401,12 @@ class Solver:
         self.settle()
 
     def settle(self) -> None:
-        """Wait for the halos that are on their way: what reads ghosts between steps calls this first."""
+        """Wait for the halo exchange. Anything that reads ghosts between steps must call this first."""
         self._ghosts.finish_state()
 
     def values(self) -> dict[str, Any]:
-        """With `pieces`, all that the next step depends on: time, steps, dt, step_factor, and the sizes of the steps
-        before where the integrator asks for them."""
+        """Return everything on which the next step depends besides `pieces`: time, steps, dt, step_factor, and the
+        sizes of earlier steps that the integrator needs."""
         found: dict[str, Any] = {
             "time": self.time,
             "steps": self.steps,
@@ -419,23 +420,23 @@ class Solver:
         return found
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision,
-        and what the integrator asks for of the steps before (`History.pieces`)."""
+        """Yield the conservative state (n, nk, nj, ni) of each part as a piece of q.<whole block>, in the run's
+        precision, and the data of earlier steps that the integrator needs (`StateHistory.pieces`)."""
         yield from self._blocks.pieces()
         if self.system.history is not None:
             yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Go on from what `values` and `pieces` gave, to the last bit on the same backend and cut. `read(name, box)`
-        gives the nodes `box` of an array that was written in pieces. Collective; raises ValueError for numbers that no
-        run can have had, and for an array of another shape or type."""
+        """Continue from the content of `values` and `pieces`, to the last bit on the same backend and cut. `read(name,
+        box)` returns the nodes `box` of an array that was written in pieces. Collective; raises ValueError for numbers
+        that no run can have had, and for an array of another shape or type."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
             raise ValueError(f"time {time}, dt {dt}, step {steps}, {factor} times the step of the case")
         self.settle()
         with self.comm.together():
-            self._conditions.nodes(0.0)  # a steady profile is that of the beginning
+            self._conditions.nodes(0.0)  # a steady profile is that at time 0
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self._give()
             if self.system.history is not None:
@@ -443,42 +444,42 @@ class Solver:
             found = self._blocks.read(read)
             self._blocks.take(found)
             self._conditions.nodes(self.time)
-            # Faces had their conditions already: once more might round once more. Ghosts and targets are what was
-            # wanted.
+            # The stored nodes satisfy their conditions already: imposing them again may change the rounding. The call
+            # above was needed for ghosts and targets only.
             self._blocks.take(found)
         self._ghosts.start_state()
         self.settle()
 
     def profile_statistics(self) -> dict[str, list[float]]:
-        """What the functions of profiles that are steady or waves and of sponges ask for: by place, the mean and the
-        root mean square of every conservative variable. Collective."""
+        """Return the mean and the root mean square of every conservative variable that steady profiles, waves and
+        sponges prescribe, by place. Collective."""
         return self._conditions.profile_statistics()
 
     def primitives(self, block: int) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p and the passive scalars of `states[block]`, float64 (nk, nj, ni)."""
+        """Return rho, u, v, w, p and the passive scalars of `states[block]`, float64 (nk, nj, ni)."""
         return self._blocks.primitives(block)
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Root mean square of dq/dt over all points (5), nan before the first step from a given state; least density,
-        least pressure. Collective."""
+        """Return the root mean square of dq/dt over all points (5), nan before the first step from a new state, the
+        least density and the least pressure. Collective."""
         rates, density, pressure = self.step_size.norms()
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
-        """A field of the registry on `states[block]`, float64 (..., nk, nj, ni). Raises HiresxError for one that is not
-        there."""
+        """Return a field of the registry on `states[block]`, float64 (..., nk, nj, ni). Raises HiresxError if the run
+        has no such field."""
         self.layout.must_have(name)
         state = self.states[block]
         return self._blocks.host_values(state, state.array(name)).astype(np.float64)
 
     @property
     def points(self) -> int:
-        """Of all ranks."""
+        """The points of all ranks."""
         return self.decomposition.points
 
     @property
     def bytes(self) -> int:
-        """Device memory held for the fields of this rank."""
+        """The device memory of the fields of this rank."""
         return (
             sum(s.bytes for s in self.states)
             + self.system.bytes

@@ -1,32 +1,33 @@
-"""What is known of the state as it is."""
+"""Derived data of the current state."""
 
 import numpy as np
 
 
 class StateCache:
-    """`radii`: its largest inviscid and viscous spectral radius, over all ranks, if they were sought. `rates`: whether
-    `r` holds rates of change of this state or of one that led to it; before the first it holds nothing. `began`: time
-    and steps at which the last step began, whose first state the integrator or its history has."""
+    """`radii`: the largest inviscid and viscous spectral radius over all ranks, or None if not computed. `rates`:
+    whether `r` holds rates of change of this state or of an earlier one; before the first right-hand side it holds
+    nothing. `began`: the time and the number of steps at the start of the last step, whose initial state the integrator
+    or its history stores."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """The state is another one that was given."""
+        """Forget everything: another state was set."""
         self.began: tuple[float, int] | None = None
         self.rates = False
         self.invalidate_radii()
 
     def invalidate_radii(self) -> None:
-        """Nodes have changed."""
+        """Forget the radii: nodes have changed."""
         self.radii: np.ndarray | None = None
 
     def expect_rates(self) -> None:
-        """Rates are computed from here on, upon which nodes change."""
+        """Mark `r` as filled: a right-hand side follows, and a change of nodes."""
         self.rates = True
         self.invalidate_radii()
 
     def begin_step(self, time: float, steps: int) -> None:
-        """A step begins."""
+        """Store the start of a step."""
         self.began = time, steps
         self.invalidate_radii()

@@ -1,4 +1,4 @@
-"""The states with which the last steps began, kept for integrators that do not keep them themselves."""
+"""The states at the start of the last steps, stored for integrators that do not keep them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,17 +14,17 @@ from hiresx.time.ode_system import Earlier, Vector
 
 
 class StateHistory:
-    """`earlier`: of the step under way, at most `depth` steps before it, the last one first. The state with which the
-    step under way began, or the last one if none is, is kept as well, so that either can be taken back."""
+    """`earlier`: at most `depth` steps before the current one, the last one first. The state at the start of the
+    current step, or of the last one if none is under way, is also stored, so that this step can be undone."""
 
     def __init__(self, blocks: LocalBlocks, vectors: Vectors, depth: int):
         self._blocks, self._vectors, self._depth = blocks, vectors, depth
-        self._states: list[Vector] = [vectors.new() for _ in range(depth + 1)]  # the first: where a step began
-        self._steps: list[float] = []  # those that began with the others
-        self._last: float | None = None  # the step that began with the first, once it is taken
+        self._states: list[Vector] = [vectors.new() for _ in range(depth + 1)]  # the first: the start of the step
+        self._steps: list[float] = []  # the sizes of the steps that started from the other states
+        self._last: float | None = None  # the size of the step from the first state, once completed
 
     def begin(self) -> None:
-        """A step begins with the state as it is."""
+        """Start a step from the current state."""
         if self._last is not None:
             self._steps = [self._last, *self._steps][: self._depth]
             self._states.insert(0, self._states.pop())
@@ -32,16 +32,16 @@ class StateHistory:
         self._vectors.from_state(self._states[0])
 
     def end(self, dt: float) -> None:
-        """The step was taken."""
+        """Complete the step."""
         self._last = dt
 
     def back(self) -> None:
-        """The state becomes the one with which the last step began."""
+        """Restore the state at the start of the last step."""
         self._vectors.to_state(self._states[0])
         self._last = None
 
     def forget(self) -> None:
-        """Another state is given: no step led to it."""
+        """Forget all steps: a new state was set."""
         self._steps, self._last = [], None
 
     @property
@@ -50,7 +50,7 @@ class StateHistory:
 
     @property
     def start(self) -> list[np.ndarray]:
-        """Of every block the state with which the last step began, on the host."""
+        """The state of every block at the start of the last step, on the host."""
         return [
             self._blocks.host_values(s, a) for s, a in zip(self._blocks.states, self._states[0].arrays, strict=True)
         ]
@@ -59,7 +59,7 @@ class StateHistory:
 
     @property
     def _steps_to_store(self) -> list[Earlier]:
-        """What the next step finds as `earlier`."""
+        """The steps that the next step will have as `earlier`."""
         if self._last is None:
             return self.earlier
         steps = zip(self._states, [self._last, *self._steps], strict=False)
@@ -67,11 +67,11 @@ class StateHistory:
 
     @property
     def steps(self) -> list[float]:
-        """The sizes of the steps whose states `pieces` gives."""
+        """The sizes of the steps whose states `pieces` yields."""
         return [step.dt for step in self._steps_to_store]
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part each earlier state (n, nk, nj, ni) as a piece of history.<number>.<whole block>."""
+        """Yield each earlier state (n, nk, nj, ni) of each part as a piece of history.<number>.<whole block>."""
         for n, step in enumerate(self._steps_to_store):
             for s, array in zip(self._blocks.states, step.state.arrays, strict=True):
                 values = Later(
@@ -80,7 +80,7 @@ class StateHistory:
                 yield Piece(f"history.{n}.{s.part.whole}", s.part.box, values)
 
     def read(self, steps: Sequence[Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """What `steps` and `pieces` gave. Raises ValueError for what no run can have had."""
+        """Restore the steps from `steps` and `pieces`. Raises ValueError for values that no run can have had."""
         self.forget()
         sizes = [float(dt) for dt in steps][: self._depth]
         if not all(0 < dt < np.inf for dt in sizes):

@@ -1,4 +1,4 @@
-"""The time step of the local blocks: from the case or from spectral radii, and where kernels find it."""
+"""The time step of the local blocks: from the case or from spectral radii, and its place on the device."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,8 @@ from hiresx.time.step_rule import largest_step, step_towards
 
 
 class StepSize:
-    """`known`: of the state, with its radii where they were sought.
-    `reductions`: over every local block; what `calls` launch brings their radii into `found`. `limits`: launches that
-    follow where each point takes its own step."""
+    """`state_cache`: of the current state, with its radii if computed. `reductions`: one per local block; the launches
+    `calls` write their radii into `found`. `limits`: further launches for local time steps."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, known: StateCache, limits: Sequence[Call]):
         self._case, self._blocks, self.state_cache = case, blocks, known
@@ -30,12 +29,12 @@ class StepSize:
         self._on_device: float | None = None
 
     def choose(self, factor: float, left: float) -> float:
-        """The step towards a time that is `left` away, of `factor` times what the case asks for. Collective."""
+        """Return the step towards a time that is `left` away, `factor` times the step of the case. Collective."""
         wanted = self.case_step(factor)
         return step_towards(left, wanted) if self._case.time.dt is None else min(wanted, left)
 
     def case_step(self, factor: float) -> float:
-        """`factor` times the step that the case asks for: fixed, or by its CFL numbers over all blocks of all ranks.
+        """Return `factor` times the step of the case: fixed, or by its CFL numbers over all blocks of all ranks.
         Collective."""
         time = self._case.time
         if time.dt is not None:
@@ -47,7 +46,7 @@ class StepSize:
         return largest_step(factor * time.cfl, factor * time.viscous_cfl, inviscid_radius, viscous_radius)
 
     def fill_local(self, factor: float) -> None:
-        """`factor` times its own step to every point."""
+        """Set the time step of every point to `factor` times its own."""
         time = self._case.time
         assert time.cfl is not None  # or there are no local steps
         for reduction in self.reductions:
@@ -55,17 +54,17 @@ class StepSize:
         self._limit_steps()
 
     def radii(self, launched: bool = False) -> np.ndarray:
-        """Largest inviscid and viscous spectral radius of all blocks of all ranks; `launched`: `calls` were made of the
-        state as it is. Collective."""
+        """Return the largest inviscid and viscous spectral radius of all blocks of all ranks. `launched`: whether
+        `calls` were already made for the current state. Collective."""
         if not launched:
             self._launch()
-        # a NaN must not lose against a number
+        # a NaN must stay a NaN in the maximum
         radii = zip(self.reductions, self._blocks.backend.to_host(self.found), strict=True)
         largest = [np.zeros(2), *(reduction.found_radii(found) for reduction, found in radii)]
         return self._blocks.comm.max(np.max(largest, axis=0))
 
     def put(self, dt: float) -> None:
-        """Give kernels the one step `dt`."""
+        """Set the time step of kernels to `dt`."""
         if dt == self._on_device:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
@@ -74,11 +73,12 @@ class StepSize:
         self._on_device = dt
 
     def forget(self) -> None:
-        """Kernels have another step by now."""
+        """Forget the step on the device, which has changed."""
         self._on_device = None
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
+        """Return the root mean square of dq/dt over all points (5), the least density and the least pressure.
+        Collective."""
         self._seek_norms()
         found = [r.norms() for r in self.reductions]
         none = np.zeros(len(GAS_CONSERVED))

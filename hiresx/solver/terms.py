@@ -1,4 +1,4 @@
-"""The right-hand side put together: the terms of all local blocks as an ordered list of named tasks."""
+"""The assembled right-hand side: the terms of all local blocks as an ordered list of named tasks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -38,10 +38,10 @@ from hiresx.time.integrator import Integrator
 
 
 class Terms:
-    """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, visited by `plan`. `tasks` is what a
-    stage does of them; where it `ends_in_update`, `left` is what they leave to the update. `viscous_first`: viscous
-    fluxes come ahead of the inviscid terms, the halos of the state on their way while the fluxes of inner nodes are
-    computed, those of the fluxes all through the inviscid terms."""
+    """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, evaluated by `plan`. `tasks`: the tasks
+    of a stage. `ends_in_update`: whether the update includes the viscous differences; then `left` are the tasks left to
+    it. `viscous_first`: whether viscous fluxes precede the inviscid terms; then the fluxes of inner nodes are computed
+    during the exchange of the state, and the fluxes are exchanged during the inviscid terms."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Terms:
         states, reynolds = blocks.states, case.gas.reynolds
         self._compact = reynolds if plan == compact.NAME else None
         self._is_viscous = reynolds is not None and self._compact is None
-        # With neighbours there is more to win by overlapping; an outflow and an axis ask for the inviscid terms alone.
+        # With neighbours, overlapping gains more; an outflow and an axis need the inviscid terms alone.
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
         carried = plan_class.carried(blocks.configuration.precision) if alone else frozenset()
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
@@ -80,7 +80,7 @@ class Terms:
             for s, of_viscous in zip(states, beside, strict=True)
             if case.axisymmetric
         ]
-        # What the update can do as well, as nothing but sums comes between: the differences of the viscous fluxes.
+        # The update can include the differences of the viscous fluxes if only sums come between.
         explicit = isinstance(integrator, Explicit) and integrator.viscous_updates is not None
         takes = plan == "fused" and explicit
         self.ends_in_update = takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any)
@@ -88,18 +88,17 @@ class Terms:
         self.tasks = self._task_list(case)
 
     def _task_list(self, case: Case) -> list[Task]:
-        """What fills `r` of every part (1/J times dq/dt), in order. Before it nodes on faces are as they must be and
-        connected halos on their way. While they are, what needs none of them is computed. The launches of a task, on
-        all parts of this rank, are prepared once and made together.
-        """
+        """Return the tasks that fill `r` of every part (1/J times dq/dt), in order. They start with valid nodes on
+        faces and with the exchange of connected halos under way, during which they compute everything that needs no
+        halo. The launches of a task, on all parts of this rank, are prepared once and made together."""
         conditions, ghosts, others = self._conditions, self._ghosts, self._ghosts.others
         steps = [self._launch_step("boundary", conditions.ghost_calls(), (), [GHOSTS] if others else [GHOSTS, HALOS])]
-        # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
+        # All ranks have the same tasks, with or without parts with viscous terms: exchanges are collective.
         if self._is_viscous:
             steps += self._viscous_steps()
         early = ghosts.meanwhile([block.early for block in self.inviscid])
         late = ghosts.meanwhile([block.late for block in self.inviscid])
-        # What fluxes read is made of the state with all its ghosts: then there is no work left to wait with for these.
+        # Fields for the flux are computed from the state with all its ghosts: no work overlaps with their exchange.
         read = [FLUX_FIELDS] * bool(self._blocks.layout.flux_fields)
         first = [GHOSTS, *[SENT] * self.viscous_first, *map(sent, read)]
         steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
@@ -142,7 +141,7 @@ class Terms:
         return Step([(name, lambda stage: made())], needs, gives)
 
     def _halo_steps(self, name: str) -> list[Step]:
-        """The ghosts of a field that a term has given."""
+        """Return the steps that fill the ghosts of a field that a term has computed."""
         ghosts, program = self._ghosts, self._blocks.program
         calls = [call for state in self._blocks.states for call in repeat_at_faces(program, state, name)]
         repeated = program.prepare([calls])
@@ -156,15 +155,17 @@ class Terms:
         return self.around_fluxes(("viscous", lambda stage: inner()), ("viscous", lambda stage: outer()))
 
     def around_fluxes(self, inner: Task, outer: Task) -> list[Task]:
-        """What takes the viscous differences, with the wait for the fluxes of other ranks where it belongs."""
+        """Return the tasks of the viscous differences, with the wait for the fluxes of other ranks at the right
+        place."""
         if not self._ghosts.others:
             return [inner]
         arrival: Task = ("exchange", lambda stage: self._ghosts.finish_fluxes())
         return [arrival, inner] if self.viscous_first else [inner, arrival, outer]
 
     def _viscous_steps(self) -> list[Step]:
-        """Viscous fluxes and their ghosts, those of other ranks on their way: ahead of the inviscid terms those of
-        inner nodes while halos of the state are, else behind, in memory that these have used."""
+        """Return the steps of the viscous fluxes and of their exchange. If they precede the inviscid terms, fluxes of
+        inner nodes are computed during the exchange of the state. Else they follow the inviscid terms and use their
+        memory."""
         ghosts = self._ghosts
         fluxes = [block.fluxes for block in self.viscous]
         work = [block.all_fluxes for block in self.viscous]
@@ -187,7 +188,7 @@ class Terms:
             yield block.flux.inner
 
     def _outer_fluxes(self) -> Iterator[Calls]:
-        # The boxes that cover what is outer share arrays, but no nodes.
+        # The outer boxes share arrays, but no nodes.
         yield [[call for block in self.viscous for call in block.primitives.outer]]
         yield [self._behind_faces(late=True)]
         yield [[call for block in self.viscous for call in block.flux.outer]]
@@ -197,7 +198,8 @@ class Terms:
             yield [[call for c, block in self._of_patches() for call in c.calls(method, block.fluxes)]]
 
     def _behind_faces(self, late: bool) -> list[Call]:
-        """Ghosts of the primitives behind physical faces; `late` ones share their face with ghosts of another rank."""
+        """Return the launches for ghosts of the primitives behind physical faces; `late`: those whose face also has
+        ghosts of another rank."""
         return [
             call
             for c, block in self._of_patches()

@@ -1,4 +1,4 @@
-"""What ends a stage: the update of the state, which takes the viscous differences along where it can."""
+"""The update of the state at the end of a stage, which includes the viscous differences where possible."""
 
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
@@ -8,7 +8,7 @@ from hiresx.time.explicit import Explicit
 
 
 def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: Explicit) -> list[Task]:
-    """The tasks that update the state of every local block, behind those of `terms`."""
+    """Return the tasks that update the state of every local block, after those of `terms`."""
     prepare, states = blocks.program.prepare, blocks.states
     if not (terms.ends_in_update and states):
         of_states = [integrator.updates(blocks.program, state) for state in states]
@@ -17,7 +17,7 @@ def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: 
     assert integrator.viscous_updates is not None
     updates, viscous_updates = integrator.updates, integrator.viscous_updates
     of_blocks = list(zip(states, terms.viscous, strict=True))
-    # Where all differences are somebody else's already, the update is as ever.
+    # Where a block has no inner differences, its update is the ordinary one.
     inner_calls = [
         viscous_updates(blocks.program, s, v.difference.inner)
         if v.difference.inner

@@ -1,4 +1,4 @@
-"""Vectors of the size of the state on the local blocks, and what is done with them."""
+"""Vectors of the size of the state on the local blocks, and their operations."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -16,8 +16,8 @@ from hiresx.time.reduction import THREADS
 
 
 class Vectors:
-    """Their kernels (kernels/vectors.h) are compiled when the first of them is made. Collective. `count`: how many
-    there are."""
+    """Creates vectors and operates on them. The kernels (kernels/vectors.h) are compiled when the first vector is made.
+    Collective. `count`: the number of vectors."""
 
     def __init__(self, blocks: LocalBlocks):
         self._blocks, self._real = blocks, blocks.configuration.real
@@ -33,14 +33,14 @@ class Vectors:
         )
 
     def new(self) -> Vector:
-        """One of zeros. Raises HiresxError if it does not fit in memory."""
+        """Return a vector of zeros. Raises HiresxError if it does not fit in memory."""
         self.count += 1
         with self._blocks.comm.together():
             return Vector([self._blocks.backend.zeros(s.q.shape, self._real) for s in self._blocks.states])
 
     @property
     def bytes(self) -> int:
-        """Of all vectors."""
+        """The bytes of all vectors."""
         of_one = sum(s.q.size for s in self._blocks.states) * np.dtype(self._real).itemsize
         return self.count * of_one
 
@@ -65,7 +65,7 @@ class Vectors:
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Sum of products over all ranks. Collective."""
+        """Return the sum of products over all ranks. Collective."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             (ni, nj, nk), backend = s.size, self._blocks.backend
@@ -82,7 +82,7 @@ class Vectors:
         return float(self._blocks.comm.sum([found])[0])
 
     def gather(self, x: Vector) -> np.ndarray:
-        """All of it on every rank, independent of the cut. Collective."""
+        """Return the whole vector on every rank, independent of the cut. Collective."""
         pairs = zip(self._blocks.states, x.arrays, strict=True)
         own = [(s.part.whole, s.part.box, self._blocks.host_values(s, array)) for s, array in pairs]
         wholes = self._wholes(np.zeros(self._size))
@@ -91,19 +91,19 @@ class Vectors:
         return np.concatenate([values.ravel() for values in wholes])
 
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """x from what `gather` gives."""
+        """Set x from the result of `gather`."""
         wholes = self._wholes(np.asarray(values, float))
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self.fill(s, own, wholes[s.part.whole][:, *slices(s.part.box)])
 
     def fill(self, state: BlockState, array: Any, values: np.ndarray) -> None:
-        """The nodes of a block's array from `values` on the host."""
+        """Set the nodes of a block's array from `values` on the host."""
         backend = self._blocks.backend
         backend.copy(state.interior(array), backend.to_device(np.ascontiguousarray(values, self._real)))
 
     @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
-        """Of all whole blocks."""
+        """The shapes of all whole blocks."""
         blocks, conserved = self._blocks.decomposition.blocks, len(GAS_CONSERVED) + len(self._blocks.gas.scalars)
         return [(conserved, *reversed(block.size)) for block in blocks]
 
@@ -112,7 +112,7 @@ class Vectors:
         return sum(int(np.prod(shape)) for shape in self._shapes)
 
     def _wholes(self, values: np.ndarray) -> list[np.ndarray]:
-        """Views of the whole blocks."""
+        """Return views of the whole blocks."""
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self._shapes)])
         spans = zip(ends[:-1], ends[1:], self._shapes, strict=True)
         return [values[begin:end].reshape(shape) for begin, end, shape in spans]
@@ -122,5 +122,6 @@ class Vectors:
 
 
 def _compensated_kernel(state: BlockState, kernel: str) -> tuple[str, dict[str, Any]]:
-    """The form of a kernel that takes what a precision carries along, where there is such."""
+    """Return the form of a kernel that also takes the rounding errors, where they are kept, and its further
+    arguments."""
     return (kernel, {}) if state.carry is None else (f"carried_{kernel}", {"carry": state.carry})

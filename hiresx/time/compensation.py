@@ -1,4 +1,4 @@
-"""The launches that end a stage where the state carries along what its storage rounds away (kernels/differences.h)."""
+"""Compensated updates: the last launch of a stage where the state keeps its rounding errors (kernels/differences.h)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,16 +11,16 @@ def update_call(
     program: Program, state: BlockState, kernel: str, extent: tuple[int, int, int] | None,
     beside: Mapping[str, Any] | None = None, /, **arguments: Any,
 ) -> Call:  # fmt: skip
-    """The launch of `kernel` with these arguments; of its form that carries along, which takes those `beside` them,
-    where the block does so."""
+    """Return the launch of `kernel` with these arguments. Where the block keeps its rounding errors, return the launch
+    of the compensated kernel, which also takes `carry` and the arguments `beside`."""
     if state.carry is None:
         return program.call(kernel, extent, **arguments)
     return program.call(f"carried_{kernel}", extent, **arguments, carry=state.carry, **(beside or {}))
 
 
 def rounding_shares(factors: Sequence[float]) -> list[float]:
-    """Of what the rounding of each stage takes away, what is missing at the end of the step: `factors` are what each
-    stage takes of the state before it."""
+    """Return, for each stage, the share of its rounding error that remains at the end of the step. `factors`: the
+    weight of the previous state in each stage."""
     shares = [1.0]
     for factor in reversed(factors[1:]):
         shares.insert(0, shares[0] * factor)

@@ -1,4 +1,4 @@
-"""What a time integrator is: the one thing that the solver, estimates and tables know of it."""
+"""The interface of a time integrator, used by the solver, estimates and tables."""
 
 from abc import ABC, abstractmethod
 
@@ -6,17 +6,17 @@ from hiresx.time.ode_system import System
 
 
 class Integrator(ABC):
-    """How the state goes from one time to the next: `step`, of a `System`. What goes from one step to the next is the
-    state and the `history`, and nothing else, so that a run can be stopped and go on there.
+    """A time integrator: its method `step` advances a `System` in time. Only the state and the `history` pass from one
+    step to the next, so that a run can be stopped and continued between steps.
 
-    `order`: of accuracy in time. `history`: earlier states that a step asks for (`System.earlier`); checkpoints hold
-    them. `vectors`: how many vectors it asks the system for. `registers`: arrays of the size of the state besides q and
-    r; block states have them as `registers`. `keeps_start`: whether the state with which a step began is there until
-    the step is done: steps that fail can then be taken again. `iterates`: whether the launches of a step depend on what
-    it finds, so that it cannot be recorded; the system then keeps the start. `convex`: whether every stage is a convex
-    combination of Euler steps no longer than the step itself, which the positivity limiter asks for. `cfl`,
-    `viscous_cfl`: the numbers (as of docs/numerics.md, "Time") up to which it is stable, with linear weights, for pure
-    convection and pure diffusion. `stages`: right-hand sides of a step, at least.
+    `order`: of accuracy in time. `history`: the number of earlier states that a step needs (`System.earlier`);
+    checkpoints hold them. `vectors`: the number of vectors that it needs from the system. `registers`: arrays of the
+    size of the state besides q and r, in `registers` of block states. `keeps_start`: whether the state at the start of
+    a step exists until the step is done, so that a failed step can be repeated. `iterates`: whether the launches of a
+    step depend on its results, so that it cannot be recorded; the system then keeps the start. `convex`: whether every
+    stage is a convex combination of Euler steps no longer than the step itself, as the positivity limiter requires.
+    `cfl`, `viscous_cfl`: the largest stable numbers (docs/numerics.md, "Time"), with linear weights, for pure
+    convection and pure diffusion. `stages`: the smallest number of right-hand sides of a step.
     """
 
     order: int
@@ -31,9 +31,9 @@ class Integrator(ABC):
     stages = 1
 
     def prepare(self, system: System) -> None:  # noqa: B027 (most have nothing to prepare)
-        """What is made once, before the first step: vectors, for one."""
+        """Allocate whatever is needed before the first step, such as vectors."""
 
     @abstractmethod
     def step(self, system: System) -> None:
-        """One step of `system.dt` from `system.time` on. Raises FloatingPointError, on all ranks, where it finds no
-        solution: a smaller step is then tried."""
+        """Make one step of `system.dt` from `system.time`. Raises FloatingPointError, on all ranks, if it finds no
+        solution; the solver then tries a smaller step."""

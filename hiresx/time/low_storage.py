@@ -1,4 +1,4 @@
-"""Runge-Kutta schemes that need one array besides the state and its right-hand side."""
+"""Runge-Kutta schemes with one array besides the state and its right-hand side."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from hiresx.time.explicit import Explicit
 
 
 class LowStorage(Explicit):
-    """Williamson's form: d = A d + dt R(q), q = q + B d in every stage, A of the first being 0.
+    """Williamson's form: d = A d + dt R(q), q = q + B d in every stage, with A = 0 in the first.
 
     J. H. Williamson, Journal of Computational Physics 35 (1980) 48. Stages are no convex combinations of Euler steps,
-    and the state at the beginning of the step is not kept: `d` lies where others have it.
+    and the state at the start of the step is not kept: its register holds `d`.
     """
 
     registers, keeps_start, convex = 1, False, False
@@ -31,8 +31,8 @@ class LowStorage(Explicit):
 
 
 def stage_times(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
-    """Shares of the step that are reached with the stages of a scheme in Williamson's form: what it makes of dq/dt = 1.
-    The last one is 1, but for round-off, and is given as 1."""
+    """Return the times at the end of the stages of a scheme in Williamson's form, as shares of the step: the solution
+    of dq/dt = 1. The last one is exactly 1."""
     time, d, found = 0.0, 0.0, list[float]()
     for factor, share in zip(a, b, strict=True):
         d = factor * d + 1.0

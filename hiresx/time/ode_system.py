@@ -1,4 +1,4 @@
-"""What a time integrator sees of the flow: its stages, or vectors, right-hand sides, conditions and earlier states."""
+"""The flow as a time integrator sees it: stages, or vectors, right-hand sides, conditions and earlier states."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Vector:
-    """Numbers of the size of the conservative state on the device, `arrays`: one (n, nk, nj, ni), with the padding of
+    """Numbers of the size of the conservative state on the device. `arrays`: one (n, nk, nj, ni), with the padding of
     the state, for each block of this rank."""
 
     def __init__(self, arrays: Sequence[Any]):
@@ -17,18 +17,18 @@ class Vector:
 
 
 class Earlier(NamedTuple):
-    """A step that was taken: the `state` with which it began, and its size `dt`."""
+    """A completed step: the `state` at its start and its size `dt`."""
 
     state: Vector
     dt: float
 
 
 class System(ABC):
-    """dq/dt = R(q, t) on all blocks of all ranks, with conditions on the nodes of their faces. `time`: where the step
-    under way begins; `dt`: its size. `epsilon`: the relative rounding of the numbers that keep the state.
+    """dq/dt = R(q, t) on all blocks of all ranks, with conditions on the nodes of their faces. `time`: the start of the
+    current step. `dt`: its size. `epsilon`: the relative rounding error of the stored state.
 
     Everything is collective, with the same arguments on all ranks. Right-hand sides and conditions are computed in the
-    memory of the state: before the step ends, `accept` gives the state that it comes to.
+    memory of the state: before the step ends, `accept` must set the new state.
     """
 
     time: float
@@ -37,24 +37,24 @@ class System(ABC):
 
     @abstractmethod
     def stage(self, n: int) -> None:
-        """Stage `n` of an explicit scheme (hiresx.time.explicit): R of the state as it is, the launches that update the
-        state, conditions, and halos on their way."""
+        """Make stage `n` of an explicit scheme (hiresx.time.explicit): compute R of the current state, update the
+        state, impose the conditions, and start the halo exchange."""
 
     @property
     @abstractmethod
     def earlier(self) -> Sequence[Earlier]:
-        """The steps before this one, the last one first: as many as the integrator's `history` asks for, or as there
-        were since the state was given."""
+        """The steps before this one, the last one first: as many as the integrator's `history` asks for, or fewer after
+        a new state was set."""
 
     # ---- vectors
 
     @abstractmethod
     def vector(self) -> Vector:
-        """A new vector of zeros. Raises HiresxError if it does not fit in memory."""
+        """Return a new vector of zeros. Raises HiresxError if it does not fit in memory."""
 
     @abstractmethod
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
-        """y = a x + b y; with b = 0 whatever y held."""
+        """y = a x + b y; for b = 0 the old y is ignored, even if it is NaN."""
 
     def copy(self, x: Vector, y: Vector) -> None:
         """y = x"""
@@ -70,52 +70,52 @@ class System(ABC):
 
     @abstractmethod
     def dot(self, x: Vector, y: Vector) -> float:
-        """Sum of the products of all variables at all nodes of all ranks, in an order that depends on the cut alone;
-        the same bits on all ranks."""
+        """Return the sum of the products of all variables at all nodes of all ranks. The order depends on the cut
+        alone; the result has the same bits on all ranks."""
 
     def norm(self, x: Vector) -> float:
-        """Root of the sum of squares."""
+        """Return the root of the sum of squares."""
         return float(np.sqrt(self.dot(x, x)))
 
     @abstractmethod
     def gather(self, x: Vector) -> np.ndarray:
-        """All of a vector on every rank, float64, one after another: whole blocks, in them variables, k, j, i. Does not
-        depend on the cut. For libraries that know of one process alone."""
+        """Return the whole vector on every rank, float64: whole blocks one after another, with indices variable, k, j,
+        i. It does not depend on the cut. For libraries that support a single process only."""
 
     @abstractmethod
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """x from what `gather` would give."""
+        """Set x from the result of `gather`."""
 
     # ---- the flow
 
     @abstractmethod
     def state(self, into: Vector) -> None:
-        """The conservative state as it is."""
+        """Copy the current conservative state."""
 
     @abstractmethod
     def accept(self, x: Vector, time: float) -> None:
-        """The state becomes x, with the conditions of `time` at its nodes."""
+        """Set the state to x, with the conditions of `time` at its nodes."""
 
     @abstractmethod
     def rates(self, x: Vector, time: float, into: Vector) -> None:
-        """R(x, time), of x with the conditions of `time` at its nodes."""
+        """Compute R(x, time), with the conditions of `time` at the nodes of x."""
 
     # ---- boundary conditions
 
     @abstractmethod
     def impose(self, x: Vector, time: float) -> None:
-        """The conditions of `time` at the nodes of physical faces: x becomes C(x, time)."""
+        """Impose the conditions of `time` at the nodes of physical faces: x becomes C(x, time)."""
 
     @abstractmethod
     def fill_ghosts(self, x: Vector, time: float) -> None:
-        """x with its conditions goes to `q` of the block states with all ghosts that the inviscid terms ask for: those
-        of connected faces and those of conditions."""
+        """Copy x with its conditions to `q` of the block states, and fill all ghosts that the inviscid terms need, of
+        connected and of physical faces."""
 
     def derivative(
         self, function: Callable[[Vector, Vector], None], x: Vector, value: Vector, change: Vector, into: Vector
     ) -> None:
-        """Derivative of `function(x, into)` at x along `change`, by a one-sided difference from its `value` at x. The
-        difference in x has the norm of x times the root of `epsilon`: D. A. Knoll & D. E. Keyes, Journal of
+        """Compute the derivative of `function(x, into)` at x along `change`, by a one-sided difference from its `value`
+        at x. The difference in x has the norm of x times the root of `epsilon`: D. A. Knoll & D. E. Keyes, Journal of
         Computational Physics 193 (2004) 357, eq. (14)."""
         length = self.norm(change)
         if length == 0.0:
@@ -132,7 +132,7 @@ class System(ABC):
         return self.vector()
 
     def impose_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:
-        """Derivative of the conditions at the nodes, C of `impose`, at x, where it is `value`, along `change`."""
+        """Compute the derivative along `change` of the conditions C of `impose` at x, where C is `value`."""
 
         def impose_at(at: Vector, found: Vector) -> None:
             self.copy(at, found)
@@ -141,5 +141,6 @@ class System(ABC):
         self.derivative(impose_at, x, value, change, into)
 
     def rates_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:
-        """Derivative of R at x, where it is `value`, along `change`: with what conditions do at nodes and in ghosts."""
+        """Compute the derivative along `change` of R at x, where R is `value`, including the conditions at nodes and in
+        ghosts."""
         self.derivative(lambda at, found: self.rates(at, time, found), x, value, change, into)

@@ -1,4 +1,4 @@
-"""Sums, maxima and minima over a block in an order that does not depend on threads."""
+"""Sums, maxima and minima over a block, in an order that does not depend on the number of threads."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 
-# Threads of the last device pass: few enough that the host finishes them at no cost.
+# Threads of the last pass on the device: few enough for the host to finish the reduction at no cost.
 THREADS = 1024
 
-# Threads of the pass that follows where all blocks' results go to the host at once.
+# Threads of a further pass, used where the results of all blocks go to the host in one copy.
 FEW = 32
 
-# Radii are sought by this many threads where a block has the nodes for it, each of them going through so many at least.
+# The number of threads that search for radii in a large block, and the smallest number of nodes per thread.
 SEEKERS, FEWEST = 262144, 4
 
 # Quantities of the largest reduction: a sum of every variable of the gas and two minima.
@@ -23,34 +23,35 @@ QUANTITIES = _SUMS + 2
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
-    """Reals a block of `size` needs for reductions besides its work array of `work_reals`."""
+    """Return the reals that a block of `size` needs for reductions besides its work array of `work_reals`."""
     needed = max(QUANTITIES, 2 * pieces(size)) * size[0] * size[1]
     return 0 if work_reals >= needed else needed
 
 
 def pieces(size: tuple[int, int, int]) -> int:
-    """Pieces into which a block's columns along k are cut to seek its largest radii."""
+    """Return the number of pieces into which a block's columns along k are cut for the search of its largest radii."""
     ni, nj, nk = size
     height = max(FEWEST, -(-nk * ni * nj // SEEKERS))
     return -(-nk // height)
 
 
 def _share(work: Any, real: str) -> int:
-    """Numbers of a work array that make up a real."""
+    """Return how many numbers of a work array hold one real."""
     return np.dtype(real).itemsize // int(work.itemsize)
 
 
 def _reals(work: Any, real: str) -> int:
-    """Reals for which a work array has room."""
+    """Return how many reals a work array can hold."""
     return int(work.size) // _share(work, real)
 
 
 class Reduction:
-    """Column kernels of one block and what follows them. `radii`: an array (2, FEW), into which `radii_calls` bring the
-    largest spectral radii, of `few` threads, `FEW` at most, each; `norm_calls`: launches that seek `norms`.
+    """Column kernels of one block and their reductions. `radii`: an array (2, FEW) into which `radii_calls` write the
+    largest spectral radii of `few` <= FEW threads each. `norm_calls`: the launches for `norms`.
 
-    Scratch: the block's work array where it is large enough, since no reduction runs while a right-hand side is being
-    built."""
+    The block's work array is the scratch memory where it is large enough: no reduction runs while a right-hand side is
+    computed.
+    """
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
         self._backend, self._program, self._state = backend, program, state
@@ -75,7 +76,7 @@ class Reduction:
         self.norm_calls = self._norms()
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
-        """What finds the largest inviscid and viscous spectral radius of the block (1/time)."""
+        """Return the launches that find the largest inviscid and viscous spectral radius of the block (1/time)."""
         s, few, count = self._state, self.few, pieces(self._state.size)
         height = -(-s.size[2] // count)
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
@@ -104,7 +105,7 @@ class Reduction:
         return calls
 
     def found_radii(self, radii: np.ndarray) -> np.ndarray:
-        """What these launches found, (2,), from a copy of the array `radii` on the host."""
+        """Return the result of these launches, (2,), from a copy of the array `radii` on the host."""
         largest: np.ndarray = radii.reshape(-1)[: 2 * self.few].reshape(2, self.few).astype(float).max(axis=1)
         return largest
 
@@ -133,8 +134,8 @@ class Reduction:
         ]  # fmt: skip
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """What `norm_calls` found: sums of (J r)^2 over the block (5), least density, least pressure; NaN in the sums
-        if there is any."""
+        """Return the result of `norm_calls`: sums of (J r)^2 over the block (5), least density, least pressure; the
+        sums are NaN if there is any NaN."""
         found = self._backend.to_host(self._found)
         density, pressure = found[_SUMS:].min(axis=1)
         return found[:_SUMS].sum(axis=1), float(density), float(pressure)

@@ -1,4 +1,4 @@
-"""Where kernels find the time: the step under way, as the host or the device itself chose it."""
+"""The clock of kernels: the time and size of the current step, set by the host or by the device itself."""
 
 from enum import IntEnum
 from typing import Any
@@ -9,7 +9,7 @@ from hiresx.device.interface import Backend
 
 
 class DeviceClock(IntEnum):
-    """What stands where in the device's clock (kernels/clock.h), in doubles."""
+    """The positions of the entries of the device's clock (kernels/clock.h), in doubles."""
 
     TIME = 0
     UNTIL = 1
@@ -34,17 +34,18 @@ class DeviceClock(IntEnum):
     PASSED = 20
 
 
-# Samples that the device may come to by itself before the host looks; of each its time and step stand behind `PASSED`.
+# The largest number of samples that the device takes before the host synchronizes. Their times and steps follow
+# `PASSED`.
 MOST_SAMPLES = 16
 
 
 def new_clock() -> np.ndarray:
-    """A clock of zeros."""
+    """Return a clock of zeros."""
     return np.zeros(DeviceClock.PASSED + 2 * MOST_SAMPLES)
 
 
 class StepClock:
-    """`array`: the device's clock, laid out as `DeviceClock`."""
+    """`array`: the device's clock, in the layout of `DeviceClock`."""
 
     def __init__(self, backend: Backend):
         self._backend = backend
@@ -52,7 +53,7 @@ class StepClock:
         self._known_values: tuple[float, float] | None = None
 
     def put(self, time: float, dt: float) -> None:
-        """The step `dt` from `time` on is the one under way."""
+        """Set the current step: `dt` from `time`."""
         if (time, dt) != self._known_values:
             clock = new_clock()
             clock[[DeviceClock.TIME, DeviceClock.DT]] = time, dt
@@ -60,7 +61,8 @@ class StepClock:
             self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
-        """As `put`, at a sample for the place `slot`: an interval ends, and one that began at `begins` follows."""
+        """Same as `put`, at a sample for the place `slot`: an interval ends here, and the one that began at `begins`
+        follows."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot
@@ -68,10 +70,10 @@ class StepClock:
         self.set(clock)
 
     def set_known(self, time: float, dt: float) -> None:
-        """The device left it at this `time`, behind a step `dt`."""
+        """State that the device left the clock at this `time`, after a step `dt`."""
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:
-        """All of it, for steps that the device chooses from then on."""
+        """Set the whole clock, for steps that the device chooses."""
         self._backend.copy(self.array, self._backend.to_device(clock))
         self._known_values = None

@@ -1,4 +1,5 @@
-"""Whole time steps as one list of launches, with the step chosen on the device, so that the host looks now and then."""
+"""Recorded time steps: the launches of whole steps, with the step size chosen on the device, so that the host
+synchronizes only from time to time."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -10,13 +11,13 @@ from hiresx.device.interface import Call, Calls, Program
 from hiresx.time.reduction import FEW
 from hiresx.time.step_clock import MOST_SAMPLES, DeviceClock, StepClock, new_clock
 
-# Steps launched at most before the host looks.
+# The largest number of steps launched before the host synchronizes.
 STEPS = 32
 
 
 class StepState(IntEnum):
-    """How it stands with the steps: all taken; the last one ended at `until` or close to it; the flow did not survive
-    the one after the last; it allows none."""
+    """The state of the steps. GOING: all were taken. ARRIVED: the last one ended at `until` or close to it. DEAD: the
+    flow did not survive the step after the last one. STUCK: the flow allows no step."""
 
     GOING = 0
     ARRIVED = 1
@@ -25,9 +26,10 @@ class StepState(IntEnum):
 
 
 class StepOutcome:
-    """What came of steps: `count` of them, the `time` they reached and where the last of them `began`, `dt` of the last
-    or, `DEAD`, of the one that failed, whose first state is in q0; `radii` of the state as it is; `samples` that the
-    device came to by itself: how many steps were taken before each, and its time."""
+    """The outcome of recorded steps. `count`: the number of steps taken. `time`: the time reached. `began`: the time at
+    which the last step began. `dt`: the size of the last step or, if DEAD, of the failed one, whose initial state is in
+    q0. `radii`: the spectral radii of the current state. `samples`: for each sample that the device took, the number of
+    steps before it and its time."""
 
     def __init__(self, clock: np.ndarray):
         self.state, self.count = StepState(int(clock[DeviceClock.STATE])), int(clock[DeviceClock.STEPS])
@@ -40,8 +42,8 @@ class StepOutcome:
 
 
 class Sampler(Protocol):
-    """Who takes samples that the device comes to by itself: `every` so much time, the `next` one at that time; there is
-    `room` for so many, the first of them in the place `slot`."""
+    """A consumer of samples that the device takes by itself. `every`: the time between samples. `next`: the time of the
+    next one. `room`: the number of free places. `slot`: the first of them."""
 
     @property
     def every(self) -> float: ...
@@ -52,14 +54,12 @@ class Sampler(Protocol):
     @property
     def slot(self) -> int: ...
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
-        """These were taken, after so many steps of the run and at these times."""
+        """Record samples, each given by the number of steps of the run before it and its time."""
 
 
 class StepRecording:
-    """Steps of `calls`, the launches of a whole one, of one process whose blocks share `dt` (1), by `clock`.
-
-    `radii`: launches that bring the spectral radii into `found` (blocks, 2, FEW), of each block its `few` threads'.
-    """
+    """Recorded steps of one process whose blocks share `dt` (1). `calls`: the launches of a whole step. `radii`:
+    launches that write the spectral radii into `found` (blocks, 2, FEW), for each block from its `few` threads."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class StepRecording:
 
         assert found.shape[1:] == (2, FEW)
         self._choose, self._close = program.prepare([choose(False)]), program.prepare([choose(True)])
-        # The device leaves steps out that are not to be taken.
+        # The device skips steps that must not be taken.
         self._step = program.prepare([*calls, *radii], guard=dt)
         self._fixed_step = program.prepare(calls, guard=dt)
         self._radii = program.prepare(radii)
@@ -100,9 +100,9 @@ class StepRecording:
         beside: Callable[[], None],
         sampler: Sampler | None,
     ) -> StepOutcome:
-        """`count` steps from `time` on, none past `until`: of `fixed` size, or by these limits. `known`: whether the
-        radii of the state are in `found`. Waits for the device once, and does `beside` before it waits. Steps do not
-        pass the samples of `sampler` either, but go on behind them."""
+        """Make `count` steps from `time`, none past `until`, of `fixed` size or by these limits. `known`: whether
+        `found` holds the radii of the current state. Runs `beside` before it waits for the device, once. Steps end at
+        the samples of `sampler`, but continue after them."""
         clock = new_clock()
         clock[[DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.UNTIL]] = time, time, until
         clock[[DeviceClock.CFL, DeviceClock.VISCOUS_CFL, DeviceClock.FIXED]] = cfl, viscous_cfl, fixed or 0.0

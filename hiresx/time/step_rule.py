@@ -1,14 +1,14 @@
-"""Which time step the flow allows, and which one counts as a step: what kernels/step_rule.h says, to the last bit."""
+"""The time step that the flow allows, in the same arithmetic as kernels/step_rule.h, to the last bit."""
 
 import math
 
-# By how much of it a step may be longer than the flow allows, where one fewer then leads to a time.
+# A step may exceed the limit of the flow by this share if that saves a step on the way to a time.
 LONGER = 1e-3
 
 
 def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float) -> float:
-    """min(cfl / inviscid, viscous_cfl / viscous) of the spectral radii `inviscid` and `viscous` (1/time); a viscous
-    radius of 0 sets no limit, and a NaN of the inviscid one stays."""
+    """Return min(cfl / inviscid, viscous_cfl / viscous) of the spectral radii `inviscid` and `viscous` (1/time). A
+    viscous radius of 0 sets no limit; a NaN of the inviscid radius gives NaN."""
     step = cfl / inviscid if inviscid else math.inf
     if not viscous > 0:
         return step
@@ -17,8 +17,8 @@ def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float
 
 
 def step_towards(left: float, wanted: float) -> float:
-    """The step towards a time that is `left` away where the flow allows `wanted`: all that is left, or half of it, if
-    such steps are longer than `wanted` by `LONGER` of it at most. A NaN of `wanted` stays."""
+    """Return the step towards a time that is `left` away where the flow allows `wanted`: all that is left, or half of
+    it, if such steps exceed `wanted` by at most the share `LONGER`; else `wanted`. A NaN of `wanted` gives NaN."""
     most = (1 + LONGER) * wanted
     if left <= most:
         return left
@@ -26,17 +26,17 @@ def step_towards(left: float, wanted: float) -> float:
 
 
 def steps_towards(left: float, wanted: float) -> int:
-    """How many of them lead there while `wanted` stays as it is."""
+    """Return the number of such steps to that time if `wanted` stays constant."""
     most = (1 + LONGER) * wanted
     return 1 if left <= most else 2 + max(0, math.ceil((left - 2 * most) / wanted))
 
 
 def time_advances(time: float, step: float, largest: float = math.inf) -> bool:
-    """Whether `time` goes on by `step`, `largest` being all that is left: the last of a run may be too small to be
-    seen."""
+    """True if `time` increases by `step`. `largest` is all that is left: the last step of a run may be too small to
+    change the time."""
     return math.isfinite(step) and not (step < largest and time + step == time)
 
 
 def radii_are_finite(inviscid: float, viscous: float) -> bool:
-    """Whether a flow with these spectral radii is one."""
+    """True if both spectral radii are finite; they are not once the flow has failed."""
     return math.isfinite(inviscid) and math.isfinite(viscous)

@@ -1,4 +1,4 @@
-"""Seconds by part of the step, from the backend's own events."""
+"""The seconds of each part of the step, from the backend's events."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -8,21 +8,22 @@ from typing import TypeAlias
 
 from hiresx.device.interface import Backend, Event
 
-# Event pairs kept before they are read: reading waits for the device, so it is not done every step.
+# The number of event pairs kept before they are read: reading waits for the device, so it is not done every step.
 PENDING = 2000
 
-# Of steps whose parts need not be told apart, the parts of one in so many are timed.
+# Where steps can be timed as a whole, one in this many is timed by parts.
 SAMPLED = 16
 
-# What was timed, its beginning and its end.
+# The name of a timed part, its start and its end.
 _Entry: TypeAlias = tuple[str, Event, Event]
 
 
 class Stopwatch:
     """`with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once `collect` has read the events.
 
-    `together`: whether the step that is being taken is timed as one; `seconds` shares that time out among the parts of
-    those which were not."""
+    `together`: whether the current step is timed as a whole. `seconds` divides the time of such steps among the parts,
+    in proportion to the steps timed by parts.
+    """
 
     def __init__(self, backend: Backend):
         self._backend = backend
@@ -37,7 +38,7 @@ class Stopwatch:
 
     @contextmanager
     def step(self, can_be_one: bool) -> Iterator[None]:
-        """Around a step: if it `can_be_one`, the first and every `SAMPLED`-th after it are timed part by part."""
+        """Time a step. If it `can_be_one`, only the first and every `SAMPLED`-th one after it are timed by parts."""
         self.together = can_be_one and self._steps % SAMPLED > 0
         self._steps += 1
         try:
@@ -49,7 +50,7 @@ class Stopwatch:
         return self._free.pop() if self._free else self._backend.event()
 
     def collect(self, everything: bool = False) -> None:
-        """Read the events if many are pending, or `everything`."""
+        """Read the events if many are pending, or always if `everything` is true."""
         if not everything and len(self._pending) < PENDING:
             return
         self._backend.synchronize()
@@ -60,7 +61,7 @@ class Stopwatch:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """By part; what was timed together, shared out in proportion."""
+        """The seconds by part; the time of whole steps is divided in proportion."""
         self.collect(everything=True)
         found = dict(self._seconds)
         together = found.pop("", 0.0)
@@ -74,7 +75,8 @@ class Stopwatch:
 
 
 class _Span:
-    """What is timed; what an exception ends is not. No generator: that would cost as much as a small task."""
+    """A timed part; one that ends with an exception is not counted. A class, as a generator would cost as much as a
+    small task."""
 
     __slots__ = ("_entry", "_pending")
 

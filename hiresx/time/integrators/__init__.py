@@ -1,6 +1,6 @@
-"""Time integrators: every file here is one, its name the option `time.integrator`, its class `Scheme`.
+"""Time integrators: each file here is one. Its name is the option `time.integrator`, its class `Scheme`.
 
-hiresx.time.integrator says what it has to be.
+hiresx.time.integrator defines the interface.
 """
 
 import importlib
@@ -11,20 +11,20 @@ from hiresx.time.integrator import Integrator
 
 
 def integrator(name: str) -> Integrator:
-    """The integrator called `name`."""
+    """Return the integrator called `name`."""
     found: Integrator = importlib.import_module(f"{__name__}.{name}").Scheme()
     return found
 
 
 def remarks(case: Case) -> list[str]:
-    """What one should know of a case's integrator before the run begins."""
+    """Return warnings about a case's integrator, for the start of a run."""
     name, scheme, time = case.time.integrator, integrator(case.time.integrator), case.time
     found = []
     if kernels.trait("positivity", case.scheme.positivity, "limits_flux") and not scheme.convex:
         found.append(
-            f'time.integrator = "{name}": density and pressure are not sure to stay positive, for its stages are no '
-            f'convex combinations of Euler steps, which scheme.positivity = "{case.scheme.positivity}" asks for; with '
-            '"ssp_rk3" and time.cfl up to 0.5 they are'
+            f'time.integrator = "{name}": density and pressure may become negative, as its stages are no '
+            f'convex combinations of Euler steps, which scheme.positivity = "{case.scheme.positivity}" requires; '
+            '"ssp_rk3" with time.cfl up to 0.5 keeps them positive'
         )
     limits = (("cfl", time.cfl, scheme.cfl), ("viscous_cfl", time.viscous_cfl, scheme.viscous_cfl))
     for key, asked, limit in limits[: 1 if case.gas.reynolds is None else 2]:

@@ -7,10 +7,10 @@ from hiresx.device.state import BlockState
 from hiresx.time.compensation import rounding_shares, update_call
 from hiresx.time.explicit import Explicit
 
-# (a, b) of q = a q0 + b (q + dt R), and the share of the step that is reached with it
+# (a, b) of q = a q0 + b (q + dt R), and the time at the end of the stage as a share of the step
 STAGES = ((0.0, 1.0, 1.0), (0.75, 0.25, 0.5), (1.0 / 3.0, 2.0 / 3.0, 1.0))
 _SHARES = rounding_shares([b for _, b, _ in STAGES])
-# what a stage is told besides where what storage rounds away is carried along
+# further arguments of a stage with compensated rounding errors
 _BESIDE = tuple({"share": share, "last": int(stage == len(STAGES) - 1)} for stage, share in enumerate(_SHARES))
 
 

@@ -4,8 +4,8 @@ from hiresx.time.low_storage import LowStorage, stage_times
 
 
 class Scheme(LowStorage):
-    """J. H. Williamson, Journal of Computational Physics 35 (1980) 48, case 7. Its amplification of a wave is that of
-    every scheme with three stages and third order, and so are its limits."""
+    """J. H. Williamson, Journal of Computational Physics 35 (1980) 48, case 7. Its amplification of a wave, and so its
+    limits, are those of every scheme with three stages and third order."""
 
     order = 3
     a = (0.0, -5 / 9, -153 / 128)
