@@ -39,8 +39,8 @@ def _compiled(configuration: Configuration, name: str) -> None:
         if name in ("auto", "cpu"):
             from hiresx.device import cpu
 
-            cpu.Backend().library(configuration)
+            cpu.Backend().libraries(configuration)
         elif name == "emulated":
             from hiresx.device import emulated
 
-            emulated.Backend().library(configuration)
+            emulated.Backend().libraries(configuration)

@@ -87,7 +87,8 @@ class Backend(emulated.Backend):
         found = super().compile(configuration)
         assert isinstance(found, Program)
         found.order = self.order
-        self._order(found._library)
+        for library in found.libraries:
+            self._order(library)
         return found
 
     def batched(self, program: emulated.Program, entries: Iterable[Entry]) -> ctypes.CDLL:

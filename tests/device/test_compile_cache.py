@@ -336,7 +336,7 @@ def test_no_home_directory(monkeypatch):
 def test_damaged_library(native, tmp_path, monkeypatch):
     damaged = tmp_path / "damaged.so"
     damaged.write_bytes(b"\x7fELF")
-    monkeypatch.setattr("hiresx.device.native.build", lambda *_: damaged)
+    monkeypatch.setattr("hiresx.device.native.build_all", lambda *_: [damaged])
     with pytest.raises(HiresxError, match="cannot be loaded") as caught:
         native.compile(Configuration())
     assert str(damaged) in caught.value.hint
