@@ -26,6 +26,9 @@ from hiresx.errors import HiresxError
 # One for each file that is, or was, made in this process: what two threads want is made once.
 _making: dict[Path, threading.Lock] = {}
 
+# Seconds for which a process waits for another one that makes the same: far longer than any compiler takes.
+PATIENCE = 300
+
 # Folders in which something is made, each locked by the process that does.
 _WORK = "making-"
 
@@ -175,7 +178,10 @@ def made(name: str, make: Callable[[Path], Path]) -> Path:
     """
     path = directory() / name
     with _making.setdefault(path, threading.Lock()):
-        return path if whole(path) else _put(path, make)
+        if whole(path):
+            return path
+        with _sole_maker(path):
+            return path if whole(path) else _put(path, make)
 
 
 def _put(path: Path, make: Callable[[Path], Path]) -> Path:
@@ -225,6 +231,50 @@ def workplace() -> Iterator[Path]:
         finally:
             _folders.remove(private)
             os.close(lock)
+
+
+@contextmanager
+def _sole_maker(path: Path) -> Iterator[None]:
+    """While no other process makes `path`. One that takes longer than PATIENCE is not waited for."""
+    lock = path.with_name(f"{path.name}.lock")
+    end = time.monotonic() + PATIENCE
+    with _refusal(path.parent):
+        number = _open(lock)
+        while not (held := _hold(number, lock)) and time.monotonic() < end:
+            time.sleep(0.02)
+            if not _same(number, lock):  # removed by the one before
+                os.close(number)
+                number = _open(lock)
+    try:
+        yield
+    finally:
+        if held:
+            lock.unlink(missing_ok=True)
+        # A process that was forked meanwhile holds it too.
+        with suppress(OSError):
+            fcntl.flock(number, fcntl.LOCK_UN)
+        os.close(number)
+
+
+def _open(lock: Path) -> int:
+    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def _hold(number: int, lock: Path) -> bool:
+    """Whether this process now has the lock, or the file system has none."""
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return _same(number, lock)
+
+
+def _same(number: int, lock: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.fstat(number).st_ino == lock.stat().st_ino
+    return False
 
 
 def _locked(path: Path) -> tuple[Path, int]:
