@@ -8,12 +8,3 @@ constexpr int gas_gradients = HX_GAS_GRADIENTS;
 constexpr int gradient_variables = gas_gradients + scalar_variables;
 // Layers of ghosts that every array holds beyond a face: what the farthest stencil of the run reaches.
 constexpr int ghost_layers = HX_GHOST_LAYERS;
-
-#if HX_SCALARS
-HD real over_schmidt(int n) {
-    constexpr real value[] = {HX_OVER_SCHMIDT};
-    return value[n];
-}
-#else
-HD real over_schmidt(int) { return real(0); }
-#endif

@@ -14,3 +14,8 @@ template <class T> HD T correction_scale(T sensor) {
     x = x * x;
     return reciprocal(real(1) + x * x);
 }
+
+// The same of a passive scalar, which is of the order 1.
+template <class T> HD T scalar_sensor(T before, T at, T after) {
+    return real(0.25) * absolute(before - real(2) * at + after);
+}

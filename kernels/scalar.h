@@ -7,11 +7,6 @@
 // which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
 #include "weno5.h"
 
-// Jumps of s scale the correction down as those of the pressure do (jump_sensor.h); s is of the order 1.
-template <class T> HD T scalar_sensor(T before, T at, T after) {
-    return real(0.25) * absolute(before - real(2) * at + after);
-}
-
 // s(offset), f(offset): scalar and mass flux at the nodes i + offset of the correction; mass: F; sensor: that of the gas.
 template <class T, class At, class Mass> HD T scalar_flux_at(const At &s, const Mass &f, T mass, T sensor) {
     constexpr int own = correction_reach - 1, count = 2 * correction_reach;  // node i is value[own]

@@ -50,6 +50,15 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
 }
 
 #ifdef HX_VISCOUS
+#if HX_SCALARS
+HD real over_schmidt(int n) {
+    constexpr real value[] = {HX_OVER_SCHMIDT};
+    return value[n];
+}
+#else
+HD real over_schmidt(int) { return real(0); }
+#endif
+
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
 // Stresses, energy flux without its sign and viscosity of a node with primitives `own` and their Cartesian gradients.

@@ -21,10 +21,11 @@ class CountingProgram(emulated.EmulatedProgram):
     @property
     def operations(self) -> int:
         """Since the process began."""
-        counted = self._library.hx_counted
-        counted.restype = ctypes.c_longlong
-        found: int = counted()
-        return found
+        total = 0
+        for library in self.libraries:
+            library.hx_counted.restype = ctypes.c_longlong
+            total += library.hx_counted()
+        return total
 
 
 class CountedEvent:

@@ -41,8 +41,8 @@ def _compile_for_backend(configuration: Configuration, name: str) -> None:
         if name in ("auto", "cpu"):
             from hiresx.device import cpu
 
-            cpu.CpuBackend().library(configuration)
+            cpu.CpuBackend().libraries(configuration)
         elif name == "emulated":
             from hiresx.device import emulated
 
-            emulated.EmulatedBackend().library(configuration)
+            emulated.EmulatedBackend().libraries(configuration)

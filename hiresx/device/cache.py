@@ -25,6 +25,9 @@ from hiresx.errors import HiresxError
 # One lock for each file made in this process: two threads that want the same file make it once.
 _making: dict[Path, threading.Lock] = {}
 
+# Seconds for which a process waits for another one that makes the same file: far longer than any compiler takes.
+PATIENCE = 300
+
 # Prefix of the work folders, each locked by the process that uses it.
 _WORK = "making-"
 
@@ -174,7 +177,10 @@ def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
     """
     path = directory() / name
     with _making.setdefault(path, threading.Lock()):
-        return path if is_intact(path) else _put(path, make)
+        if is_intact(path):
+            return path
+        with _sole_maker(path):
+            return path if is_intact(path) else _put(path, make)
 
 
 def _put(path: Path, make: Callable[[Path], Path]) -> Path:
@@ -225,6 +231,50 @@ def workplace() -> Iterator[Path]:
         finally:
             _folders.remove(private)
             os.close(lock)
+
+
+@contextmanager
+def _sole_maker(path: Path) -> Iterator[None]:
+    """Hold the lock by which one process at a time makes `path`. After PATIENCE the lock of another is not waited for."""
+    lock = path.with_name(f"{path.name}.lock")
+    end = time.monotonic() + PATIENCE
+    with _refusal(path.parent):
+        number = _open_lock(lock)
+        while not (held := _take_lock(number, lock)) and time.monotonic() < end:
+            time.sleep(0.02)
+            if not _is_same_file(number, lock):  # the process before removed it
+                os.close(number)
+                number = _open_lock(lock)
+    try:
+        yield
+    finally:
+        if held:
+            lock.unlink(missing_ok=True)
+        # A process that was forked meanwhile holds it too.
+        with suppress(OSError):
+            fcntl.flock(number, fcntl.LOCK_UN)
+        os.close(number)
+
+
+def _open_lock(lock: Path) -> int:
+    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def _take_lock(number: int, lock: Path) -> bool:
+    """Return true if this process now has the lock, or the file system has none."""
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return _is_same_file(number, lock)
+
+
+def _is_same_file(number: int, lock: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.fstat(number).st_ino == lock.stat().st_ino
+    return False
 
 
 def _new_locked_folder(path: Path) -> tuple[Path, int]:

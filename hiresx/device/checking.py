@@ -87,7 +87,8 @@ class CheckingBackend(emulated.EmulatedBackend):
         found = super().compile(configuration)
         assert isinstance(found, CheckingProgram)
         found.order = self.order
-        self._order(found._library)
+        for library in found.libraries:
+            self._order(library)
         return found
 
     def compile_batches(self, program: emulated.EmulatedProgram, entries: Iterable[Entry]) -> ctypes.CDLL:

@@ -9,11 +9,13 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from hiresx.base.notify import notify
+from hiresx.base.threads import start_in_background
 from hiresx.device import cache
 from hiresx.errors import HiresxError
 
@@ -49,31 +51,50 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
 
     Raises HiresxError without a compiler, for a failed compilation and for a cache that cannot be written.
     """
+    (path,) = build_all([text], flags, label)
+    return path
+
+
+def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[Path]:
+    """As `build` of each text, side by side."""
     command, version = compiler()
-    name = f"{label}-{cache.key([text, *flags, *command, version, processor()])}"
+    names = [f"{label}-{cache.key([text, *flags, *command, version, processor()])}" for text in texts]
+    made = [
+        partial(cache.find_or_make, f"{name}.so", partial(_compile, text, command, flags, label, name))
+        for name, text in zip(names, texts, strict=True)
+    ]
+    # Nobody waits for these threads but who asks for the same, and that can be interrupted.
+    for name, one in zip(names[1:], made[1:], strict=True):
+        if not cache.is_intact(cache.directory() / f"{name}.so"):
+            start_in_background(one)
+    return [one() for one in made]
 
-    def compile(private: Path) -> Path:
-        source, library = private / "kernels.cpp", private / "kernels.so"
-        notify(COMPILING)
-        source.write_text(text, encoding="utf-8")
+
+def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, name: str, private: Path) -> Path:
+    """The library of `text`, made in the folder `private`; its source goes beside this, under `name`."""
+    source, library = private / "kernels.cpp", private / "kernels.so"
+    notify(COMPILING)
+    source.write_text(text, encoding="utf-8")
+    with _at_once:
         status, said = _run([*command, *flags, "-o", str(library), str(source)])
-        source.replace(private.parent / f"{name}.cpp")
-        if status:
-            log = private.parent / f"{name}.log"
-            log.write_text(said, encoding="utf-8")
-            raise HiresxError(
-                f"{command[0]} does not compile the {label} kernels:\n  {first_errors(said)}",
-                f"the whole message is in {log}; GCC 11 or later is wanted, and CXX can name it",
-            )
-        if not library.is_file() or not library.stat().st_size:
-            raise HiresxError(
-                f"{shlex.join(command)} ends as if it had compiled the {label} kernels, and writes nothing",
-                f"it is no C++ compiler: {MEND}",
-            )
-        return library
+    source.replace(private.parent / f"{name}.cpp")
+    if status:
+        log = private.parent / f"{name}.log"
+        log.write_text(said, encoding="utf-8")
+        raise HiresxError(
+            f"{command[0]} does not compile the {label} kernels:\n  {first_errors(said)}",
+            f"the whole message is in {log}; GCC 11 or later is wanted, and CXX can name it",
+        )
+    if not library.is_file() or not library.stat().st_size:
+        raise HiresxError(
+            f"{shlex.join(command)} ends as if it had compiled the {label} kernels, and writes nothing",
+            f"it is no C++ compiler: {MEND}",
+        )
+    return library
 
-    return cache.find_or_make(f"{name}.so", compile)
 
+# As many compilers as there are cores: each takes half a gigabyte.
+_at_once = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
 # Running compilers, each a group of processes.
 _running: set[int] = set()

@@ -1,5 +1,6 @@
 """The compile-time choices of the kernels, and the source text that they define."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -57,54 +58,90 @@ class Configuration:
 # In the order of inclusion: a header may use those of earlier folders.
 FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
 
+# Parts of the solver, headers of kernels/, that are compiled apart for a CPU; and what the second knows of the chosen
+# interpolation.
+Part = Literal["scheme", "every_scheme"]
+PARTS: tuple[Part, ...] = ("scheme", "every_scheme")
+REACHES = ("interpolation_reach", "correction_reach")
 
-def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT) -> str:
+
+def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT, part: Part | None = None) -> str:
     """Return the main text of `configuration`: its `#define`s, its viscosity law, then the `#include`s of the chosen
     headers and of solver.h with every boundary condition and term, or of the header of another program.
 
-    `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h first. Raises HiresxError for a choice without a
-    header, and for an unknown viscosity law or parameter.
+    `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h first. `part`: only that part of the solver (see
+    `parts`), with its dependencies. Raises HiresxError for a choice without a header, and for an unknown viscosity law
+    or parameter.
     """
     c = configuration
-    defines = {
-        "HX_GAMMA": c.gamma,
-        "HX_PRANDTL": c.prandtl,
-        "HX_EPSILON": c.epsilon,
-        "HX_FLUX_SMOOTHING": c.flux_smoothing,
-        "HX_LARGEST_DIFFUSIVITY": largest_diffusivity(c.gamma, c.prandtl, c.schmidt),
-    }
-    headers = [_header(c, folder, root) for folder in FOLDERS]
-    lines = [f"#define {name} ({float(value)!r})" for name, value in defines.items()]
-    sizes = {
-        "HX_GAS_VARIABLES": len(GAS_CONSERVED),
-        "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
-        "HX_SCALARS": len(c.schmidt),
-        "HX_GHOST_LAYERS": stencil(c.interpolation, root).halo,
-        "HX_FLUX_FIELDS": kernels.trait("flux", c.flux, "flux_fields", root, silent=0),
-    }
-    lines += [f"#define {name} {value}" for name, value in sizes.items()]
-    lines += [f"#define HX_OVER_SCHMIDT {', '.join(f'real({1 / s!r})' for s in c.schmidt)}"] if c.schmidt else []
-    flags = {
-        "HX_EMULATED": target == "emulated",
-        "HX_FP32": c.precision == "fp32",
-        **c.storage.defines,
-        # properties of the chosen headers that the preprocessor needs
-        "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),
-        "HX_LIMITER": kernels.trait("positivity", c.positivity, "limits_flux", root),
-    }
+    chosen = [_header(c, folder, root) for folder in FOLDERS]
+    lines = [f"#define HX_GAMMA ({float(c.gamma)!r})"]
+    lines += [f"#define {name} {value}" for name, value in _sizes(c, root).items()]
+    lines += _of_diffusion(c) if part != "scheme" else []
+    flags = {"HX_EMULATED": target == "emulated", "HX_FP32": c.precision == "fp32", **c.storage.defines}
     lines += [f"#define {name}" for name, wanted in flags.items() if wanted]
     if c.storage.carries:
         lines.append(f"#define HX_REFERENCE {', '.join(f'real({number!r})' for number in _reference(c))}")
     first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
-    last = [*headers, f"{c.program}.h"]
+    if part == "every_scheme":
+        reaches = {what: kernels.trait("interpolation", c.interpolation, what, root) for what in REACHES}
+        lines += [f"constexpr int {what} = {reach};" for what, reach in reaches.items()]
+        chosen = [_header(c, "positivity", root)]
+    else:
+        lines += _of_scheme(c, root)
+    last = [*chosen, f"{part or c.program}.h"]
     if c.program == "solver":
-        last += _of_storage(c.storage)
-        last += [f"{folder}/{name}.h" for folder in ("boundary", "terms") for name in kernels.choices(folder, root)]
+        last += _of_storage(c.storage) if part != "scheme" else []
+        found = [f"{folder}/{name}.h" for folder in ("boundary", "terms") for name in kernels.choices(folder, root)]
+        last += [header for header in found if part is None or (part == "scheme") == _computes_fluxes(root / header)]
     lines += [f'#include "{header}"' for header in first]
-    if c.viscous:
+    if c.viscous and part != "scheme":
         lines += ["#define HX_VISCOUS", *_law(c).code().splitlines()]
     lines += [f'#include "{header}"' for header in last]
     return "\n".join(lines) + "\n"
+
+
+def parts(configuration: Configuration, root: Path = kernels.ROOT) -> Sequence[Part | None]:
+    """What the kernels of `configuration` can be compiled in: "scheme", of which numerical flux, weights and space are
+    part and viscosity is not, and "every_scheme", of which it is the other way round; or None alone, the whole."""
+    whole = configuration.program != "solver" or not _includes(root / "solver.h", "every_scheme.h")
+    return (None,) if whole else PARTS
+
+
+def _sizes(c: Configuration, root: Path) -> dict[str, int]:
+    return {
+        "HX_GAS_VARIABLES": len(GAS_CONSERVED),
+        "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
+        "HX_SCALARS": len(c.schmidt),
+        "HX_GHOST_LAYERS": stencil(c.interpolation, root).halo,
+    }
+
+
+def _of_diffusion(c: Configuration) -> list[str]:
+    """What viscous terms and those of scalars are given."""
+    largest = largest_diffusivity(c.gamma, c.prandtl, c.schmidt)
+    lines = [f"#define HX_PRANDTL ({float(c.prandtl)!r})", f"#define HX_LARGEST_DIFFUSIVITY ({float(largest)!r})"]
+    over = ", ".join(f"real({1 / s!r})" for s in c.schmidt)
+    return [*lines, f"#define HX_OVER_SCHMIDT {over}"] if c.schmidt else lines
+
+
+def _of_scheme(c: Configuration, root: Path) -> list[str]:
+    """What the chosen headers are given, and what the preprocessor has to know of them."""
+    lines = [f"#define HX_EPSILON ({float(c.epsilon)!r})", f"#define HX_FLUX_SMOOTHING ({float(c.flux_smoothing)!r})"]
+    lines.append(f"#define HX_FLUX_FIELDS {kernels.trait('flux', c.flux, 'flux_fields', root, silent=0)}")
+    flags = {
+        "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),
+        "HX_LIMITER": kernels.trait("positivity", c.positivity, "limits_flux", root),
+    }
+    return lines + [f"#define {name}" for name, wanted in flags.items() if wanted]
+
+
+def _computes_fluxes(header: Path) -> bool:
+    return _includes(header, "../scheme.h")
+
+
+def _includes(header: Path, other: str) -> bool:
+    return f'#include "{other}"' in header.read_text(encoding="utf-8").splitlines()
 
 
 def _of_storage(storage: Storage) -> list[str]:

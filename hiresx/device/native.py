@@ -30,10 +30,10 @@ from hiresx.device.arguments import (
     scalar,
 )
 from hiresx.device.call import Call, Calls
-from hiresx.device.compiler import build
+from hiresx.device.compiler import build_all
 from hiresx.device.configuration import Configuration, Target
 from hiresx.device.dependency_graph import RecordingProgram, flatten_calls, levels
-from hiresx.device.wrappers import find_signature, generate, kernel_shape
+from hiresx.device.wrappers import find_signature, generate_parts, kernel_shape
 from hiresx.errors import HiresxError
 
 # Compiler flags of every kernel, besides the level of optimisation.
@@ -117,18 +117,15 @@ class NativeBackend:
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
         """Return the kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
-        path, signatures = self.library(configuration)
-        library = thread_pool.load_library(path)
+        parts = [(thread_pool.load_library(path), signatures) for path, signatures in self.libraries(configuration)]
         thread_pool.library()
-        # An #if may leave out kernels of this configuration.
-        built = {name: found for name, found in signatures.items() if hasattr(library, f"{name}_launch")}
-        return self.program(self, library, built, configuration)
+        return self.program(self, parts, configuration)
 
-    def library(self, configuration: Configuration) -> tuple[Path, dict[str, kernels.Signature]]:
-        """Return the path of the shared library of the kernels of `configuration`, compiled unless the cache has it,
-        and their signatures. Raises HiresxError."""
-        text, signatures = generate(configuration, self.name, self._root)
-        return build(text, self.flags, self.name), signatures
+    def libraries(self, configuration: Configuration) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
+        """Return the shared libraries of the kernels of `configuration`, each with the signatures that it declares. They
+        are compiled in parallel unless the cache has them. Raises HiresxError."""
+        texts, declared = zip(*generate_parts(configuration, self.name, self._root), strict=True)
+        return list(zip(build_all(texts, self.flags, self.name), declared, strict=True))
 
     @property
     def threads(self) -> int:
@@ -194,8 +191,9 @@ class _Kernel:
     """The calling convention of a kernel: `words(extent, **arguments)` packs its arguments into bytes; `function` and
     `shape` are the addresses of the functions that take them (see hiresx.device.wrappers)."""
 
-    def __init__(self, program: "NativeProgram", library: ctypes.CDLL, name: str):
+    def __init__(self, program: "NativeProgram", name: str):
         self.signature = signature = find_signature(program.signatures, name)
+        library = program.library(name)
         self.names = tuple(called for _, called in signature.arguments)
         statement, leading = program.visit(name, signature.kind) if signature.kind != "CPU_KERNEL" else ("", ())
         self.function = ctypes.cast(library[f"{name}_launch"], ctypes.c_void_p).value
@@ -291,19 +289,30 @@ class NativeProgram(RecordingProgram):
     def __init__(
         self,
         backend: NativeBackend,
-        library: ctypes.CDLL,
-        signatures: dict[str, kernels.Signature],
+        parts: Sequence[tuple[ctypes.CDLL, Mapping[str, kernels.Signature]]],
         configuration: Configuration,
     ):
-        self.signatures, self.configuration, self.real = signatures, configuration, configuration.real
-        self._backend, self._library, self._pool = backend, library, thread_pool.library()
+        self.configuration, self.real = configuration, configuration.real
+        self.signatures: dict[str, kernels.Signature] = {}
+        self._of_kernel: dict[str, ctypes.CDLL] = {}
+        for library, declared in parts:
+            # An #if may leave out kernels of this configuration.
+            built = {name: found for name, found in declared.items() if hasattr(library, f"{name}_launch")}
+            self.signatures |= built
+            self._of_kernel |= dict.fromkeys(built, library)
+        self.libraries = tuple(library for library, _ in parts)
+        self._backend, self._pool = backend, thread_pool.library()
         self._kernels: dict[str, _Kernel] = {}
+
+    def library(self, name: str) -> ctypes.CDLL:
+        """That of kernel `name`."""
+        return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
         """Return the calling convention of kernel `name`. Raises KeyError for an unknown one."""
         found = self._kernels.get(name)
         if found is None:
-            found = self._kernels[name] = _Kernel(self, self._library, name)
+            found = self._kernels[name] = _Kernel(self, name)
         return found
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:

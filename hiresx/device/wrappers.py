@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from hiresx import kernels
-from hiresx.device.configuration import Configuration, Target, source
+from hiresx.device.configuration import Configuration, Part, Target, parts, source
 from hiresx.equations.storage import Storage
 
 Shape = tuple[tuple[int, int, int], tuple[int, int, int]]
@@ -103,14 +103,22 @@ def generate(
     return text, dict(found)
 
 
-def flat_text(configuration: Configuration, target: Target, root: Path) -> str:
-    """Return the text of the kernels without wrappers."""
+def generate_parts(
+    configuration: Configuration, target: Target, root: Path = kernels.ROOT
+) -> list[tuple[str, Mapping[str, kernels.Signature]]]:
+    """As `generate`, in parts that can be compiled in parallel: the text of each and the kernels that it declares."""
+    texts = (flat_text(configuration, target, root, part) for part in parts(configuration, root))
+    return [_wrap_kernels(text, target, configuration.storage) for text in texts]
+
+
+def flat_text(configuration: Configuration, target: Target, root: Path, part: Part | None = None) -> str:
+    """Return the text of the kernels without wrappers, of all or of a part."""
     threads = f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
-    return kernels.flatten(threads + source(configuration, target, root), root)
+    return kernels.flatten(threads + source(configuration, target, root, part), root)
 
 
 # Every solver needs the same few texts, and parsing one takes as long as a small run.
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def _wrap_kernels(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[str, kernels.Signature]]:
     """Return a flat text with the wrappers of its kernels, and these kernels by name."""
     wrapper = {"cpu": _cpu_wrapper, "cuda": _cuda_wrapper, "emulated": _emulated_wrapper}[target]

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,50 @@ threading.Thread(target=work, daemon=True).start()
 inside.wait()
 time.sleep(0.05)
 """
+
+
+MAKES_SLOWLY = """
+import sys, time
+from pathlib import Path
+from hiresx.device import cache
+
+def make(private):
+    with open(sys.argv[1], "a") as made:
+        made.write("once ")
+    (private / "file").write_text("library")
+    time.sleep(float(sys.argv[2]))
+    return private / "file"
+
+cache.PATIENCE = float(sys.argv[3])
+print(cache.find_or_make("one.so", make).read_text())
+"""
+
+
+@pytest.mark.parametrize(("patience", "count"), [(60, 1), (0.05, 2)])
+def test_what_two_processes_want_is_made_once(tmp_path, patience, count):
+    """The second waits for the first, but not for ever."""
+    environment = os.environ | {"HIRESX_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", MAKES_SLOWLY, str(tmp_path / "made")]
+    first = subprocess.Popen([*command, "3", "60"], env=environment, stdout=subprocess.PIPE, text=True)
+    while not (tmp_path / "made").exists():
+        time.sleep(0.01)
+    second = subprocess.run([*command, "0", str(patience)], env=environment, capture_output=True, text=True)
+    assert first.communicate()[0] == second.stdout == "library\n"
+    assert (tmp_path / "made").read_text() == "once " * count
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["one.so", "one.so.sha256"]
+
+
+def test_a_process_that_was_killed_is_not_waited_for(tmp_path):
+    environment = os.environ | {"HIRESX_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", MAKES_SLOWLY, str(tmp_path / "made")]
+    first = subprocess.Popen([*command, "60", "60"], env=environment)
+    while not (tmp_path / "made").exists():
+        time.sleep(0.01)
+    first.kill()
+    first.wait()
+    assert (tmp_path / "cache/one.so.lock").exists()
+    second = subprocess.run([*command, "0", "60"], env=environment, capture_output=True, text=True, timeout=30)
+    assert second.stdout == "library\n" and not (tmp_path / "cache/one.so.lock").exists()
 
 
 def test_a_process_that_ends_while_a_thread_compiles_leaves_nothing(tmp_path):
@@ -336,7 +381,7 @@ def test_no_home_directory(monkeypatch):
 def test_damaged_library(native, tmp_path, monkeypatch):
     damaged = tmp_path / "damaged.so"
     damaged.write_bytes(b"\x7fELF")
-    monkeypatch.setattr("hiresx.device.native.build", lambda *_: damaged)
+    monkeypatch.setattr("hiresx.device.native.build_all", lambda *_: [damaged])
     with pytest.raises(HiresxError, match="cannot be loaded") as caught:
         native.compile(Configuration())
     assert str(damaged) in caught.value.hint

@@ -1,6 +1,7 @@
 """The text that is compiled: headers put together, signatures, choices, launch shapes."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from hiresx import kernels
 from hiresx.device import Configuration, source
 from hiresx.device.configuration import FOLDERS
-from hiresx.device.wrappers import BLOCK, BLOCK_THREADS, even_shape, generate, launch_shape
+from hiresx.device.wrappers import BLOCK, BLOCK_THREADS, even_shape, generate, generate_parts, launch_shape
 from hiresx.errors import HiresxError
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -139,6 +140,51 @@ def test_launch_shape_covers_the_range(extent):
             assert (g - 1) * b < n <= g * b
         assert grid[0] * block[0] < extent[0] + grid[0]  # fewer than one thread a block is idle
     assert launch_shape(300, 300, 300, wanted)[1] == wanted
+
+
+ALL_SORTS = {
+    "as ever": {},
+    "viscous": {"viscosity": "sutherland", "prandtl": 0.7},
+    "scalars": {"viscosity": "constant", "schmidt": (0.7, 1.0), "interpolation": "original"},
+    "differences": {"precision": "differences", "reference": (1.0, 0.0, 0.0, 0.0, 1.8), "viscosity": "power"},
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulated"])
+@pytest.mark.parametrize("sort", ALL_SORTS)
+def test_parts_are_the_whole(target, sort):
+    """Every kernel of the solver stands in one of the two parts, as it does in the whole."""
+    chosen = Configuration(**ALL_SORTS[sort])
+    parts = [found for _, found in generate_parts(chosen, target)]
+    assert len(parts) == 2 and not parts[0].keys() & parts[1].keys()
+    assert parts[0] | parts[1] == generate(chosen, target)[1]
+
+
+def test_a_part_is_the_same_for_what_it_does_not_depend_on():
+    """So that it is compiled once: the second for every flux, weights and space, the first for every viscosity."""
+    (first, _), (second, _) = generate_parts(Configuration(viscosity="sutherland", schmidt=(0.7,)), "cpu")
+    changes = {"flux": "roe", "weights": "z", "space": "component", "epsilon": 1e-5, "flux_smoothing": 0.1}
+    for name, value in changes.items():
+        chosen = Configuration(viscosity="sutherland", schmidt=(0.7,), **{name: value})
+        (changed, _), (same, _) = generate_parts(chosen, "cpu")
+        assert changed != first and same == second, name
+    for change in ({"viscosity": "power"}, {"prandtl": 0.7}, {"schmidt": (0.8,)}):
+        chosen = Configuration(**{"viscosity": "sutherland", "schmidt": (0.7,)} | change)
+        (same, _), (changed, _) = generate_parts(chosen, "cpu")
+        assert changed != second and same == first, change
+    for change in ({"gamma": 1.3}, {"positivity": "none"}, {"precision": "fp32"}):
+        chosen = Configuration(**{"viscosity": "sutherland", "schmidt": (0.7,)} | change)
+        (one, _), (other, _) = generate_parts(chosen, "cpu")
+        assert one != first and other != second, change
+
+
+def test_a_condition_that_computes_fluxes_says_so(tmp_path):
+    root = tmp_path / "kernels"
+    shutil.copytree(kernels.ROOT, root, ignore=shutil.ignore_patterns("__pycache__"))
+    kernel = "KERNEL(wall_flux, int i, int j, int k, const_state_field<gas_variables> q) {}\n"
+    for text, part in ((kernel, 1), ('#include "../scheme.h"\n' + kernel, 0)):
+        (root / "boundary/wall_flux.h").write_text(text)
+        assert ["wall_flux" in found for _, found in generate_parts(Configuration(), "cpu", root)].index(True) == part
 
 
 def test_launch_shape_of_nothing():

@@ -10,7 +10,7 @@ import pytest
 from arrangements import shaken
 from paths import ROOT
 from ranks import ENVIRONMENT, launcher
-from test_adding import _put
+from test_adding import LESS_OPTIMISED, _put
 
 from hiresx.grid import write_plot3d
 
@@ -30,7 +30,7 @@ def test_an_interpolation_of_seventh_order_widens_the_halo(tmp_path):
         write_plot3d(folder / "grid.xyz", shaken((19, 20, 11)))
         command = [sys.executable, str(ROOT / "tests/added/widened.py"), device, str(folder)]
         command = [*launcher(), "-n", str(ranks), *command] if ranks > 1 else command
-        environment = os.environ | ENVIRONMENT | {"PYTHONPATH": path}
+        environment = os.environ | ENVIRONMENT | {"PYTHONPATH": path, "CXX": str(LESS_OPTIMISED)}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0, done.stdout + done.stderr
         one = json.loads(done.stdout.splitlines()[-1])
