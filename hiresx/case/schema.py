@@ -83,6 +83,13 @@ class Scheme(Table):
         0.0, ge=0, description="rounds off the eigenvalues' kink, |lambda| -> sqrt(lambda^2 + (smoothing c)^2); 0: none"
     )
     epsilon: Positive = Field(1e-6, description="keeps the weights' denominators from vanishing")
+    cutoff: float | None = Field(
+        None,
+        gt=0,
+        le=0.1,
+        description="C_T of the weights teno and teno_adaptive, at a jump: a part of the stencil with a lesser share is "
+        "left out; absent: 1e-5",
+    )
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
         "limiter", description="what keeps density and pressure positive at strong shocks"
     )

@@ -29,6 +29,7 @@ class Configuration:
     flux: str = "steger_warming"
     flux_smoothing: float = 0.0
     epsilon: float = 1e-6
+    cutoff: float = 1e-5
     positivity: str = "limiter"
     precision: Precision = "fp64"
     reference: tuple[float, ...] = ()
@@ -70,6 +71,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_GAMMA": c.gamma,
         "HX_PRANDTL": c.prandtl,
         "HX_EPSILON": c.epsilon,
+        "HX_CUTOFF": c.cutoff,
         "HX_FLUX_SMOOTHING": c.flux_smoothing,
         "HX_LARGEST_DIFFUSIVITY": largest_diffusivity(c.gamma, c.prandtl, c.schmidt),
     }
