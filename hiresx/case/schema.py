@@ -38,6 +38,7 @@ from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.surfaces import Surface
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.waves import at
+from hiresx.case.weights import weights_errors
 from hiresx.equations.storage import STORAGE, Precision
 
 
@@ -371,6 +372,12 @@ class Case(Table):
             raise case_error(
                 'scheme.precision = "differences" does not carry passive scalars; take "mixed", or leave [[scalar]] out'
             )
+        return self
+
+    @model_validator(mode="after")
+    def _weights_that_suit(self) -> Self:
+        for found in weights_errors(self.scheme.interpolation, self.scheme.weights, self.scheme.cutoff):
+            raise found
         return self
 
     @property
