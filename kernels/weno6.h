@@ -1,12 +1,12 @@
-// One interpolation to i+1/2 of the six nodes i-2..i+3, from the five differences d[n] = c_{i-1+n} - c_{i-2+n} of a field:
-// the stencils of TENO6 (Fu, Hu & Adams, J. Comput. Phys. 305, 2016), i-2..i, i-1..i+1, i..i+2 and i..i+3, for nodes'
-// values. With the ideal weights (1, 15, 10, 6)/32 it is the central interpolation (3, -25, 150, 150, -25, 3)/256 of sixth
-// order; the value from the other side is then the same, and the flux has no dissipation. The increment over c_i keeps a
-// uniform field exact. All betas integrate over [i-1/2, i+1/2].
+// One interpolation to i+1/2 of the six nodes i-2..i+3, from the five differences d[n] = c_{i-1+n} - c_{i-2+n} of a
+// field: the stencils of TENO6 (Fu, Hu & Adams, J. Comput. Phys. 305, 2016), i-2..i, i-1..i+1, i..i+2 and i..i+3, for
+// nodes' values. With the ideal weights (1, 15, 10, 6)/32 it is the central interpolation (3, -25, 150, 150, -25,
+// 3)/256 of sixth order; the value from the other side is then the same, and the flux has no dissipation. The
+// increment over c_i keeps a uniform field exact. All betas integrate over [i-1/2, i+1/2].
 //
-// tau = |beta_6 - (beta_0 + 6 beta_1 + beta_2)/8| is of sixth order, beta_6 being the smoothness of the polynomial through
-// all six: of interpolants through nodes' values this sum has f' f''' h^4/12 in it, as beta_6 has (of those through means
-// of cells it is (beta_0 + 4 beta_1 + beta_2)/6).
+// tau = |beta_6 - (beta_0 + 6 beta_1 + beta_2)/8| is of sixth order, beta_6 being the smoothness of the polynomial
+// through all six: of interpolants through nodes' values this sum has f' f''' h^4/12 in it, as beta_6 has (of those
+// through means of cells it is (beta_0 + 4 beta_1 + beta_2)/6).
 #include "weno5.h"
 #include "weno7.h"
 
@@ -21,7 +21,8 @@ template <class T> HD T smoothness_of_six(const T *d) {
     return rows * real(1.0 / 77414400);
 }
 
-// c^-_{i+1/2} - c_i. The value from the other side is the mirror image: call it with the differences reversed and negated.
+// c^-_{i+1/2} - c_i. The value from the other side is the mirror image: call it with the differences reversed and
+// negated.
 template <class T> HD T interpolate_one_of_six(const T *d) {
     T beta3[4], a[4];
     smoothness3(d[0], d[1], d[2], d[3], beta3);

@@ -88,7 +88,7 @@ class Scheme(Table):
         None,
         gt=0,
         le=0.1,
-        description="C_T of the weights teno and teno_adaptive, at a jump: a part of the stencil with a lesser share is "
+        description="C_T of the weights teno and teno_adaptive, at a jump: a part of the stencil of a lesser share is "
         "left out; absent: 1e-5",
     )
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
@@ -104,8 +104,8 @@ class Scheme(Table):
     )
 
 
-# The upper bound is above what any integrator takes, those that are not explicit included. With less than the lower one
-# a sound wave takes a thousand million steps across a cell.
+# The upper bound is above what any integrator takes, those that are not explicit included. With less than the lower
+# one a sound wave takes a thousand million steps across a cell.
 Courant = Annotated[float, Field(ge=1e-9, le=1e6)]
 
 

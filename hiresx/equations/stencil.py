@@ -1,7 +1,7 @@
 """How far what is computed at a point reaches along the grid, and how many ghost layers a run holds for that.
 
-The numbers are declared in the kernels' headers, beside what they are true of, and read from there: those of weights too,
-which say what stencils they weigh.
+The numbers are declared in the kernels' headers, beside what they are true of, and read from there. Headers of weights
+say there what stencils they weigh.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-// The modified form (Ye et al. 2022) with seven nodes: characteristic space at node i; the one stencil i-3..i+3 with its
-// smoothness gives both u^-_{i+1/2} and u^+_{i-1/2}.
-// `at(offset, v)` is q_v at i + offset; m the area vector at node i.
+// The modified form (Ye et al. 2022) with seven nodes: characteristic space at node i; the one stencil i-3..i+3 with
+// its smoothness gives both u^-_{i+1/2} and u^+_{i-1/2}. `at(offset, v)` is q_v at i + offset; m the area vector at
+// node i.
 #include "weno7.h"
 
 constexpr int interpolation_reach = 4;

@@ -1,4 +1,5 @@
-// TENO: stencils that hold a jump are left out, the others keep their ideal weights (cut_stencils.h). C_T is scheme.cutoff.
+// TENO: stencils that hold a jump are left out, the others keep their ideal weights (cut_stencils.h). C_T is
+// scheme.cutoff.
 #include "cut_stencils.h"
 
 constexpr bool weighs_six_nodes = true;

@@ -1,6 +1,6 @@
-// TENO with a cut-off that follows the flow (Fu, Hu & Adams 2018): C_T 10^-floor(5 g(m)), from scheme.cutoff at a jump to
-// 1e-5 of it where the flow is smooth. g(m) = (1 - m)^4 (1 + 4m), m = 1 - min(1, eta/C_r), and eta, the least over the
-// inner nodes, says how alike the differences on both sides of a node are:
+// TENO with a cut-off that follows the flow (Fu, Hu & Adams 2018): C_T 10^-floor(5 g(m)), from scheme.cutoff at a jump
+// to 1e-5 of it where the flow is smooth. g(m) = (1 - m)^4 (1 + 4m), m = 1 - min(1, eta/C_r), and eta, the least over
+// the inner nodes, says how alike the differences on both sides of a node are:
 //   eta = (2 |d_- d_+| + e)/(d_-^2 + d_+^2 + e),    e = 0.9 C_r/(1 - 0.9 C_r) epsilon,    C_r = 0.24.
 // floor(5 g) grows by one at each of five values of eta, so that neither it nor a power is computed.
 #include "cut_stencils.h"

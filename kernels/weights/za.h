@@ -1,7 +1,8 @@
-// WENO-ZA weights (Liu, Shen, Zeng & Yu, Int. J. Numer. Methods Fluids 87, 2018): w_k ~ ideal_k (1 + A tau/(epsilon + beta_k)).
-// With D1, D2 the first and second derivatives at the node of the two outer interpolants, beta = D1^2 + 13/12 D2^2,
+// WENO-ZA weights (Liu, Shen, Zeng & Yu, Int. J. Numer. Methods Fluids 87, 2018):
+// w_k ~ ideal_k (1 + A tau/(epsilon + beta_k)). With D1, D2 the first and second derivatives at the node of the two
+// outer interpolants, beta = D1^2 + 13/12 D2^2,
 //   tau = (|D1_0| - |D1_2|)^2 + 13/12 (|D2_0| - |D2_2|)^2,    A = tau/(epsilon + beta_0 + beta_2 - tau),
-// so that A is small where the flow is smooth and large at a jump: the power 1 there and 2 here.
+// so that the added part goes as tau^2 where the flow is smooth and A is large at a jump.
 // The quotients are brought over one denominator.
 #include "weighting.h"
 
