@@ -69,10 +69,14 @@ class Scheme(Table):
     """Space discretisation. The choices are the files of the folders of `kernels/` with the same names."""
 
     interpolation: Annotated[str, kernel_choice("interpolation")] = Field(
-        "modified", description="AFWENO5 with the characteristic space at the node (modified) or half-way (original)"
+        "modified",
+        description="AFWENO5 with the characteristic space at the node (modified) or half-way (original); with six "
+        "nodes (original6: TENO6) or seven (modified7: AFWENO7)",
     )
     weights: Annotated[str, kernel_choice("weights")] = Field(
-        "js", description="nonlinear weights; linear is for verification"
+        "js",
+        description="nonlinear weights; original6 wants teno or teno_adaptive, modified7 js or z; linear is for "
+        "verification",
     )
     space: Annotated[str, kernel_choice("space")] = Field(
         "characteristic", description="variables that are interpolated: characteristic or component-wise conservative"
