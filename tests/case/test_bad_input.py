@@ -114,12 +114,6 @@ def test_case_file(place, text, parts):
         (["--set", "boundary.3.type='slip-wall'"], ["--set boundary.3.type", "no entry 3"]),
         (["--set", "time.cfl"], ["time.cfl", "key=value"]),
         (["--set", "scheme.flux='roo'"], ["scheme.flux", 'did you mean "roe"?']),
-        (["--set", "scheme.cutoff=1e-6"], ["scheme.cutoff", '"js" has no cut-off', "take teno or teno_adaptive"]),
-        (["--set", "scheme.interpolation='original6'"], ['"js" does not weigh the 6 nodes', "linear, teno, teno_adap"]),
-        (
-            ["--set", "scheme.interpolation='modified7'", "--set", "scheme.weights='za'"],
-            ['"za" does not weigh the 7 nodes', "js, linear, z"],
-        ),
         (["--preset", "quick"], ["quick"]),
         (
             ["--set", "grid.upper=[1e308, 1.0, 0.0]"],
