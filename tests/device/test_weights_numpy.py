@@ -8,11 +8,13 @@ from numpy_kernels import eigenvectors
 from numpy_weights import PARTS, SPAN, ideal_weights, value_right
 
 LINE = 40
-# interpolation, weights, space, nodes of the stencil, nodes that it reaches to each side of a half point
+# interpolation, weights, space, nodes of the stencil, nodes that it reaches to each side of a half point. No case may
+# take Z with six nodes, but it shows what a selection hides: every digit of betas and tau.
 SCHEMES = [
     ("modified", "za", "component", 5, 3),
     ("original", "teno", "characteristic", 5, 3),
     ("original6", "teno_adaptive", "characteristic", 6, 3),
+    ("original6", "z", "component", 6, 3),
     ("modified7", "z", "characteristic", 7, 4),
 ]
 
