@@ -9,12 +9,19 @@ template <class T> HD void smoothness3(T d1, T d2, T d3, T d4, T *beta3) {
     beta3[2] = d4 * (real(4) * d4 - real(11) * d3) + real(10) * d3 * d3;
 }
 
-// `ends` is the sum of the outer two 3 beta_k, between 0.73 and 13.3 times that of the squares of the differences.
-template <class T> HD void interpolate_both(T d1, T d2, T d3, T d4, T &left, T &right, T &ends) {
-    T beta3[3], a[3];
+// The weights over the ideal ones.
+template <class T> HD void weights_of_five(T d1, T d2, T d3, T d4, T *a, T &ends) {
+    const T d[4] = {d1, d2, d3, d4};
+    T beta3[3];
     smoothness3(d1, d2, d3, d4, beta3);
     ends = beta3[0] + beta3[2];
-    nonlinear_weights(beta3, a);
+    nonlinear_weights<3, 4>(d, beta3, absolute(beta3[0] - beta3[2]), a);
+}
+
+// `ends` is the sum of the outer two 3 beta_k, between 0.73 and 13.3 times that of the squares of the differences.
+template <class T> HD void interpolate_both(T d1, T d2, T d3, T d4, T &left, T &right, T &ends) {
+    T a[3];
+    weights_of_five(d1, d2, d3, d4, a, ends);
     // interpolants times 8, ideal weights times 16
     T rA = real(7) * d2 - real(3) * d1, rB = d2 + real(3) * d3, rC = real(5) * d3 - d4;
     T lA = d1 - real(5) * d2, lB = -(real(3) * d2 + d3), lC = real(3) * d4 - real(7) * d3;
@@ -28,10 +35,8 @@ template <class T> HD void interpolate_both(T d1, T d2, T d3, T d4, T &left, T &
 // The left-biased half of it, for the original scheme: c^-_{i+1/2} - c_i. The right-biased value at the same half
 // point is the mirror image: call it with the differences reversed and negated.
 template <class T> HD T interpolate_one(T d1, T d2, T d3, T d4, T &ends) {
-    T beta3[3], a[3];
-    smoothness3(d1, d2, d3, d4, beta3);
-    ends = beta3[0] + beta3[2];
-    nonlinear_weights(beta3, a);
+    T a[3];
+    weights_of_five(d1, d2, d3, d4, a, ends);
     T rA = real(7) * d2 - real(3) * d1, rB = d2 + real(3) * d3, rC = real(5) * d3 - d4;
     T a1 = real(10) * a[1], a2 = real(5) * a[2];
     return real(0.125) * (a[0] * rA + a1 * rB + a2 * rC) / (a[0] + a1 + a2);

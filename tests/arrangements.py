@@ -11,7 +11,7 @@ from hiresx.case.boundaries import FarField
 from hiresx.case.grid_file import GridFile
 from hiresx.case.grids import Wavy
 from hiresx.case.model import State
-from hiresx.case.schema import Scheme
+from hiresx.case.scheme import Scheme
 from hiresx.decomposition import decompose, extended_coordinates
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE
 from hiresx.grid import Block, Grid, build, write_plot3d

@@ -1,7 +1,7 @@
-"""The stored solutions of hiresx/verify/data, computed anew: the default scheme on 6400 points, averaged to every
-fourth:
+"""The stored solutions of hiresx/verify/data, computed anew: the default scheme on 6400 points, for the short waves of
+titarev-toro TENO weights on 12800, averaged to every fourth:
 
-    python docs/make/reference_solutions.py shu-osher blast-waves
+    python docs/make/reference_solutions.py shu-osher blast-waves titarev-toro
 """
 
 import sys
@@ -12,10 +12,20 @@ import numpy as np
 from hiresx.verify.checks import CheckRun, CompletedRun
 from hiresx.verify.reference_solutions import FOLDER
 
-# What makes 6400 intervals or cells of the bundled case, and whether its nodes are cell centres or lie on the walls.
+# What makes so many intervals or cells of the bundled case, and whether its nodes are cell centres or lie on the
+# walls.
 FINE = {
     "shu-osher": (("grid.n=[6400,1,1]", "grid.lower=[-4.99921875,0,0]", "grid.upper=[4.99921875,0,0]"), "centres"),
     "blast-waves": (("grid.n=[6401,1,1]",), "walls"),
+    "titarev-toro": (
+        (
+            'scheme.weights="teno"',
+            "grid.n=[12800,1,1]",
+            "grid.lower=[-4.999609375,0,0]",
+            "grid.upper=[4.999609375,0,0]",
+        ),
+        "centres",
+    ),
 }
 
 
@@ -27,9 +37,11 @@ def compute(name: str) -> str:
     columns = {"x": end.blocks[0].x[0, 0], **{v: end.state(v)[0, 0] for v in ("rho", "u", "p")}}
     averaged = {title: _averaged(values, nodes) for title, values in columns.items()}
     rows = zip(*averaged.values(), strict=True)
-    made_by = f"6400 points, averaged to 1600; HiResX {version('hiresx')}"
+    points = len(averaged["x"])
+    made_by = f"{4 * points if nodes == 'centres' else 4 * points - 4} points, averaged to {points}; HiResX"
+    made_by += f" {version('hiresx')}"
     heading = [
-        f"# {end.case.title}: default scheme, t = {end.time:g}, {made_by}",
+        f"# {end.case.title}: weights {end.case.scheme.weights}, t = {end.time:g}, {made_by}",
         f"# {run.command}",
         f"# written by: python docs/make/reference_solutions.py {name}",
         ",".join(averaged),

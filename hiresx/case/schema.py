@@ -19,7 +19,7 @@ from hiresx.case.boundaries import Boundary
 from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.grids import GridTable
 from hiresx.case.intervals import interval_errors
-from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, integrators, kernel_choice
+from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, integrators
 from hiresx.case.monitors import (
     RESIDUAL,
     Average,
@@ -35,10 +35,11 @@ from hiresx.case.outputs import Output
 from hiresx.case.positions import Position
 from hiresx.case.relations import related, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
+from hiresx.case.scheme import Scheme, weights_errors
 from hiresx.case.surfaces import Surface
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.waves import at
-from hiresx.equations.storage import STORAGE, Precision
+from hiresx.equations.storage import STORAGE
 
 
 class Gas(Table):
@@ -62,38 +63,6 @@ class Gas(Table):
         if isinstance(data, Mapping) and data.get("reynolds") == math.inf:
             return {**data, "reynolds": None}
         return data
-
-
-class Scheme(Table):
-    """Space discretisation. The choices are the files of the folders of `kernels/` with the same names."""
-
-    interpolation: Annotated[str, kernel_choice("interpolation")] = Field(
-        "modified", description="AFWENO5 with the characteristic space at the node (modified) or half-way (original)"
-    )
-    weights: Annotated[str, kernel_choice("weights")] = Field(
-        "js", description="nonlinear weights; linear is for verification"
-    )
-    space: Annotated[str, kernel_choice("space")] = Field(
-        "characteristic", description="variables that are interpolated: characteristic or component-wise conservative"
-    )
-    flux: Annotated[str, kernel_choice("flux")] = Field(
-        "steger_warming", description="numerical flux at the half points"
-    )
-    flux_smoothing: float = Field(
-        0.0, ge=0, description="rounds off the eigenvalues' kink, |lambda| -> sqrt(lambda^2 + (smoothing c)^2); 0: none"
-    )
-    epsilon: Positive = Field(1e-6, description="keeps the weights' denominators from vanishing")
-    positivity: Annotated[str, kernel_choice("positivity")] = Field(
-        "limiter", description="what keeps density and pressure positive at strong shocks"
-    )
-    precision: Precision = Field(
-        "fp64",
-        description="fp64 or fp32: all in these numbers; mixed: FP64, but metrics and work arrays kept in FP32; "
-        "differences: FP64 arithmetic, all kept in FP32, the state as its differences from a reference",
-    )
-    reference: State | None = Field(
-        None, description='what precision "differences" takes them from; absent: rho = 1 at rest, p = 1/gamma'
-    )
 
 
 # The upper bound is above what any integrator takes, those that are not explicit included. With less than the lower one
@@ -350,8 +319,8 @@ class Case(Table):
         return {**data, "output": {**output, "variables": [*default, *(n for n in names if isinstance(n, str))]}}
 
     @model_validator(mode="after")
-    def _scalars_and_intervals_that_can_be(self) -> Self:
-        for found in (*scalar_errors(self), *interval_errors(self, sampled())):
+    def _parts_that_can_be(self) -> Self:
+        for found in (*scalar_errors(self), *interval_errors(self, sampled()), *weights_errors(self.scheme)):
             raise found
         return self
 

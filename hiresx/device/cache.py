@@ -235,7 +235,7 @@ def workplace() -> Iterator[Path]:
 
 @contextmanager
 def _sole_maker(path: Path) -> Iterator[None]:
-    """Hold the lock by which one process at a time makes `path`. After PATIENCE the lock of another is not waited for."""
+    """Hold the lock by which one process at a time makes `path`. After PATIENCE the wait for another process ends."""
     lock = path.with_name(f"{path.name}.lock")
     end = time.monotonic() + PATIENCE
     with _refusal(path.parent):

@@ -30,6 +30,7 @@ class Configuration:
     flux: str = "steger_warming"
     flux_smoothing: float = 0.0
     epsilon: float = 1e-6
+    cutoff: float = 1e-5
     positivity: str = "limiter"
     precision: Precision = "fp64"
     reference: tuple[float, ...] = ()
@@ -127,7 +128,8 @@ def _of_diffusion(c: Configuration) -> list[str]:
 
 def _of_scheme(c: Configuration, root: Path) -> list[str]:
     """What the chosen headers are given, and what the preprocessor has to know of them."""
-    lines = [f"#define HX_EPSILON ({float(c.epsilon)!r})", f"#define HX_FLUX_SMOOTHING ({float(c.flux_smoothing)!r})"]
+    numbers = {"HX_EPSILON": c.epsilon, "HX_CUTOFF": c.cutoff, "HX_FLUX_SMOOTHING": c.flux_smoothing}
+    lines = [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
     lines.append(f"#define HX_FLUX_FIELDS {kernels.trait('flux', c.flux, 'flux_fields', root, silent=0)}")
     flags = {
         "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),

@@ -122,8 +122,8 @@ class NativeBackend:
         return self.program(self, parts, configuration)
 
     def libraries(self, configuration: Configuration) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
-        """Return the shared libraries of the kernels of `configuration`, each with the signatures that it declares. They
-        are compiled in parallel unless the cache has them. Raises HiresxError."""
+        """Return the shared libraries of the kernels of `configuration`, each with the signatures that it declares.
+        They are compiled in parallel unless the cache has them. Raises HiresxError."""
         texts, declared = zip(*generate_parts(configuration, self.name, self._root), strict=True)
         return list(zip(build_all(texts, self.flags, self.name), declared, strict=True))
 

@@ -25,6 +25,7 @@ from hiresx.device.batch_wrappers import Entry, Form, generate_batched
 from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
 from hiresx.device.wrappers import generate
+from hiresx.equations.stencil import suited_weights
 from hiresx.errors import HiresxError
 
 MEND = "pip install 'hiresx[cuda13]' (hiresx[cuda12] for a driver older than 580)"
@@ -189,11 +190,19 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
     found.append(dataclasses.replace(viscous, schmidt=(0.7, 0.4)))
     for folder in FOLDERS:
         chosen: list[dict[str, Any]] = [{folder: name} for name in kernels.choices(folder, root)]
-        found += [dataclasses.replace(viscous, **choice) for choice in chosen]
+        found += [_with_suited_weights(dataclasses.replace(viscous, **choice), root) for choice in chosen]
     found += [dataclasses.replace(viscous, viscosity=law) for law in VISCOSITIES]
     found.append(dataclasses.replace(viscous, precision="mixed"))
     found.append(dataclasses.replace(viscous, precision="differences", reference=(1.0, 0.0, 0.0, 0.0, 1.0)))
     return list(dict.fromkeys(found))
+
+
+def _with_suited_weights(configuration: Configuration, root: Path) -> Configuration:
+    """Return the same configuration, with other nonlinear weights if its own do not suit its interpolation."""
+    suited = suited_weights(configuration.interpolation, root)
+    if configuration.weights in suited:
+        return configuration
+    return dataclasses.replace(configuration, weights=next(name for name in suited if name != "linear"))
 
 
 def find_growth(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

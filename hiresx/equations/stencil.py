@@ -1,6 +1,7 @@
 """How far what is computed at a point reaches along the grid, and how many ghost layers a run holds for that.
 
-The numbers are declared in the kernels' headers, beside what they are true of, and read from there.
+The numbers are declared in the kernels' headers, beside what they are true of, and read from there. Headers of weights
+say there what stencils they weigh.
 """
 
 from dataclasses import dataclass
@@ -77,3 +78,24 @@ def stencil(interpolation: str, root: Path = kernels.ROOT) -> Stencil:
             f"set correction_reach in kernels/interpolation/{interpolation}.h to one of these",
         )
     return Stencil(reach, correction)
+
+
+# What a header of weights/ declares to weigh a stencil of so many nodes; five nodes are weighed by all of them.
+_WEIGHS = {6: "weighs_six_nodes", 7: "weighs_seven_nodes"}
+
+
+def weighted_nodes(interpolation: str, root: Path = kernels.ROOT) -> int:
+    """The nodes of the header `interpolation` that nonlinear weights weigh; 0 where it has none of these."""
+    return kernels.trait("interpolation", interpolation, "weighted_nodes", root, silent=0)
+
+
+def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
+    """The headers of kernels/weights/ that weigh the nodes of the header `interpolation`."""
+    says = _WEIGHS.get(weighted_nodes(interpolation, root))
+    known = kernels.choices("weights", root)
+    return [name for name in known if says is None or kernels.trait("weights", name, says, root, silent=0)]
+
+
+def has_cutoff(weights: str, root: Path = kernels.ROOT) -> bool:
+    """Whether scheme.cutoff means something to the header `weights`."""
+    return bool(kernels.trait("weights", weights, "has_cutoff", root, silent=0))

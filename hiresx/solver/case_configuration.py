@@ -21,6 +21,8 @@ def configuration(case: Case) -> Configuration:
         flux=scheme.flux,
         flux_smoothing=scheme.flux_smoothing,
         epsilon=scheme.epsilon,
+        # Without a choice of it schemes share their kernels.
+        cutoff=Configuration.cutoff if scheme.cutoff is None else scheme.cutoff,
         positivity=scheme.positivity,
         precision=scheme.precision,
         reference=_reference(case) if STORAGE[scheme.precision].carries else (),

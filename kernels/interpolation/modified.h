@@ -6,6 +6,7 @@
 constexpr int interpolation_reach = 3;
 constexpr int correction_reach = 3;
 constexpr bool interpolates_nodes = true;
+constexpr int weighted_nodes = 5;
 
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
     T q[gas_variables], d[4][gas_variables], c[4][gas_variables];

@@ -6,6 +6,7 @@
 constexpr int interpolation_reach = 3;
 constexpr int correction_reach = 3;
 constexpr bool interpolates_nodes = false;
+constexpr int weighted_nodes = 5;
 
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
     constexpr int differences = 5;  // of six nodes

@@ -29,7 +29,7 @@ NAMES = {
     "isentropic-vortex", "density-wave", "shear-wave", "sod", "lax", "shu-osher", "blast-waves", "einfeldt-123",
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate",
     "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "sedov", "noh", "vacuum",
-    "cone", "sphere", "plane-wave", "mixing-layer", "round-jet",
+    "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hiresx import load
+from hiresx import HiresxError, load
 from hiresx.solver.case_configuration import configuration
 
 
@@ -11,3 +11,23 @@ def test_the_prandtl_number_matters_where_heat_is_conducted(reynolds, same):
     made = [configuration(load("free-stream", overrides=[f"gas.reynolds={reynolds}", *more]))
             for more in ([], ["gas.prandtl=0.9"])]  # fmt: skip
     assert (made[0] == made[1]) is same
+
+
+@pytest.mark.parametrize(
+    ("scheme", "said"),
+    [
+        (["cutoff=1e-6"], '"js" has no cut-off; leave it out, or take teno or teno_adaptive'),
+        (["cutoff=0.5", 'weights="teno"'], "less than or equal to 0.1"),
+        (['interpolation="original6"'], '"js" does not weigh the 6 nodes .* take one of linear, teno, teno_adaptive'),
+        (['interpolation="modified7"', 'weights="za"'], '"za" does not weigh the 7 nodes .* take one of js, linear, z'),
+    ],
+)
+def test_weights_and_their_cutoff_that_do_not_suit_are_refused(scheme, said):
+    with pytest.raises(HiresxError, match=said):
+        load("sod", overrides=[f"scheme.{given}" for given in scheme])
+
+
+def test_the_cutoff_is_compiled_in_where_it_is_given():
+    made = [configuration(load("sod", overrides=['scheme.weights="teno"', *more])).cutoff
+            for more in ([], ["scheme.cutoff=1e-7"])]  # fmt: skip
+    assert made == [1e-5, 1e-7]

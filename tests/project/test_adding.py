@@ -92,7 +92,10 @@ ADDED = {
     "weights, interpolation, positivity": {
         "kernels/weights/even.h": (
             "",
-            "template <class T> HD void nonlinear_weights(const T *, T *a) { a[0] = a[1] = a[2] = T(real(1)); }\n",
+            "template <int stencils, int differences, class T>\n"
+            "HD void nonlinear_weights(const T *, const T *, T, T *a) {\n"
+            "    for (int k = 0; k < stencils; ++k) a[k] = T(real(1));\n"
+            "}\n",
         ),
         "kernels/interpolation/alike.h": ("", (ROOT / "kernels/interpolation/original.h").read_text()),
         "kernels/interpolation/seventh.h": ("", (ROOT / "tests/added/seventh.h").read_text()),

@@ -34,7 +34,7 @@ FOLDERS = ("interpolation", "weights", "space", "flux", "positivity")
 # What each set of choices adds to the defaults of a case.
 SETS: dict[str, tuple[str, ...]] = {
     "default": (),
-    "constant viscosity, hllc": ("gas.reynolds=100.0", 'scheme.flux="hllc"'),
+    "constant viscosity, hllc, TENO": ("gas.reynolds=100.0", 'scheme.flux="hllc"', 'scheme.weights="teno"'),
     "power-law viscosity, van Leer, original, Z, component-wise, limiter": (
         "gas.reynolds=100.0",
         'gas.viscosity={law="power"}',
@@ -51,7 +51,13 @@ SETS: dict[str, tuple[str, ...]] = {
         'scheme.weights="linear"',
         'scheme.positivity="none"',
     ),
-    "Roe, original": ('scheme.flux="roe"', 'scheme.interpolation="original"'),
+    "Roe, original, ZA": ('scheme.flux="roe"', 'scheme.interpolation="original"', 'scheme.weights="za"'),
+    "six nodes, TENO with an adaptive cut-off": (
+        'scheme.interpolation="original6"',
+        'scheme.weights="teno_adaptive"',
+        "scheme.cutoff=1e-6",
+    ),
+    "seven nodes, Z": ('scheme.interpolation="modified7"', 'scheme.weights="z"'),
     "smoothed Steger-Warming, Z, fallback": (
         "scheme.flux_smoothing=0.05",
         'scheme.weights="z"',

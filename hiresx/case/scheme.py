@@ -1,0 +1,71 @@
+"""The `[scheme]` table, and which weights go with which interpolation."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_core import PydanticCustomError
+
+from hiresx import kernels
+from hiresx.case.model import Positive, State, Table, case_error, kernel_choice
+from hiresx.equations.stencil import has_cutoff, suited_weights, weighted_nodes
+from hiresx.equations.storage import Precision
+
+
+class Scheme(Table):
+    """Space discretisation. The choices are the files of the folders of `kernels/` with the same names."""
+
+    interpolation: Annotated[str, kernel_choice("interpolation")] = Field(
+        "modified",
+        description="AFWENO5 with the characteristic space at the node (modified) or half-way (original); with six "
+        "nodes (original6: TENO6) or seven (modified7: AFWENO7)",
+    )
+    weights: Annotated[str, kernel_choice("weights")] = Field(
+        "js",
+        description="nonlinear weights; original6 wants teno or teno_adaptive, modified7 js or z; linear is for "
+        "verification",
+    )
+    space: Annotated[str, kernel_choice("space")] = Field(
+        "characteristic", description="variables that are interpolated: characteristic or component-wise conservative"
+    )
+    flux: Annotated[str, kernel_choice("flux")] = Field(
+        "steger_warming", description="numerical flux at the half points"
+    )
+    flux_smoothing: float = Field(
+        0.0, ge=0, description="rounds off the eigenvalues' kink, |lambda| -> sqrt(lambda^2 + (smoothing c)^2); 0: none"
+    )
+    epsilon: Positive = Field(1e-6, description="keeps the weights' denominators from vanishing")
+    cutoff: float | None = Field(
+        None,
+        gt=0,
+        le=0.1,
+        description="C_T of the weights teno and teno_adaptive, at a jump: a part of the stencil of a lesser share is "
+        "left out; absent: 1e-5",
+    )
+    positivity: Annotated[str, kernel_choice("positivity")] = Field(
+        "limiter", description="what keeps density and pressure positive at strong shocks"
+    )
+    precision: Precision = Field(
+        "fp64",
+        description="fp64 or fp32: all in these numbers; mixed: FP64, but metrics and work arrays kept in FP32; "
+        "differences: FP64 arithmetic, all kept in FP32, the state as its differences from a reference",
+    )
+    reference: State | None = Field(
+        None, description='what precision "differences" takes them from; absent: rho = 1 at rest, p = 1/gamma'
+    )
+
+
+def weights_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
+    """What is wrong with the weights and their cut-off."""
+    interpolation, weights = scheme.interpolation, scheme.weights
+    suited = suited_weights(interpolation)
+    if weights not in suited:
+        yield case_error(
+            f'scheme.weights = "{weights}" does not weigh the {weighted_nodes(interpolation)} nodes of '
+            f'scheme.interpolation = "{interpolation}"; take one of {", ".join(suited)}, or another interpolation'
+        )
+    if scheme.cutoff is not None and not has_cutoff(weights):
+        cutting = [name for name in kernels.choices("weights") if has_cutoff(name)]
+        yield case_error(
+            f'scheme.cutoff: scheme.weights = "{weights}" has no cut-off; leave it out, or take {" or ".join(cutting)}'
+        )

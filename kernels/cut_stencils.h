@@ -1,0 +1,20 @@
+// The selection of TENO (Fu, Hu & Adams, J. Comput. Phys. 305, 2016): with gamma_k = (1 + tau/(epsilon + beta_k))^6, a
+// part of the stencil whose share gamma_k/sum(gamma) is less than the cut-off C_T holds a jump and is left out; the
+// others keep their ideal weights. The quotients are brought over one denominator; the largest share is never left
+// out, C_T being less than that of equals.
+#include "weighting.h"
+
+template <int stencils, class T> HD void cut_stencils(const T *beta3, T tau3, T cutoff, T *a) {
+    T x[stencils], total = T(real(0));
+    smoothness_above_zero<stencils>(beta3, x);
+    products_of_others<stencils>(x, a);
+    for (int k = 0; k < stencils; ++k) a[k] = (x[k] + tau3) * a[k];
+    const T scale = reciprocal(largest_of<stencils>(a));  // sixth powers follow
+    for (int k = 0; k < stencils; ++k) {
+        const T share = a[k] * scale, cube = share * share * share;
+        a[k] = cube * cube;
+        total = total + a[k];
+    }
+    const T least = cutoff * total;
+    for (int k = 0; k < stencils; ++k) a[k] = select(a[k] < least, T(real(0)), T(real(1)));
+}

@@ -1,0 +1,35 @@
+// What weights are made of. A header of weights/ gives
+//   template <int stencils, int differences, class T>
+//   HD void nonlinear_weights(const T *d, const T *beta3, T tau3, T *a)
+// with d the differences of neighbours along the interpolation's stencil, beta3 three times the smoothness of each of
+// its parts, tau3 three times that of the whole; a[k] is the weight of part k over its ideal one, up to a common
+// factor.
+
+// a[k]: the product of all x but x[k], which brings quotients over one denominator.
+template <int count, class T> HD void products_of_others(const T *x, T *a) {
+    static_assert(count == 3 || count == 4, "written for these");
+    if constexpr (count == 3) {
+        a[0] = x[1] * x[2], a[1] = x[0] * x[2], a[2] = x[0] * x[1];
+    } else {
+        const T low = x[0] * x[1], high = x[2] * x[3];
+        a[0] = x[1] * high, a[1] = x[0] * high, a[2] = low * x[3], a[3] = low * x[2];
+    }
+}
+
+template <int count, class T> HD T largest_of(const T *x) {
+    T found = x[0];
+    for (int k = 1; k < count; ++k) found = larger(found, x[k]);
+    return found;
+}
+
+// Smoothness with the epsilon of the case.
+template <int count, class T> HD void smoothness_above_zero(const T *beta3, T *x) {
+    constexpr real epsilon3 = real(3.0 * HX_EPSILON);
+    for (int k = 0; k < count; ++k) x[k] = beta3[k] + epsilon3;
+}
+
+template <int count, class T> HD T sum_of_squares(const T *d) {
+    T sum = d[0] * d[0];
+    for (int k = 1; k < count; ++k) sum = sum + d[k] * d[k];
+    return sum;
+}
