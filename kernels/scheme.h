@@ -5,3 +5,8 @@
 #include "scalar.h"
 #include "inviscid_pencil.h"
 #include "fused.h"
+#include "split.h"
+#include "hybrid.h"
+#include "split_points.h"
+#include "split_pencil.h"
+#include "sensed.h"

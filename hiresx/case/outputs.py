@@ -1,4 +1,4 @@
-"""The `[output]` table: fields and parts of them, when they are written, and how."""
+"""The tables `[output]` (fields and parts of them, when they are written, and how) and `[checkpoint]`."""
 
 from typing import Annotated, Literal, Self
 
@@ -90,3 +90,17 @@ class Output(Clock):
             if names.count(name) > 1:
                 raise case_error(f'two outputs are called "{name}": give every subset a name of its own')
         return self
+
+
+class Checkpoint(Table):
+    """Checkpoints, from which `hiresx run --restart` goes on bit for bit; one is always written before the first step
+    and after the last. They change no time step: the first step that reaches an interval is the one."""
+
+    keep: Annotated[int, Field(ge=0)] = Field(2, description="how many are kept, the last ones; 0: none is written")
+    every_wall: Positive | None = Field(
+        None,
+        description="wall-clock seconds between checkpoints; absent: so many that 300 are lost at most when a run is "
+        "killed, or a hundred times as many as writing one takes if that is longer",
+    )
+    every_steps: Points | None = Field(None, description="steps between checkpoints, besides every_wall")
+    every_time: Positive | None = Field(None, description="time between checkpoints, in L / c_ref, besides every_wall")

@@ -30,6 +30,11 @@ class Scalar(Table):
 def scalar_errors(case: Any) -> Iterator[PydanticCustomError]:
     """What is wrong with the scalars of a case."""
     names = [scalar.name for scalar in case.scalar]
+    if names and case.scheme.inviscid != "afweno":
+        yield case_error(
+            f'scheme.inviscid = "{case.scheme.inviscid}" does not carry passive scalars; take "afweno", or leave '
+            "[[scalar]] out"
+        )
     for n, name in enumerate(names):
         if name in RESERVED:
             yield case_error(f'scalar.{n}.name = "{name}": that is a name of the gas or of the grid; choose another')

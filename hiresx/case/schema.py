@@ -31,7 +31,7 @@ from hiresx.case.monitors import (
     Probe,
     Sampled,
 )
-from hiresx.case.outputs import Output
+from hiresx.case.outputs import Checkpoint, Output
 from hiresx.case.positions import Position
 from hiresx.case.relations import related, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
@@ -168,20 +168,6 @@ class Sponge(Table):
         if self.start == self.end:
             raise case_error("start and end of a sponge must differ")
         return self
-
-
-class Checkpoint(Table):
-    """Checkpoints, from which `hiresx run --restart` goes on bit for bit; one is always written before the first step
-    and after the last. They change no time step: the first step that reaches an interval is the one."""
-
-    keep: Annotated[int, Field(ge=0)] = Field(2, description="how many are kept, the last ones; 0: none is written")
-    every_wall: Positive | None = Field(
-        None,
-        description="wall-clock seconds between checkpoints; absent: so many that 300 are lost at most when a run is "
-        "killed, or a hundred times as many as writing one takes if that is longer",
-    )
-    every_steps: Points | None = Field(None, description="steps between checkpoints, besides every_wall")
-    every_time: Positive | None = Field(None, description="time between checkpoints, in L / c_ref, besides every_wall")
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]

@@ -1,12 +1,13 @@
 """The `[scheme]` table, and which weights go with which interpolation."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from hiresx import kernels
+from hiresx.case.hybrid import Hybrid
 from hiresx.case.model import Positive, State, Table, case_error, kernel_choice
 from hiresx.equations.stencil import has_cutoff, suited_weights, weighted_nodes
 from hiresx.equations.storage import Precision
@@ -45,6 +46,12 @@ class Scheme(Table):
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
         "limiter", description="what keeps density and pressure positive at strong shocks"
     )
+    inviscid: Literal["afweno", "split", "hybrid"] = Field(
+        "afweno",
+        description="afweno: interpolated states everywhere; split: a form without dissipation that keeps the kinetic "
+        "energy, for flow without shocks; hybrid: the split form, and AFWENO at shocks",
+    )
+    hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme takes AFWENO")
     precision: Precision = Field(
         "fp64",
         description="fp64 or fp32: all in these numbers; mixed: FP64, but metrics and work arrays kept in FP32; "

@@ -18,11 +18,11 @@ INVISCID = "none"
 
 @dataclass(frozen=True)
 class Configuration:
-    """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `viscosity`: a
-    law of hiresx.case.viscosity, with its parameters that differ from the defaults, or "none". `schmidt`: the Schmidt
-    number of every passive scalar. `reference`: the conservative state of the gas from which precision "differences"
-    keeps differences. `program`: the header of the compiled program: the solver, the vectors of integrators, or a study
-    with kernels of its own."""
+    """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: that
+    of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
+    the defaults, or "none". `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative state
+    of the gas from which precision "differences" keeps differences. `program`: the header of the compiled program: the
+    solver, the vectors of integrators, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -32,6 +32,8 @@ class Configuration:
     epsilon: float = 1e-6
     cutoff: float = 1e-5
     positivity: str = "limiter"
+    inviscid: Literal["afweno", "split", "hybrid"] = "afweno"
+    sensor: str = "none"
     precision: Precision = "fp64"
     reference: tuple[float, ...] = ()
     viscosity: str = INVISCID
@@ -92,6 +94,8 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         lines += _of_scheme(c, root)
     last = [*chosen, f"{part or c.program}.h"]
     if c.program == "solver":
+        if part != "every_scheme" and c.inviscid == "hybrid":
+            last.append(_header(c, "sensor", root))
         last += _of_storage(c.storage) if part != "scheme" else []
         found = [f"{folder}/{name}.h" for folder in ("boundary", "terms") for name in kernels.choices(folder, root)]
         last += [header for header in found if part is None or (part == "scheme") == _computes_fluxes(root / header)]
@@ -131,6 +135,8 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
     numbers = {"HX_EPSILON": c.epsilon, "HX_CUTOFF": c.cutoff, "HX_FLUX_SMOOTHING": c.flux_smoothing}
     lines = [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
     lines.append(f"#define HX_FLUX_FIELDS {kernels.trait('flux', c.flux, 'flux_fields', root, silent=0)}")
+    lines.append(f"#define HX_SPLIT {int(c.inviscid != 'afweno')}")
+    lines.append(f"#define HX_SENSORS {int(c.inviscid == 'hybrid')}")
     flags = {
         "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),
         "HX_LIMITER": kernels.trait("positivity", c.positivity, "limits_flux", root),

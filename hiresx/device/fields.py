@@ -21,8 +21,8 @@ Halo = Literal["state", "fluxes", "term"]
 @dataclass(frozen=True)
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
-    `registers` of its integrator, local time steps, and the numbers per node that its numerical flux reads besides the
-    flow (`flux_fields`)."""
+    `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
+    (`flux_fields`), and a `hybrid` inviscid scheme."""
 
     storage: Storage
     equations: Equations = GAS
@@ -31,6 +31,7 @@ class Layout:
     local_step: bool = False
     axisymmetric: bool = False
     flux_fields: int = 0
+    hybrid: bool = False
 
     @property
     def numbers_per_point(self) -> int:
@@ -138,6 +139,15 @@ FIELDS: tuple[Field, ...] = (
         lambda layout: layout.flux_fields,
         lambda layout: int(layout.flux_fields > 0),
         halo="term",
+    ),
+    # what of the interpolated states is in the hybrid inviscid fluxes (hiresx.rhs.terms.shock_sensor)
+    Field(
+        "shock_sensor",
+        "work",
+        lambda layout: 1,
+        lambda layout: int(layout.hybrid),
+        halo="term",
+        shown="share of the shock-capturing flux in the inviscid flux",
     ),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),

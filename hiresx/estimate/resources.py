@@ -225,7 +225,8 @@ def layout(case: Case, plan: str) -> Layout:
     registers = integrator(case.time.integrator).registers
     flux_fields = kernels.trait("flux", case.scheme.flux, "flux_fields", silent=0)
     storage = STORAGE[case.scheme.precision]
-    return Layout(storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields)
+    hybrid = case.scheme.inviscid == "hybrid"
+    return Layout(storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid)
 
 
 def exchanged_bytes(case: Case) -> int:

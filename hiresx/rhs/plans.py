@@ -3,10 +3,16 @@
 from typing import Any
 
 from hiresx.equations import DIRECTIONS, GAS, Equations
-from hiresx.rhs import compact, inviscid
+from hiresx.rhs import compact, inviscid, split
 from hiresx.rhs.fused import Fused
 
 PLANS: dict[str, Any] = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused": Fused}
+# The same of the split form, with or without a sensor.
+SPLIT_PLANS: dict[str, Any] = {
+    "pencils": split.SplitPencils,
+    "decomposed": split.SplitDecomposed,
+    "fused": split.SplitFused,
+}
 
 
 def default_plan(backend_name: str) -> str:
@@ -17,6 +23,11 @@ def default_plan(backend_name: str) -> str:
 def inviscid_plan(plan: str, backend_name: str) -> str:
     """The one of PLANS by which `plan` visits points for the inviscid terms: the compact plan takes the default's."""
     return default_plan(backend_name) if plan == compact.NAME else plan
+
+
+def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
+    """What visits points for the inviscid terms by `plan`, of the `scheme.inviscid` of a case."""
+    return (PLANS if scheme == "afweno" else SPLIT_PLANS)[inviscid_plan(plan, backend_name)]
 
 
 def fluxes_ahead(plan: str) -> bool:

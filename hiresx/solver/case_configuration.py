@@ -24,6 +24,8 @@ def configuration(case: Case) -> Configuration:
         # Without a choice of it schemes share their kernels.
         cutoff=Configuration.cutoff if scheme.cutoff is None else scheme.cutoff,
         positivity=scheme.positivity,
+        inviscid=scheme.inviscid,
+        sensor=scheme.hybrid.sensor if scheme.inviscid == "hybrid" else Configuration.sensor,
         precision=scheme.precision,
         reference=_reference(case) if STORAGE[scheme.precision].carries else (),
         viscosity=INVISCID if inviscid else gas.viscosity.law,

@@ -8,7 +8,7 @@ from hiresx.device.fields import FIELDS
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
-from hiresx.rhs.plans import PLANS, fluxes_ahead, inviscid_plan
+from hiresx.rhs.plans import fluxes_ahead, inviscid_class
 from hiresx.rhs.repeated import repeat_at_faces
 from hiresx.rhs.terms import (
     FLUX_FIELDS,
@@ -20,6 +20,7 @@ from hiresx.rhs.terms import (
     INVISCID,
     RATES,
     SENT,
+    SHOCK_SENSOR,
     SOURCES,
     VISCOUS,
     Step,
@@ -53,7 +54,7 @@ class Terms:
         integrator: Integrator,
     ):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
-        plan_class = PLANS[inviscid_plan(plan, blocks.backend.name)]
+        plan_class = inviscid_class(plan, blocks.backend.name, case.scheme.inviscid)
         states, reynolds = blocks.states, case.gas.reynolds
         self._compact = reynolds if plan == compact.NAME else None
         self._is_viscous = reynolds is not None and self._compact is None
@@ -99,7 +100,8 @@ class Terms:
         early = ghosts.meanwhile([block.early for block in self.inviscid])
         late = ghosts.meanwhile([block.late for block in self.inviscid])
         # Fields for the flux are computed from the state with all its ghosts: no work overlaps with their exchange.
-        read = [FLUX_FIELDS] * bool(self._blocks.layout.flux_fields)
+        layout = self._blocks.layout
+        read = [FLUX_FIELDS] * bool(layout.flux_fields) + [SHOCK_SENSOR] * layout.hybrid
         first = [GHOSTS, *[SENT] * self.viscous_first, *map(sent, read)]
         steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
         if others:

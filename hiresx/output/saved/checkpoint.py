@@ -29,7 +29,7 @@ from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.solver import Solver
 
 if TYPE_CHECKING:
-    from hiresx.case.schema import Checkpoint as Spec
+    from hiresx.case.outputs import Checkpoint as Spec
 
 FOLDER = "checkpoints"
 # Of what a checkpoint holds and how it is laid out: another one is refused.

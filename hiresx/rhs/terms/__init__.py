@@ -23,6 +23,8 @@ from hiresx.device.state import BlockState
 GHOSTS, HALOS = "ghosts", "halos"
 # The field that the numerical flux reads (hiresx.device.fields), where it does.
 FLUX_FIELDS = "flux_fields"
+# That by which hybrid fluxes are blended, where they are.
+SHOCK_SENSOR = "shock_sensor"
 # Viscous fluxes of nodes that need no halos; all, with the ghosts of physical faces; on their way to other ranks.
 INNER_FLUXES, FLUXES, SENT = "inner viscous fluxes", "viscous fluxes", "viscous fluxes on their way"
 # Of `r`: of what needs no halos, of all inviscid terms, with what faces make of them, with the viscous ones, and with

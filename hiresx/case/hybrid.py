@@ -1,0 +1,39 @@
+"""The `[scheme.hybrid]` table: where the hybrid inviscid scheme takes which of its two forms."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hiresx.case.model import Positive, Table, kernel_choice
+
+
+class Hybrid(Table):
+    """Where `scheme.inviscid = "hybrid"` takes AFWENO, and how much of it. The sensors are the files of
+    `kernels/sensor/`. Output has the share of AFWENO at nodes as the variable `shock_sensor`."""
+
+    sensor: Annotated[str, kernel_choice("sensor")] = Field(
+        "jump",
+        description="what sees shocks: jump (second differences of pressure and density), jameson (of the pressure "
+        "alone), ducros (compression beside vorticity) or bhagatwala_lele (the same where it is fast)",
+    )
+    threshold: Positive | None = Field(
+        None, description="value of the sensor at which AFWENO is taken; absent: the usual one of the sensor"
+    )
+    blending: Literal["sharp", "smooth"] = Field(
+        "smooth",
+        description="sharp: the split form below the threshold, AFWENO above it; smooth: a cubic from half of the "
+        "threshold to one and a half of it",
+    )
+    floor: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="share of AFWENO everywhere; above 0 it is computed at all points, which costs time",
+    )
+
+    @property
+    def least(self) -> float:
+        """The threshold that is taken."""
+        from hiresx.kernels import fractions
+
+        return fractions("sensor", self.sensor, "usual_threshold")[0] if self.threshold is None else self.threshold

@@ -1,0 +1,77 @@
+"""The split form of the inviscid terms, and the hybrid one, by every plan (kernels/split.h, kernels/hybrid.h)."""
+
+from collections.abc import Set
+from typing import Any
+
+from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
+from hiresx.grid.blocks import direction
+from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
+
+
+def _blending(state: BlockState) -> dict[str, Any]:
+    """By its name the field by which hybrid fluxes are blended, if they are."""
+    sensor = state.array("shock_sensor")
+    return {} if sensor is None else {"sensor": sensor}
+
+
+class SplitPencils(Pencils):
+    """CPU plan, as that of AFWENO."""
+
+    def launches(self, d: int, first: bool) -> list[Call]:
+        (call,) = super().launches(d, first)
+        arguments = dict(call.arguments) | _blending(self.state)
+        return [self.program.call("split_sweep", None, **arguments)]
+
+
+class SplitDecomposed(InviscidPlan):
+    """A thread per point: flux at half points, difference."""
+
+    work_variables = Decomposed.work_variables
+
+    def launches(self, d: int, first: bool) -> list[Call]:
+        s = self.state
+        sd = s.strides[d]
+        flux = s.work[: len(s.equations.conserved)]
+        ni, nj, nk = (n + (e == d) for e, n in enumerate(s.size))
+        calls = [
+            self.program.call(
+                "split_numerical_flux", (ni, nj, nk), **s.place | {"o": s.origin - sd}, sd=sd, sv=s.variable_stride,
+                q=s.q, m=s.areas[d], flux=flux, **self.flux_fields, **_blending(s),
+            ),
+            self.program.call(
+                "flux_difference", s.size, **s.place, sd=sd, sv=s.variable_stride, flux=flux, r=s.r, first=int(first)
+            ),
+        ]  # fmt: skip
+        for face in sorted(face for face in self.walls if direction(face) == d):
+            extent, nodes = face_nodes(s, face)
+            calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, r=s.r))
+        return calls
+
+
+class SplitFused(InviscidPlan):
+    """A thread per node, without work memory: its pairs with the nodes around, and where a sensor is above 0 what the
+    hybrid flux has over theirs."""
+
+    work_variables = 0
+
+    @staticmethod
+    def carried(precision: str) -> Set[int]:
+        """None."""
+        return frozenset()
+
+    def launches(self, d: int, first: bool) -> list[Call]:
+        s, blending = self.state, _blending(self.state)
+        place = s.place | {"sd": s.strides[d], "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "r": s.r}
+        calls = [self.program.call("split_rates", s.size, **place, first=int(first))]
+        if blending:
+            calls.append(self.program.call("hybrid_rates", s.size, **place, **self.flux_fields, **blending))
+        for face in sorted(face for face in self.walls if direction(face) == d):
+            extent, nodes = face_nodes(s, face)
+            calls.append(
+                self.program.call(
+                    "split_face_mass", extent, **nodes, sv=s.variable_stride, q=s.q, m=s.areas[d], r=s.r,
+                    **self.flux_fields, **blending,
+                )
+            )  # fmt: skip
+        return calls

@@ -1,0 +1,60 @@
+// The hybrid of the split form (split.h) and the flux of two interpolated states with its correction (half_point.h):
+//     F = F_split + s (F_interpolated - F_split)
+// s at a half point is the largest of the field `shock_sensor` (terms/shock_sensor.h) over the nodes that F_split takes.
+// Where it is 0 nothing is interpolated: packs, or threads, in which it is 0 everywhere go on.
+#if HX_SENSORS
+// Of at(s), the sensor at node s of the line.
+template <class T, class At> HD T hybrid_share(const At &at) {
+    T share = at(1 - split_reach);
+    for (int s = 2 - split_reach; s <= split_reach; ++s) share = larger(share, T(at(s)));
+    return share;
+}
+
+// Flux at half point 1/2 of a line where `share` is above 0, from the split one and the states on both sides; the others
+// keep the split one, whoever is computed beside them. q(s, v), area(s, d), node(s, v): of node s, as split_node has it.
+template <class T, class Q, class Area, class Node, class Fields>
+HD void blend_flux(const Q &q, const Area &area_at, const Node &node, const Fields &fields, T share, T *left, T *right,
+                   T *flux) {
+    T area[3], other[gas_variables];
+    for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
+    const auto there = share > T(real(0));
+#ifdef HX_LIMITER
+    const auto rough = both(read_marks(left, right), there);
+#endif
+    T sensor = T(real(0));
+    for (int s = 2 - correction_reach; s < correction_reach; ++s)
+        sensor = larger(sensor, jump_sensor(T(node(s - 1, 4)), T(node(s, 4)), T(node(s + 1, 4))));
+    const auto f = [&](int s, int v) {  // the physical flux of a node
+        const T through = area_at(s, 0) * node(s, 1) + area_at(s, 1) * node(s, 2) + area_at(s, 2) * node(s, 3);
+        const T pressure = real(0.25) * node(s, 4);
+        const T carried = v == 4 ? q(s, 4) + pressure : q(s, v);
+        return v == 0 || v == 4 ? carried * through : carried * through + pressure * area_at(s, v - 1);
+    };
+    half_point_flux(left, right, area, f, sensor, fields, other);
+    for (int v = 0; v < gas_variables; ++v) flux[v] = select(there, flux[v] + share * (other[v] - flux[v]), flux[v]);
+#ifdef HX_LIMITER
+    if (anywhere(rough)) {
+        for (int v = 0; v < gas_variables; ++v) left[v] = q(0, v), right[v] = q(1, v);
+        for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return area_at(s, d); });
+        limit_flux(left, right, area, rough, flux);
+    }
+#endif
+}
+
+// The same with the interpolation.
+template <class T, class Q, class Area, class Node, class Fields>
+HD void hybrid_flux_at(const Q &q, const Area &area_at, const Node &node, const Fields &fields, T share, T *flux) {
+    T left[gas_variables], right[gas_variables], area[3];
+#ifdef HX_INTERPOLATES_NODES
+    T unused[gas_variables];
+    for (int d = 0; d < 3; ++d) area[d] = area_at(0, d);
+    interpolate(q, area, left, unused);
+    for (int d = 0; d < 3; ++d) area[d] = area_at(1, d);
+    interpolate([&](int s, int v) { return q(s + 1, v); }, area, unused, right);
+#else
+    for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
+    interpolate(q, area, left, right);
+#endif
+    blend_flux(q, area_at, node, fields, share, left, right, flux);
+}
+#endif

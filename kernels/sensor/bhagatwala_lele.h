@@ -1,0 +1,11 @@
+// Bhagatwala & Lele (J. Comput. Phys. 228, 2009): the sensor of Ducros et al. times (1 - tanh(2.5 + 10 div d/c))/2, with d
+// the width of the cell, which leaves compression alone that takes much longer than sound takes to cross the cell.
+constexpr real usual_threshold[1] = {real(10.0 / 100)};
+
+template <class T> HD T sensor_value(const Around<T> &around) {
+    const Turning<T> rates = turning(around);
+    const T crossing = crossing_rate(around), square = rates.divergence * rates.divergence;
+    const T x = smaller(real(5) + real(20) * rates.divergence / crossing, T(real(80)));
+    const T least = real(1e-6) * crossing;
+    return square / ((real(1) + exponential(x)) * (square + rates.curl2 + least * least));
+}

@@ -1,0 +1,79 @@
+// A split form of the inviscid terms without dissipation, in flux form and for curvilinear grids. With a_k the weights of
+// the central difference of which the metrics are made, and P(l, r) a flux between two nodes,
+//     F_{i+1/2} = sum over k of 2 a_k, and over the k pairs of nodes k apart with one on either side, of P:
+// of the order of that difference (Pirozzoli, J. Comput. Phys. 229, 2010; Fisher & Carpenter, J. Comput. Phys. 252, 2013).
+// P is made of means over both nodes; with the mean of the areas m a uniform flow leaves the difference of the metrics,
+// and stays.
+//     mass      C = {rho} U,  U = {m}.{u}
+//     momentum  C {u} + {m} {p}
+//     energy    C (u_l.u_r/2 + 1/{1/e}) + {m}.(u_l p_r + u_r p_l)/2,   e = p/((gamma - 1) rho)
+// Momentum and energy agree on the kinetic energy, which advection only moves and which pressure changes by p div u alone
+// (Jameson, J. Sci. Comput. 34, 2008; Kuya, Totani & Kawai, J. Comput. Phys. 375, 2018). The harmonic mean of the internal
+// energy keeps a uniform pressure and velocity whatever the density does, and the entropy up to the differences between
+// plain and logarithmic means (De Michele & Coppola, J. Comput. Phys. 492, 2023, the form of lowest order).
+#if HX_SPLIT
+constexpr int split_reach = correction_reach;
+
+HD constexpr real split_weight(int k) {
+    return split_reach == difference_reach ? difference_weights[k - 1] : wide_weights[k - 1];
+}
+
+// A node: rho, u, v, w, 4 p.
+constexpr int split_variables = gas_variables;
+
+template <class T> HD void split_node(const T *q, T *node) {
+    const Primitive<T> s = primitive(q);
+    node[0] = s.rho, node[1] = s.u, node[2] = s.v, node[3] = s.w, node[4] = real(4) * s.p;
+}
+
+// 16 P of two nodes with the areas m and n
+template <class T> HD void split_pair(const T *l, const T *m, const T *r, const T *n, T *f) {
+    T area[3];
+    for (int d = 0; d < 3; ++d) area[d] = m[d] + n[d];
+    const T left = area[0] * l[1] + area[1] * l[2] + area[2] * l[3];
+    const T right = area[0] * r[1] + area[1] * r[2] + area[2] * r[3];
+    const T mass = (l[0] + r[0]) * (left + right), pressure = l[4] + r[4];
+    const T internal = real(1.0 / (HX_GAMMA - 1.0)) * (l[4] * r[4]) * reciprocal(l[0] * r[4] + r[0] * l[4]);
+    f[0] = real(2) * mass;
+    for (int d = 0; d < 3; ++d) f[1 + d] = mass * (l[1 + d] + r[1 + d]) + pressure * area[d];
+    f[4] = mass * (l[1] * r[1] + l[2] * r[2] + l[3] * r[3] + internal) + (l[4] * right + r[4] * left);
+}
+
+// What the pairs between a node and those ahead of it leave for the half points behind it: the flux at i+1/2 is the sum of
+// parts[0] of node i, parts[1] of node i-1 and so on. node(s, v), area(s, d): of the node s ahead.
+template <class T, class Node, class Area>
+HD void split_parts(const Node &node, const Area &area, T (*parts)[gas_variables]) {
+    T own[split_variables], through[3], next[split_variables], beyond[3], pair[gas_variables];
+    for (int v = 0; v < split_variables; ++v) own[v] = node(0, v);
+    for (int d = 0; d < 3; ++d) through[d] = area(0, d);
+    for (int k = split_reach; k > 0; --k) {
+        for (int v = 0; v < split_variables; ++v) next[v] = node(k, v);
+        for (int d = 0; d < 3; ++d) beyond[d] = area(k, d);
+        split_pair(own, through, next, beyond, pair);
+        const real weight = split_weight(k) * real(1.0 / 8);
+        for (int v = 0; v < gas_variables; ++v)
+            parts[k - 1][v] = k == split_reach ? weight * pair[v] : parts[k][v] + weight * pair[v];
+    }
+}
+
+// The flux at half point 1/2 of a line, of the nodes 1 - split_reach..split_reach. The sum is as with the parts.
+template <class T, class Node, class Area> HD void split_flux(const Node &node, const Area &area, T *flux) {
+    constexpr int count = 2 * split_reach;
+    T nodes[count][split_variables], areas[count][3], pair[gas_variables];
+    for (int s = 0; s < count; ++s) {
+        for (int v = 0; v < split_variables; ++v) nodes[s][v] = node(s + 1 - split_reach, v);
+        for (int d = 0; d < 3; ++d) areas[s][d] = area(s + 1 - split_reach, d);
+    }
+    for (int l = 0; l < split_reach; ++l) {  // the left node is l behind
+        const int left = split_reach - 1 - l;
+        T part[gas_variables];
+        for (int k = split_reach; k > l; --k) {
+            split_pair(nodes[left], areas[left], nodes[left + k], areas[left + k], pair);
+            const real weight = split_weight(k) * real(1.0 / 8);
+            for (int v = 0; v < gas_variables; ++v)
+                part[v] = k == split_reach ? weight * pair[v] : part[v] + weight * pair[v];
+        }
+        for (int v = 0; v < gas_variables; ++v) flux[v] = l == 0 ? part[v] : flux[v] + part[v];
+    }
+}
+#endif

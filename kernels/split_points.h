@@ -1,0 +1,112 @@
+// The split and the hybrid form of the inviscid terms, a thread per point, one direction at a time. Arguments as in
+// inviscid.h.
+//   decomposed plan: split_numerical_flux -> flux_difference
+//   fused plan: split_rates -> hybrid_rates (where there is a sensor), split_face_mass at walls
+#if HX_SPLIT
+// The flux at half point 1/2 of the line through node p.
+template <class T>
+HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
+                      const work_real *fields, const work_real *sensor, T *flux) {
+    constexpr int count = 2 * split_reach;
+    T nodes[count][split_variables];
+    const auto state = [&](int s, int v) { return load<T>(q + v * sv + p + s * sd); };
+    const auto area = [&](int s, int d) { return load<T>(m + d * sv + p + s * sd); };
+    for (int s = 0; s < count; ++s) {
+        T own[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) own[v] = state(s + 1 - split_reach, v);
+        split_node(own, nodes[s]);
+    }
+    const auto node = [&](int s, int v) { return nodes[s + split_reach - 1][v]; };
+    split_flux(node, area, flux);
+#if HX_SENSORS
+    const T share = hybrid_share<T>([&](int s) { return load<T>(sensor + p + s * sd); });
+    if (anywhere(share > T(real(0))))
+        hybrid_flux_at(state, area, node, [&](int s, int n) { return load<T>(fields + n * sv + p + s * sd); }, share, flux);
+#else
+    (void)fields, (void)sensor;
+#endif
+}
+
+// half points -1..n-1
+VECTOR_KERNEL(split_numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+              const_work_field<HX_SENSORS> sensor, work_field<gas_variables> flux) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T found[gas_variables];
+    split_flux_at(p, (long long)sd, sv, q, m, fields, sensor, found);
+    for (int v = 0; v < gas_variables; ++v) store(flux + v * sv + p, found[v]);
+}
+
+// nodes of a face: what face_mass does, where no fluxes are kept
+KERNEL(split_face_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
+       const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+       const_work_field<HX_SENSORS> sensor, rate_field<1> r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, outer = sn > 0 ? p - sn : p, sd = sn > 0 ? sn : -sn;
+    real before[gas_variables], after[gas_variables];
+    split_flux_at(outer, sd, sv, q, m, fields, sensor, before);
+    for (int l = 0; l < wall_weighted; ++l) {
+        split_flux_at(outer + (l + 1ll) * sn, sd, sv, q, m, fields, sensor, after);
+        if (wall_row(l) > 0) r[p - (long long)wall_row(l) * sn] = wall_part(l, before[0], after[0]);
+        before[0] = after[0];
+    }
+}
+
+// nodes 0..n-1: r = or -= F_{i+1/2} - F_{i-1/2} of the split form, its pairs with the nodes ahead and behind
+VECTOR_KERNEL(split_rates, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_state_field<gas_variables> q, const_work_field<3> m, rate_field<gas_variables> r, int first) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T own[split_variables], through[3], other[split_variables], beyond[3], pair[gas_variables], change[gas_variables];
+    const auto read = [&](long long s, T *node, T *area) {
+        T state[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p + s * sd);
+        for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p + s * sd);
+        split_node(state, node);
+    };
+    read(0, own, through);
+    for (int v = 0; v < gas_variables; ++v) change[v] = first ? T(real(0)) : load<T>(r + v * sv + p);
+    for (int k = split_reach; k > 0; --k) {
+        const real weight = split_weight(k) * real(1.0 / 8);
+        read(k, other, beyond);
+        split_pair(own, through, other, beyond, pair);
+        for (int v = 0; v < gas_variables; ++v) change[v] = change[v] - weight * pair[v];
+        read(-k, other, beyond);
+        split_pair(other, beyond, own, through, pair);
+        for (int v = 0; v < gas_variables; ++v) change[v] = change[v] + weight * pair[v];
+    }
+    for (int v = 0; v < gas_variables; ++v) store(r + v * sv + p, change[v]);
+}
+
+#if HX_SENSORS
+// nodes 0..n-1 with a half point beside them whose share is above 0: r -= the difference of what the flux there is over
+// that of the split form
+KERNEL(hybrid_rates, int i, int j, int k, int o, int sj, int sk, int sd, stride sv, const_state_field<gas_variables> q,
+       const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
+       rate_field<gas_variables> r) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    real share = real(0);
+    for (int s = -split_reach; s <= split_reach; ++s) share = larger(share, real(sensor[p + (long long)s * sd]));
+    if (!(share > real(0))) return;
+    constexpr int count = 2 * split_reach;
+    real change[gas_variables] = {};
+    for (int side = 0; side < 2; ++side) {
+        const long long at = p - side * (long long)sd;
+        const auto state = [&](int s, int v) { return load<real>(q + v * sv + at + (long long)s * sd); };
+        const auto area = [&](int s, int d) { return load<real>(m + d * sv + at + (long long)s * sd); };
+        const real own = hybrid_share<real>([&](int s) { return load<real>(sensor + at + (long long)s * sd); });
+        if (!(own > real(0))) continue;
+        real nodes[count][split_variables], flux[gas_variables], split[gas_variables], values[gas_variables];
+        for (int s = 0; s < count; ++s) {
+            for (int v = 0; v < gas_variables; ++v) values[v] = state(s + 1 - split_reach, v);
+            split_node(values, nodes[s]);
+        }
+        const auto node = [&](int s, int v) { return nodes[s + split_reach - 1][v]; };
+        split_flux(node, area, flux);
+        for (int v = 0; v < gas_variables; ++v) split[v] = flux[v];
+        hybrid_flux_at(state, area, node,
+                       [&](int s, int n) { return load<real>(fields + n * sv + at + (long long)s * sd); }, own, flux);
+        for (int v = 0; v < gas_variables; ++v) change[v] += (side ? real(1) : real(-1)) * (flux[v] - split[v]);
+    }
+    for (int v = 0; v < gas_variables; ++v) r[v * sv + p] += rate_real(change[v]);
+}
+#endif
+#endif

@@ -1,0 +1,167 @@
+"""The split form of the inviscid terms, the hybrid one and their sensors, one kernel at a time, against NumPy written
+from the equations."""
+
+import numpy as np
+import pytest
+from kernels_alone import (
+    ALL,
+    GAMMA,
+    ORIGIN,
+    PLACE,
+    POINTS,
+    SHAPE,
+    SIZE,
+    STRIDES,
+    conservative,
+    geometry,
+    inside,
+    program,
+    random,
+    states,
+)  # fmt: skip
+
+HEADERS = (
+    "half_point.h", "inviscid.h", "split.h", "hybrid.h", "split_points.h", "sensed.h", "calibration.h",
+)  # fmt: skip
+WEIGHTS = (3 / 4, -3 / 20, 1 / 60)
+
+
+def two_point(s: np.ndarray, m: np.ndarray, t: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Flux (5, ...) between primitive states s and t (5, ...) with the areas m and n (3, ...)."""
+    area, rho, velocity, p = (m + n) / 2, (s[0] + t[0]) / 2, (s[1:4] + t[1:4]) / 2, (s[4] + t[4]) / 2
+    e, f = s[4] / (GAMMA - 1) / s[0], t[4] / (GAMMA - 1) / t[0]
+    mass = rho * (area * velocity).sum(0)
+    work = (area * (s[1:4] * t[4] + t[1:4] * s[4])).sum(0) / 2
+    energy = mass * ((s[1:4] * t[1:4]).sum(0) / 2 + 2 / (1 / e + 1 / f)) + work
+    return np.stack([mass, *(mass * velocity + p * area), energy])
+
+
+def split_flux(s: np.ndarray, m: np.ndarray, axis: int) -> np.ndarray:
+    """At the half points behind the nodes -1..n-1 along the last but `axis`, of nodes with three ghosts."""
+    n = s.shape[axis] - 6
+
+    def at(array: np.ndarray, first: int) -> np.ndarray:
+        return np.take(array, np.arange(3 + first, 3 + first + n + 1), axis)
+
+    total = np.zeros(())
+    for k, weight in enumerate(WEIGHTS, start=1):
+        for behind in range(k):
+            l, r = -1 - behind, -1 - behind + k
+            total = total + 2 * weight * two_point(at(s, l), at(m, l), at(s, r), at(m, r))
+    return total
+
+
+def half_points(d: int) -> tuple[tuple[int, ...], dict[str, int], tuple[slice, ...]]:
+    """Extent and place of the half points -1..n-1 along d; where they lie in a padded array."""
+    extent = tuple(n + (e == d) for e, n in enumerate(SIZE))
+    cut = tuple(slice(3 - (e == d), 3 + SIZE[e]) for e in (2, 1, 0))
+    return extent, PLACE | {"o": ORIGIN - STRIDES[d], "sd": STRIDES[d], "sv": POINTS}, (slice(None), *cut)
+
+
+def of_lines(array: np.ndarray, d: int) -> np.ndarray:
+    """The nodes of the block and the ghosts along d alone."""
+    cuts = [slice(3, -3)] * 3
+    cuts[2 - d] = slice(None)
+    return array[(slice(None), *cuts)]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_split_fluxes_and_rates(backend):
+    """In every direction, of states and metrics that have nothing in common from node to node."""
+    s, q = states()
+    m, _ = geometry()
+    kernels = program(backend, HEADERS, inviscid="split")
+    for d in range(3):
+        extent, place, there = half_points(d)
+        flux, rates, area = np.zeros((5, *SHAPE)), np.full((5, *SHAPE), 7.0), m[3 * d : 3 * d + 3]
+        kernels.launch("split_numerical_flux", extent, **place, q=q, m=area, flux=flux)
+        wanted = split_flux(of_lines(s, d), of_lines(area, d), 3 - d)
+        np.testing.assert_allclose(flux[there], wanted, rtol=0, atol=2e-14 * np.abs(wanted).max())
+        change = -np.diff(wanted, axis=3 - d)
+        for first in (1, 0):
+            kernels.launch("split_rates", SIZE, **PLACE, sd=STRIDES[d], sv=POINTS, q=q, m=area, r=rates, first=first)
+            np.testing.assert_allclose(inside(rates), change * (2 - first), rtol=0, atol=1e-13 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+@pytest.mark.parametrize("interpolation", ["modified", pytest.param("original", marks=pytest.mark.slow)])
+def test_hybrid_fluxes_and_rates(backend, interpolation):
+    """The flux lies between the split one and that of interpolated states, as the kernels of AFWENO have it, by the
+    share of the sensor; where that is 0 it is the split one to the last bit."""
+    q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
+    m, _ = geometry()
+    rng = random(5)
+    sensor = np.where(rng.uniform(size=SHAPE) > 0.97, rng.uniform(0.1, 1.0, SHAPE), 0.0)
+    kernels = program(backend, HEADERS, inviscid="hybrid", sensor="jump", interpolation=interpolation)
+    bare = program(backend, HEADERS, inviscid="split", interpolation=interpolation)
+    for d in range(3):
+        extent, place, there = half_points(d)
+        area = m[3 * d : 3 * d + 3]
+        flux, split, minus, plus, f = np.zeros((5, 5, *SHAPE))
+        pressure, rates = np.zeros(SHAPE), np.zeros((5, *SHAPE))
+        kernels.launch("split_numerical_flux", extent, **place, q=q, m=area, sensor=sensor, flux=flux)
+        bare.launch("split_numerical_flux", extent, **place, q=q, m=area, flux=split)
+        last = int(interpolation == "modified")
+        longer = tuple(n + (e == d) * last for e, n in enumerate(extent))
+        kernels.launch("interpolate", longer, **place, q=q, m=area, minus=minus, plus=plus)
+        kernels.launch("physical_flux", SHAPE[::-1], **ALL, sv=POINTS, q=q, m=area, f=f, pressure=pressure)
+        kernels.launch(
+            "numerical_flux", extent, **place, q=q, m=area, f=f, pressure=pressure, minus=minus, plus=plus
+        )  # fmt: skip
+        along = of_lines(sensor[None], d)[0]
+        n = along.shape[2 - d] - 5
+        share = np.max([np.take(along, np.arange(a, a + n), 2 - d) for a in range(6)], axis=0)
+        assert 0.05 < (share == 0).mean() < 0.95
+        wanted = split[there] + share * (minus[there] - split[there])
+        largest = np.abs(wanted).max()
+        np.testing.assert_allclose(flux[there], wanted, rtol=0, atol=1e-13 * largest)
+        assert np.array_equal(flux[there][:, share == 0], split[there][:, share == 0])
+        node = PLACE | {"sd": STRIDES[d], "sv": POINTS}
+        kernels.launch("split_rates", SIZE, **node, q=q, m=area, r=rates, first=1)
+        kernels.launch("hybrid_rates", SIZE, **node, q=q, m=area, sensor=sensor, r=rates)
+        np.testing.assert_allclose(inside(rates), -np.diff(wanted, axis=3 - d), rtol=0, atol=2e-13 * largest)
+
+
+def second_difference(a: np.ndarray, axis: int) -> np.ndarray:
+    before, at, after = (np.roll(a, s, axis) for s in (1, 0, -1))
+    return np.abs(before - 2 * at + after) / (before + 2 * at + after)
+
+
+def sensed(name: str, s: np.ndarray, m: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+    """The sensor of every node of the block."""
+    jumps = [[second_difference(a, 2 - d) for d in range(3)] for a in (s[4], s[0])]
+    if name in ("jump", "jameson"):
+        return inside(np.max(jumps if name == "jump" else jumps[0], axis=(0, 1) if name == "jump" else 0))
+    areas = m.reshape(3, 3, *SHAPE)
+    rates = [[(np.roll(s[1 + a], -1, 2 - d) - np.roll(s[1 + a], 1, 2 - d)) / 2 for a in range(3)] for d in range(3)]
+    g = np.einsum("dakji,dckji->ackji", np.array(rates), areas) * jacobian
+    divergence = g[0, 0] + g[1, 1] + g[2, 2]
+    curl2 = (g[2, 1] - g[1, 2]) ** 2 + (g[0, 2] - g[2, 0]) ** 2 + (g[1, 0] - g[0, 1]) ** 2
+    crossing = np.sqrt(GAMMA * s[4] / s[0] * (areas**2).sum(1).max(0)) * jacobian
+    if name == "ducros":
+        square = np.minimum(divergence, 0) ** 2
+        return inside(square / (square + curl2 + (0.01 * crossing) ** 2))
+    quick = (1 - np.tanh(2.5 + 10 * divergence / crossing)) / 2
+    return inside(quick * divergence**2 / (divergence**2 + curl2 + (1e-6 * crossing) ** 2))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+@pytest.mark.parametrize(
+    "name",
+    ["jump", pytest.param("jameson", marks=pytest.mark.slow), pytest.param("ducros", marks=pytest.mark.slow),
+     pytest.param("bhagatwala_lele", marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_sensors(backend, name):
+    """Their values, blended smoothly and sharply, and the floor."""
+    s, q = states()
+    m, jacobian = geometry()
+    kernels = program(backend, HEADERS, inviscid="hybrid", sensor=name)
+    value = sensed(name, s, m, jacobian)
+    threshold, found = float(np.median(value[value > 0])), np.zeros(SHAPE)
+    strides = dict(zip(("di", "dj", "dk"), STRIDES, strict=True))
+    place = PLACE | strides | {"sv": POINTS, "q": q, "m": m, "jacobian": jacobian, "sensor": found[None]}
+    t = np.clip(value / threshold - 0.5, 0, 1)
+    for smooth, wanted in ((1, t * t * (3 - 2 * t)), (0, (value >= threshold).astype(float))):
+        kernels.launch("shock_sensor", SIZE, **place, threshold=threshold, smooth=smooth, floor=0.05)
+        apart = np.abs(inside(found) - np.maximum(wanted, 0.05))
+        assert np.quantile(apart, 0.99) < 1e-12  # but for what lies on the threshold itself

@@ -1,0 +1,176 @@
+"""Flows by the split form of the inviscid terms and by the hybrid of it with AFWENO."""
+
+import numpy as np
+import pytest
+from arrangements import shaken
+from ranks import run_ranks
+from wall_sums import total
+from wholes import off_on_ranks, whole
+
+from hiresx import Case, HiresxError, Simulation, load
+
+HYBRID = 'scheme.inviscid="hybrid"'
+STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
+
+
+def box(inviscid: str, n: int, **tables) -> Case:
+    """A periodic cube, inviscid."""
+    grid = {"generator": "box", "n": [n] * 3, "lower": [0, 0, 0], "upper": [2 * np.pi] * 3, "periodic": [*"xyz"]}
+    given = {"time": {"steps": 30, "cfl": 0.5}, "scheme": {"inviscid": inviscid}, "initial": {"state": STATE}}
+    return Case.from_dict({"grid": grid, "boundary": [{"faces": "all", "type": "periodic"}]} | given | tables)
+
+
+def scattered(x, y, z):
+    """Waves of random phases up to a fourth of the nodes' wave number, Mach .2, without divergence."""
+    rng = np.random.default_rng(7)
+    velocity = np.zeros((3, *x.shape))
+    for _ in range(40):
+        k = rng.integers(-6, 7, 3)
+        a = np.cross(rng.normal(size=3), k) / max(1, np.linalg.norm(k))
+        velocity += a[:, None, None, None] * np.cos(k[0] * x + k[1] * y + k[2] * z + rng.uniform(0, 2 * np.pi))
+    velocity *= 0.2 / np.sqrt((velocity**2).sum(0).mean())
+    return 1.0 + 0 * x, *velocity, 1 / 1.4 + 0 * x
+
+
+def kinetic_energy(simulation: Simulation) -> float:
+    rho, u, v, w = (simulation.blocks[0].state(name) for name in ("rho", "u", "v", "w"))
+    return float(np.mean(0.5 * rho * (u * u + v * v + w * w)))
+
+
+def test_kinetic_energy_stays():
+    """In a box that is full of waves which the grid hardly resolves; what pressure does to the energy is of the order
+    of the square of the Mach number."""
+    lost = {}
+    for inviscid in ("afweno", "split"):
+        run = Simulation(box(inviscid, 24, time={"steps": 200, "cfl": 0.5}), "cpu", initial=scattered)
+        before = kinetic_energy(run)
+        run.run(progress=False)
+        lost[inviscid] = abs(kinetic_energy(run) / before - 1)
+    assert lost["afweno"] > 0.2
+    assert lost["split"] < 0.02 * lost["afweno"]
+
+
+@pytest.mark.parametrize("inviscid", ["split", "hybrid"])
+def test_order_and_pressure_of_a_density_wave(inviscid):
+    """Sixth order on a bent grid; on a straight one velocity and pressure stay what they are."""
+    errors = []
+    for n in (16, 32):
+        run = wave(inviscid, n, [0.03, 0.03, 0.0])
+        errors.append(float(np.abs(run.blocks[0].state("rho") - density(run)).mean()))
+    assert np.log2(errors[0] / errors[1]) > 5.5
+    run = wave(inviscid, 16, [0.0, 0.0, 0.0])
+    for name in ("u", "v", "p"):
+        assert np.ptp(run.blocks[0].state(name)) < 1e-13
+
+
+def density(run: Simulation) -> np.ndarray:
+    block = run.blocks[0]
+    return 1 + 0.1 * np.sin(2 * np.pi * (block.x + block.y - 0.7 * run.time))
+
+
+def wave(inviscid: str, n: int, amplitude: list[float]) -> Simulation:
+    grid = {"generator": "wavy", "n": [n, n, 1], "lower": [0, 0, 0], "upper": [1, 1, 0], "amplitude": amplitude}
+    grid |= {"periodic": ["x", "y"]}
+    case = box(inviscid, 8, grid=grid, time={"end": 0.1, "dt": 0.04 / n**2 * 16})
+    run = Simulation(case, "cpu", initial=lambda x, y, z: (1 + 0.1 * np.sin(2 * np.pi * (x + y)), 0.5, 0.2, 0, 0.7))
+    run.run(progress=False)
+    return run
+
+
+def gap(**tables) -> Case:
+    """Between walls, viscous, on any grid."""
+    walls = [
+        {"faces": ["jmin", "kmin", "kmax"], "type": "no-slip-wall", "temperature": 1.1},
+        {"faces": ["jmax", "imin", "imax"], "type": "slip-wall"},
+    ]
+    given = {"time": {"steps": 8, "cfl": 0.4}, "initial": {"state": STATE | {"u": 0.0, "v": 0.0, "w": 0.0}}}
+    given |= {"gas": {"reynolds": 200.0}, "scheme": {"inviscid": "hybrid"}}
+    return Case.from_dict({"grid": {"file": "none"}, "boundary": walls} | given | tables)
+
+
+def blast(x, y, z):
+    p = (1 + 3 * np.exp(-20 * ((x - 0.5) ** 2 + (y - 0.4) ** 2 + (z - 0.5) ** 2))) / 1.4
+    return 1 + 0.3 * np.sin(3 * x) * np.cos(2 * z), 0.3 * np.sin(3 * y), 0.1 * np.cos(x), 0.2 * np.sin(2 * x), p
+
+
+GRID = shaken((11, 12, 13))
+
+
+def rates(case: Case, backend: str, plan: str) -> np.ndarray:
+    run = Simulation(case.model_copy(update={"plan": plan}), backend, grid=GRID, initial=blast)
+    run.solver.choose_dt()
+    run.solver.right_hand_side()
+    (state,) = run.solver.states
+    if case.scheme.inviscid == "hybrid":
+        sensor = run.solver.field(0, "shock_sensor")
+        assert sensor.min() == 0.0 and sensor.max() == 1.0
+    return np.array(state.interior(run.backend.to_host(state.r)))
+
+
+def kept(backend: str, plan: str) -> float:
+    """How far a uniform flow comes off itself in some steps, sensor and all."""
+    far = [{"faces": "all", "type": "far-field", "state": STATE}]
+    case = gap(boundary=far, initial={"state": STATE}, plan=plan)
+    run = Simulation(case, backend, grid=GRID)
+    run.run(progress=False)
+    return max(float(np.abs(run.blocks[0].state(name) - value).max()) for name, value in STATE.items())
+
+
+def test_plans_of_the_cpu():
+    """A blast between walls on a grid that is nowhere uniform has the same rates by both, and a uniform flow stays."""
+    first = rates(gap(), "cpu", "pencils")
+    assert np.abs(first - rates(gap(), "cpu", "decomposed")).max() < 1e-13 * np.abs(first).max()
+    assert max(kept("cpu", plan) for plan in ("pencils", "decomposed")) < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inviscid", ["split", "hybrid"])
+def test_plans_of_gpus(inviscid):
+    """The same by the CUDA form of the kernels."""
+    case = gap(scheme={"inviscid": inviscid})
+    first = rates(case, "cpu", "pencils")
+    for plan in ("fused", "decomposed", "compact"):
+        assert np.abs(first - rates(case, "emulated", plan)).max() < 1e-13 * np.abs(first).max()
+    if inviscid == "hybrid":
+        assert kept("emulated", "fused") < 1e-13
+
+
+def test_mass_between_walls_and_restart(tmp_path):
+    """The sum of rho/J of a vessel of no-slip walls stays, and a restart goes on to the last bit."""
+    case = gap(boundary=[{"faces": "all", "type": "no-slip-wall"}])
+    through = Simulation(case, "cpu", grid=GRID, initial=blast)
+    before = total(through.solver)
+    through.run(progress=False)
+    assert abs(total(through.solver) / before - 1) < 1e-14
+    first = Simulation(case, "cpu", grid=GRID, initial=blast, out=tmp_path / "run")
+    first.run(steps=4, progress=False)
+    rest = Simulation(restart=tmp_path / "run", backend="cpu", grid=GRID)
+    rest.run(progress=False)
+    assert all(np.array_equal(a, b) for a, b in zip(whole(through.solver), whole(rest.solver), strict=True))
+
+
+def _off_on_ranks(comm) -> float:
+    case = load("riemann-2d", overrides=[HYBRID, "grid.n=[32,32,1]"])
+    return off_on_ranks(comm, case, 6)
+
+
+def test_ranks():
+    """Two ranks have what one has, sensors and their halos included."""
+    assert max(run_ranks(2, _off_on_ranks)) < 1e-13
+
+
+def test_shock_tube_as_afweno():
+    """The density of Sod's tube, and how much it goes up and down."""
+    found, rise = {}, {}
+    for inviscid in ("afweno", "hybrid"):
+        run = Simulation(load("sod", overrides=[f'scheme.inviscid="{inviscid}"']), "cpu")
+        run.run(progress=False)
+        found[inviscid] = run.blocks[0].state("rho").ravel()
+        rise[inviscid] = float(np.abs(np.diff(found[inviscid])).sum())
+    assert rise["hybrid"] < 1.05 * rise["afweno"]
+    assert np.abs(found["hybrid"] - found["afweno"]).mean() < 2e-3
+
+
+def test_scalars_are_refused():
+    with pytest.raises(HiresxError, match="does not carry passive scalars"):
+        load("sod", overrides=[HYBRID, 'scalar=[{name="dye"}]'])
