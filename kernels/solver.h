@@ -7,6 +7,7 @@
 #include "inviscid_pencil.h"
 #include "fused.h"
 #include "calibration.h"
+#include "wall_edges.h"
 #include "viscous.h"
 #include "compact.h"
 #include "update.h"
