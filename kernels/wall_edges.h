@@ -1,11 +1,11 @@
-// Mass where a slip wall goes on as a no-slip one on the same face. What flows along the face from one to the other leaves
-// nodes that count half on the face and enters such as count by wall_sums.h. The difference is put to the no-slip wall's
-// node beside the edge, so that the sum is kept. Over the node's volume it is of the size of the wall's own shear rate:
-// at the edge, where the flow has a singularity, all errors are of that order or larger.
+// Mass where a slip wall goes on as a no-slip one on the same face. What flows along the face from one to the other
+// leaves nodes that count half on the face and enters such as count by wall_sums.h. The difference is put to the no-slip
+// wall's node beside the edge, so that the sum is kept. Over the node's volume it is of the size of the shear rate of the
+// mass flux: at the edge, where the flow has a singularity, all errors are of that order or larger.
 #include "wall_sums.h"
 
-// The mass flux at half point 1/2 of the line from node p on, as the sweeps have it, `part` of it through the corrected
-// area vector `area`. fields: what the flux reads.
+// The mass flux at half point 1/2 of the line from node p on, as the sweeps have it, which keep none of their fluxes;
+// area: the corrected area vector there. fields: what the flux reads.
 HD real mass_flux_at(const_state_pointer q, const work_real *m, const work_real *fields, long long p, long long sd,
                      stride sv, real *area) {
     constexpr int first = 1 - correction_reach, count = 2 * correction_reach;
@@ -38,9 +38,9 @@ HD real mass_flux_at(const_state_pointer q, const work_real *m, const work_real 
 }
 
 // Nodes i of the no-slip wall along its edge, s1 apart; sn leads away from the wall, sd, positive, along the face and
-// across the edge; upper: whether the slip wall is there, and not behind. m: area vectors of that direction. Mass has the
-// velocity and the enthalpy of its node, and its scalars. What the velocity of a wall that is not at rest carries is left
-// out, as in no_slip_mass.
+// across the edge; upper: whether the slip wall is there, and not behind. m: area vectors of that direction. Mass has
+// the velocity and the enthalpy of its node, and its scalars. What the velocity of a wall that is not at rest carries is
+// left out, as in no_slip_mass.
 KERNEL(wall_edge, int i, int j, int k, int o, int s1, int sn, int sd, int upper, stride sv, real u, real v, real w,
        const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields, const_state_field<conserved_variables> q,
        rate_field<conserved_variables> r) {

@@ -423,8 +423,8 @@ class Characteristic(FaceCondition):
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
-    """What `method` of the conditions, sorted by rank, launches with `arguments` on nodes of faces: in lists of what touches no node in
-    common, as faces of one direction and rank do not."""
+    """What `method` of the conditions, sorted by rank, launches with `arguments` on nodes of faces: in lists of what
+    touches no node in common, as faces of one direction and rank do not."""
 
     def order(condition: FaceCondition) -> tuple[int, int]:
         return condition.rank, direction(condition.patch.face)

@@ -37,9 +37,9 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 
 class SlipEdge(NamedTuple):
-    """Nodes of a no-slip wall at its edge, the lower or `upper` one in direction `across`, behind which a slip wall goes
-    on: `count` of them along `along`, from `first` (i, j, k) on. `tangent`: 0 or 1, which of the face's directions
-    `across` is."""
+    """Nodes of a no-slip wall at its edge, the lower or `upper` one in direction `across`, behind which a slip wall
+    goes on: `count` of them along `along`, from `first` (i, j, k) on. `tangent`: 0 or 1, which of the face's
+    directions `across` is."""
 
     tangent: int
     across: int
@@ -85,9 +85,7 @@ def _goes_on(
     return found
 
 
-def _over_connections(
-    patch: Patch, cut: Decomposition, face: str, edge: Range, other: int, kernel: str
-) -> np.ndarray:
+def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, other: int, kernel: str) -> np.ndarray:
     """Of the nodes of `edge`, along the direction `other`, those behind which, over a connection of `face`, a wall of
     `kernel` goes on; a slip wall where the nodes are not the neighbour's too, which has a wall of its own there."""
     lo, hi = edge[other]
