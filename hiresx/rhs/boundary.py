@@ -318,7 +318,7 @@ class NoSlip(FaceCondition):
         for e in self._edges:
             if (e.tangent, e.upper) == divmod(edge, 2):
                 self._launch(
-                    "wall_edge", (e.count, 1, 1), **self._wall, o=s.origin + np.dot(e.first, s.strides),
+                    "wall_edge", (e.nodes, 1, 1), **self._wall, o=s.origin + np.dot(e.first, s.strides),
                     s1=s.strides[e.along], sn=self._nodes["sn"], sd=s.strides[e.across], upper=int(e.upper),
                     sv=s.variable_stride, m=s.areas[e.across], q=s.q, r=s.r, **fields,
                 )  # fmt: skip

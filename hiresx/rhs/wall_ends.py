@@ -38,7 +38,7 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 class SlipEdge(NamedTuple):
     """Nodes of a no-slip wall at its edge, the lower or `upper` one in direction `across`, behind which a slip wall
-    goes on: `count` of them along `along`, from `first` (i, j, k) on. `tangent`: 0 or 1, which of the face's
+    goes on: `nodes` of them along `along`, from `first` (i, j, k) on. `tangent`: 0 or 1, which of the face's
     directions `across` is."""
 
     tangent: int
@@ -46,7 +46,7 @@ class SlipEdge(NamedTuple):
     upper: bool
     along: int
     first: tuple[int, int, int]
-    count: int
+    nodes: int
 
 
 def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[SlipEdge]:
