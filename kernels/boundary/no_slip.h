@@ -206,8 +206,8 @@ HD OddPart odd_part(const real *f, bool cubic) {
 // right where friction or an oblique line give it a slope, and the normal velocity where the layer swells.
 // Where the temperature is given, pressure and temperature go on with the odd part of the cubic, and the velocity normal
 // to the wall with the even part of the quartic: the density of the wall's node has no other equation than that of mass,
-// which these enter. Adiabatic walls keep the parabola: the cubic had more than half as
-// large an error again there.
+// which these enter. Adiabatic walls keep the parabola: with the cubic the error of the
+// pressure was larger by 60 % there.
 // Where density or pressure jumps, and as far as velocity and pressure would leave their range, the mirror image stays.
 // m: area vectors of the wall's direction.
 KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
