@@ -10,3 +10,4 @@
 #include "split_points.h"
 #include "split_pencil.h"
 #include "sensed.h"
+#include "wall_edges.h"

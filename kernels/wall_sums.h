@@ -24,3 +24,7 @@ template <class T> HD T wall_part(int l, T outer, T inner) {
 template <class Flux> HD real wall_sum(const Flux &flux) {
     return wall_part(1, flux(1), flux(2)) + wall_part(3, flux(3), flux(4)) - wall_part(0, flux(0), flux(1));
 }
+
+// Where a slip wall goes on as a no-slip one on the same face, nodes l before the two count unlike: before the slip wall
+// half on the face, else 1. By how much more those before the no-slip wall count, over what its own node does.
+HD constexpr real wall_step(int l) { return wall_share(l) - (l == 0 ? real(0.5) : real(1)) / wall_weights[0]; }

@@ -57,7 +57,8 @@ OPEN = [
 ]
 OUTFLOWS = [{"faces": "all", "type": "characteristic-outflow", "pressure": P}]
 WALLS = [
-    {"faces": ["imin"], "type": "slip-wall"},
+    {"faces": ["imin"], "type": "slip-wall", "range": {"j": [0, 9]}},
+    {"faces": ["imin"], "type": "no-slip-wall", "range": {"j": [9, "end"]}},
     {"faces": ["imax"], "type": "no-slip-wall"},
     {"faces": ["jmin"], "type": "no-slip-wall", "scalars": {"dye": 0.7, "ink": 0.25}},
     {"faces": ["jmax"], "type": "symmetry"},

@@ -32,3 +32,9 @@ def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) ->
     for node, weight in zip(nodes[1:], weights[1:], strict=True):
         total += values[node] * weight
     return np.asarray(total)
+
+
+def runs(line: np.ndarray) -> list[tuple[int, int]]:
+    """(first, last + 1) of every run of True in a line of booleans."""
+    edges = np.flatnonzero(np.diff(line.astype(np.int8), prepend=0, append=0))
+    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]

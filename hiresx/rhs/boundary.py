@@ -19,8 +19,9 @@ from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side
+from hiresx.rhs.inviscid import flux_arguments
 from hiresx.rhs.sponge import moments
-from hiresx.rhs.wall_ends import wall_arguments
+from hiresx.rhs.wall_ends import slip_edges, wall_arguments
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
@@ -32,7 +33,8 @@ _OF_STATES = ("prescribe", "characteristic")
 class FaceCondition:
     """One patch: `node()` sets the nodes on the face of a state that is given, `stage_node()` of one that was computed;
     `ghost()` the layers behind it, to which `bend()` adds where the flow is smooth; `rate()` mends the inviscid
-    right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms, `viscous_node`,
+    right-hand side on it, behind that `edge_rate(edge)` at the four edges of the patch (twice the tangent, and one for
+    the upper edge), `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms, `viscous_node`,
     ahead of the latter, the viscous flux on the face; `hold` and `follow` stand before and behind what sets the rate of
     the density at outflows. What a condition does not need does nothing.
 
@@ -98,6 +100,9 @@ class FaceCondition:
         pass
 
     def rate(self) -> None:
+        pass
+
+    def edge_rate(self, edge: int) -> None:
         pass
 
     def hold(self) -> None:
@@ -266,14 +271,15 @@ class NoSlip(FaceCondition):
     kernel = "no_slip"
     rank = 2
     closed = True
-    primitive_degree, flux_degree = 4, 3
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition):
         super().__init__(backend, program, state, patch)
         spec = cast(NoSlipWall, patch.condition)
         self._wall = dict(zip("uvw", spec.velocity, strict=True))
         self._temperature = spec.temperature or 0.0
+        self.primitive_degree, self.flux_degree = (5, 4) if spec.temperature else (4, 3)
         self._along = wall_arguments(backend, state, patch, cut)
+        self._edges = list(slip_edges(state, patch, cut))
 
     def node(self) -> None:
         if self._temperature:
@@ -294,7 +300,10 @@ class NoSlip(FaceCondition):
         self._launch("no_slip_ghost", self._box, **self._face, **self._wall, m=area, q=self.state.q)
 
     def bend(self) -> None:
-        self._launch("no_slip_bend", self._box, **self._face, **self._wall, q=self.state.q)
+        area, temperature = self.state.areas[self._direction], self._temperature
+        self._launch(
+            "no_slip_bend", self._box, **self._face, **self._wall, temperature=temperature, m=area, q=self.state.q
+        )
 
     def rate(self) -> None:
         s = self.state
@@ -302,6 +311,16 @@ class NoSlip(FaceCondition):
         self._launch(
             "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=area, q=s.q, r=s.r
         )
+
+    def edge_rate(self, edge: int) -> None:
+        s = self.state
+        for e in self._edges:
+            if (e.tangent, e.upper) == divmod(edge, 2):
+                self._launch(
+                    "wall_edge", (e.nodes, 1, 1), **self._wall, o=s.origin + np.dot(e.first, s.strides),
+                    s1=s.strides[e.along], sn=self._nodes["sn"], sd=s.strides[e.across], upper=int(e.upper),
+                    sv=s.variable_stride, m=s.areas[e.across], q=s.q, r=s.r, **flux_arguments(s),
+                )  # fmt: skip
 
     def viscous_flux(self, fluxes: Any) -> None:
         if self._temperature:
@@ -402,15 +421,21 @@ class Characteristic(FaceCondition):
         )  # fmt: skip
 
 
-def together(conditions: Sequence[FaceCondition], method: str) -> list[list[Call]]:
-    """What `method` of the conditions, sorted by rank, launches on nodes of faces: in lists of what touches no node in
-    common, as faces of one direction and rank do not."""
+def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
+    """What `method` of the conditions, sorted by rank, launches with `arguments` on nodes of faces: in lists of what
+    touches no node in common, as faces of one direction and rank do not."""
 
     def order(condition: FaceCondition) -> tuple[int, int]:
         return condition.rank, direction(condition.patch.face)
 
     groups = groupby(sorted(conditions, key=order), key=order)
-    return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method)])]
+    return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method, *arguments)])]
+
+
+def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
+    """What mends the inviscid right-hand side on faces, then what does at their edges, of which two share a node."""
+    edges = [calls for edge in range(4) for calls in together(conditions, "edge_rate", edge)]
+    return together(conditions, "rate") + edges
 
 
 def _of_the_patch() -> dict[str, type[FaceCondition]]:

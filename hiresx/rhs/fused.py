@@ -29,7 +29,7 @@ class Fused(InviscidPlan):
             "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, self.no_flux), "r": s.r,
             "first": int(first), "viscous": int(d in carried),
             "walls": sum(1 << (side(face) > 0) for face in self.walls if direction(face) == d),
-            **self.flux_fields,
+            **self.flux_arguments,
         }  # fmt: skip
         if s.strides[d] == 1:
             rows, planes = s.size[1:]

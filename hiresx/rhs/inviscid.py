@@ -19,13 +19,19 @@ from hiresx.grid.blocks import direction, side
 _GAS = len(GAS_CONSERVED)
 
 
+def flux_arguments(state: BlockState) -> dict[str, Any]:
+    """Return what the fluxes read besides the flow, by the names of the kernels' arguments: the fields of the numerical
+    flux and the sensor of the hybrid scheme, as far as the run has them."""
+    read = {"fields": state.array("flux_fields"), "sensor": state.array("shock_sensor")}
+    return {name: field for name, field in read.items() if field is not None}
+
+
 class InviscidPlan(ABC):
     """Launches of the inviscid terms of one block: `early` and `late` ones, these of the directions `late`. They leave
     the sums of mass fluxes behind the faces `walls`, and take the differences of `viscous_fluxes` too (by direction,
     with ghosts) while `r` is there, in such directions as `carried` names.
 
-    `work_variables`: reals of work memory per padded point for the gas. `flux_fields`: by its name the field that the
-    numerical flux reads, if it does."""
+    `work_variables`: reals of work memory per padded point for the gas."""
 
     work_variables: int
 
@@ -42,8 +48,7 @@ class InviscidPlan(ABC):
         self.viscous_fluxes = viscous_fluxes or {}
         # What kernels are given and do not look at where they carry no viscous flux: it has as many variables at least.
         self.no_flux = state.q.view(state.metrics.dtype)
-        read = state.array("flux_fields")
-        self.flux_fields = {} if read is None else {"fields": read}
+        self.flux_arguments = flux_arguments(state)
         self.early: list[Call] = []
         self.late: list[Call] = []
         for order, d in enumerate(ordered(state, late)):
@@ -82,7 +87,7 @@ class Pencils(InviscidPlan):
                 "inviscid_sweep", None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d, self.no_flux), r=s.r,
                 sv=s.variable_stride, o=s.origin, sd=s.strides[d], nd=s.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
                 first=int(first), walls=int(d in map(direction, self.walls)), viscous=int(d in carried),
-                **self.flux_fields,
+                **self.flux_arguments,
             )
         ]  # fmt: skip
 
@@ -125,7 +130,7 @@ class Decomposed(InviscidPlan):
         last, around = (kernels.trait("interpolation", self.interpolation, name) for name in traits)
         visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus)
         visit("physical_flux", -around, around, q=s.q, m=area, f=flux, pressure=pressure)
-        states = {"minus": minus, "plus": plus} | self.flux_fields
+        states = {"minus": minus, "plus": plus} | self.flux_arguments
         visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, **states)
         visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=int(first))
         visit_walls(minus, s.r)

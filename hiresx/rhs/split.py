@@ -1,18 +1,10 @@
 """The split form of the inviscid terms, and the hybrid one, by every plan (kernels/split.h, kernels/hybrid.h)."""
 
 from collections.abc import Set
-from typing import Any
 
 from hiresx.device.interface import Call
-from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
-
-
-def _blending(state: BlockState) -> dict[str, Any]:
-    """By its name the field by which hybrid fluxes are blended, if they are."""
-    sensor = state.array("shock_sensor")
-    return {} if sensor is None else {"sensor": sensor}
 
 
 class SplitPencils(Pencils):
@@ -20,7 +12,7 @@ class SplitPencils(Pencils):
 
     def launches(self, d: int, first: bool) -> list[Call]:
         (call,) = super().launches(d, first)
-        arguments = dict(call.arguments) | _blending(self.state)
+        arguments = dict(call.arguments) | self.flux_arguments
         return [self.program.call("split_sweep", None, **arguments)]
 
 
@@ -37,7 +29,7 @@ class SplitDecomposed(InviscidPlan):
         calls = [
             self.program.call(
                 "split_numerical_flux", (ni, nj, nk), **s.place | {"o": s.origin - sd}, sd=sd, sv=s.variable_stride,
-                q=s.q, m=s.areas[d], flux=flux, **self.flux_fields, **_blending(s),
+                q=s.q, m=s.areas[d], flux=flux, **self.flux_arguments,
             ),
             self.program.call(
                 "flux_difference", s.size, **s.place, sd=sd, sv=s.variable_stride, flux=flux, r=s.r, first=int(first)
@@ -61,17 +53,17 @@ class SplitFused(InviscidPlan):
         return frozenset()
 
     def launches(self, d: int, first: bool) -> list[Call]:
-        s, blending = self.state, _blending(self.state)
+        s = self.state
         place = s.place | {"sd": s.strides[d], "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "r": s.r}
         calls = [self.program.call("split_rates", s.size, **place, first=int(first))]
-        if blending:
-            calls.append(self.program.call("hybrid_rates", s.size, **place, **self.flux_fields, **blending))
+        if "sensor" in self.flux_arguments:
+            calls.append(self.program.call("hybrid_rates", s.size, **place, **self.flux_arguments))
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)
             calls.append(
                 self.program.call(
                     "split_face_mass", extent, **nodes, sv=s.variable_stride, q=s.q, m=s.areas[d], r=s.r,
-                    **self.flux_fields, **blending,
+                    **self.flux_arguments,
                 )
             )  # fmt: skip
         return calls

@@ -1,15 +1,20 @@
-"""Where a no-slip wall goes on behind its edges: differences along it are central there, else one-sided."""
+"""Where a no-slip wall goes on behind its edges: differences along it are central there, else one-sided. Where a slip
+wall of the same face does, what flows along the face is counted anew (kernels/wall_edges.h)."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiresx.base.arrays import triple
+from hiresx.base.arrays import runs, triple
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import FACES, Range, direction, intersection, side
+from hiresx.grid.connections import Connection
 
+# Kernels of no-slip and of slip walls.
+_NO_SLIP, _SLIP = "no_slip", "reflect"
 # Conditions behind whose faces there are nodes of the flow, as behind a connection.
 _GO_ON = ("patched", "pole")
 
@@ -31,8 +36,37 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
     return {"n1": n1, "n2": n2, "near": backend.to_device(near.astype(state.real)), "m1": m1, "m2": m2}
 
 
-def _goes_on(state: BlockState, patch: Patch, cut: Decomposition, e: int, other: int, upper: bool) -> np.ndarray:
-    """Whether the wall goes on behind each node of an edge, the lower or upper one in direction `e`, along `other`."""
+class SlipEdge(NamedTuple):
+    """Nodes of a no-slip wall at its edge, the lower or `upper` one in direction `across`, behind which a slip wall
+    goes on: `nodes` of them along `along`, from `first` (i, j, k) on. `tangent`: 0 or 1, which of the face's
+    directions `across` is."""
+
+    tangent: int
+    across: int
+    upper: bool
+    along: int
+    first: tuple[int, int, int]
+    nodes: int
+
+
+def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[SlipEdge]:
+    """Those of the wall `patch`; `cut`: all parts."""
+    tangents = [e for e in range(3) if e != direction(patch.face)]
+    for tangent, (e, other) in enumerate(zip(tangents, tangents[::-1], strict=True)):
+        for upper in (False, True) if e in state.active else ():
+            found = _goes_on(state, patch, cut, e, other, upper, _SLIP)
+            for first, last in runs(found):
+                place = [lo for lo, _ in patch.range]
+                place[e] = patch.range[e][upper] - upper
+                place[other] += first
+                yield SlipEdge(tangent, e, upper, other, triple(place), last - first)
+
+
+def _goes_on(
+    state: BlockState, patch: Patch, cut: Decomposition, e: int, other: int, upper: bool, kernel: str = _NO_SLIP
+) -> np.ndarray:
+    """Whether a wall of `kernel` goes on behind each node of an edge, the lower or upper one in direction `e`, along
+    `other`."""
     last = patch.range[e][upper] - upper
     within = last != (state.size[e] - 1 if upper else 0)
     # What is behind the edge: the next nodes of the same face, or the face that bounds the block there.
@@ -40,8 +74,8 @@ def _goes_on(state: BlockState, patch: Patch, cut: Decomposition, e: int, other:
     face = patch.face if within else FACES[2 * e + upper]
     behind = triple((at, at + 1) if a == e else patch.range[a] for a in range(3))
     start, end = patch.range[other]
-    found = np.zeros(end - start, dtype=bool) if within else _over_connections(patch, cut, face, behind, other)
-    goes_on = ("no_slip",) if within else _GO_ON
+    found = np.zeros(end - start, dtype=bool) if within else _over_connections(patch, cut, face, behind, other, kernel)
+    goes_on = (kernel,) if within else _GO_ON if kernel == _NO_SLIP else ()
     for next_ in cut.patches:
         if next_ is patch or next_.block != patch.block or next_.face != face:
             continue
@@ -51,9 +85,9 @@ def _goes_on(state: BlockState, patch: Patch, cut: Decomposition, e: int, other:
     return found
 
 
-def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, other: int) -> np.ndarray:
-    """Of the nodes of `edge`, along the direction `other`, those behind which, over a connection of `face`, a wall goes
-    on."""
+def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, other: int, kernel: str) -> np.ndarray:
+    """Of the nodes of `edge`, along the direction `other`, those behind which, over a connection of `face`, a wall of
+    `kernel` goes on; a slip wall where the nodes are not the neighbour's too, which has a wall of its own there."""
     lo, hi = edge[other]
     found = np.zeros(hi - lo, dtype=bool)
     for c in cut.connections:
@@ -61,10 +95,17 @@ def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, 
             continue
         nodes = np.array([[at[0]] * (shared[other][1] - shared[other][0]) for at in shared])
         nodes[other] = np.arange(*shared[other])
+        if kernel == _SLIP and _holds(cut, c, c.donors(nodes)):
+            continue
         nodes[direction(face)] += side(face)
         there = c.donors(nodes)
         for wall in cut.patches:
-            if wall.block == c.donor and wall.condition.kernel == "no_slip":
+            if wall.block == c.donor and wall.condition.kernel == kernel:
                 low, high = np.array(wall.range).T[:, :, None]
                 found[shared[other][0] - lo : shared[other][1] - lo] |= ((there >= low) & (there < high)).all(axis=0)
     return found
+
+
+def _holds(cut: Decomposition, c: Connection, nodes: np.ndarray) -> bool:
+    """Whether nodes (3, n) lie in the donor block."""
+    return bool(((nodes >= 0) & (nodes < np.array(cut.blocks[c.donor].size)[:, None])).all())

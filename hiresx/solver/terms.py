@@ -113,7 +113,7 @@ class Terms:
         if self.axisymmetric:
             sources = [call for a in self.axisymmetric for call in a.source]
             steps.append(self._launch_step("axisymmetric", sources, [INVISCID], [RATES]))
-        steps.append(self._launch_step("boundary", boundary.together(conditions.all, "rate"), [INVISCID], [RATES]))
+        steps.append(self._launch_step("boundary", boundary.rates(conditions.all), [INVISCID], [RATES]))
         if conditions.outflow.any:
             steps.append(Step([("boundary", conditions.outflow_rates)], [INVISCID], [RATES]))
         if self._is_viscous:

@@ -95,11 +95,13 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
     put_wall_node(q, p, sv, u, v, w, within_reach(wall, t));
 }
 
-// Velocity about the wall's and its size, pressure and temperature at node p on a face and those before it, of which there
-// are as many as ghosts behind it.
+// Nodes before the wall's that are read: those that ghosts mirror, and the four of a quartic.
+constexpr int before_wall = ghost_layers > 4 ? ghost_layers : 4;
+
+// Velocity about the wall's and its size, pressure and temperature at node p on a face and those before it.
 HD void flow_before_wall(const_state_pointer q, long long p, int sn, stride sv, const real *wall, real (*flow)[3],
                          real *size, real *pressure, real *t) {
-    for (int l = 0; l <= ghost_layers; ++l) {
+    for (int l = 0; l <= before_wall; ++l) {
         real state[gas_variables];
         for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
         const Primitive<real> s = primitive(state);
@@ -132,7 +134,7 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
        const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    real flow[ghost_layers + 1][3], size[ghost_layers + 1], pressure[ghost_layers + 1], t[ghost_layers + 1];
+    real flow[before_wall + 1][3], size[before_wall + 1], pressure[before_wall + 1], t[before_wall + 1];
     flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
     real slope = real(4) * t[1] - real(3) * t[0] - t[2], bend[3];
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
@@ -185,30 +187,62 @@ HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv) {
     return correction_scale(sensor);
 }
 
+// What a continuation along the grid line is below the mirror image, as the odd part of a polynomial about the wall:
+// at(l) at ghost l.
+struct OddPart {
+    real slope, third;
+    HD real at(int l) const { return real(l) * slope + real(l * l * l) * third; }
+};
+
+// That of the cubic through the wall's node and three more (`cubic`), or of the parabola through it and two more.
+HD OddPart odd_part(const real *f, bool cubic) {
+    if (!cubic) return {real(4) * f[1] - real(3) * f[0] - f[2], real(0)};
+    return {(real(18) * f[1] - real(11) * f[0] - real(9) * f[2] + real(2) * f[3]) * real(1.0 / 3),
+            (f[3] - real(3) * f[2] + real(3) * f[1] - f[0]) * real(1.0 / 3)};
+}
+
 // What the mirror image leaves out, behind no_slip_ghost: along the grid line the pressure goes on with the slope of the
 // parabola, and all of the velocity with the curvature of the cubic, through the face's node and those before it. So p is
 // right where friction or an oblique line give it a slope, and the normal velocity where the layer swells.
+// Where the temperature is given, pressure and temperature go on with the odd part of the cubic, and the velocity normal
+// to the wall with the even part of the quartic: the density of the wall's node has no other equation than that of mass,
+// which these enter. Adiabatic walls keep the parabola: with the cubic the error of the
+// pressure was larger by 60 % there.
 // Where density or pressure jumps, and as far as velocity and pressure would leave their range, the mirror image stays.
+// m: area vectors of the wall's direction.
 KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
-       state_field<gas_variables> q) {
+       real temperature, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    real flow[ghost_layers + 1][3], size[ghost_layers + 1], pressure[ghost_layers + 1], t[ghost_layers + 1], bend[3];
+    const bool given = temperature > real(0);
+    real flow[before_wall + 1][3], size[before_wall + 1], pressure[before_wall + 1], t[before_wall + 1], bend[3];
     flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
-    const real slope = real(4) * pressure[1] - real(3) * pressure[0] - pressure[2];
+    const OddPart odd = odd_part(pressure, given), warmth = odd_part(t, true);
     const real least = least_with(smaller(smaller(pressure[0], pressure[1]), smaller(pressure[2], pressure[3])), pressure);
     const real most = most_with(larger(larger(pressure[0], pressure[1]), larger(pressure[2], pressure[3])), pressure);
-    for (int c = 0; c < 3; ++c)
+    const real cold = least_with(smaller(smaller(t[0], t[1]), smaller(t[2], t[3])), t);
+    const real hot = most_with(larger(larger(t[0], t[1]), larger(t[2], t[3])), t);
+    real fourth[3] = {real(0), real(0), real(0)}, through = real(0), area2 = real(0);
+    for (int c = 0; c < 3; ++c) {
         bend[c] = real(2) * flow[0][c] - real(5) * flow[1][c] + real(4) * flow[2][c] - flow[3][c];
-    const real curvature = square_root(bend[0] * bend[0] + bend[1] * bend[1] + bend[2] * bend[2]);
+        const real n = m[c * sv + p];
+        through += n * (flow[0][c] - real(4) * flow[1][c] + real(6) * flow[2][c] - real(4) * flow[3][c] + flow[4][c]);
+        area2 += n * n;
+    }
+    if (given)
+        for (int c = 0; c < 3; ++c) fourth[c] = through / area2 * m[c * sv + p] * real(1.0 / 12);
+    auto even = [&](int l, int c) { return real(l * l) * (bend[c] + real(11 + l * l) * fourth[c]); };
     const real fast = real(2) * most_with(larger(size[1], larger(size[2], size[3])), size)
-                      + real(0.5) * square_root(temperature_at(q, p, sv));
+                      + real(0.5) * square_root(t[0]);
     real share = smooth_share(q, p, sn, sv);
     for (int l = 1; l <= ghost_layers; ++l) {
-        const real drop = real(l) * slope, change = absolute(drop);
+        const real drop = odd.at(l), change = absolute(drop);
         const real room = drop > real(0) ? pressure[l] - real(0.5) * least : real(2) * most - pressure[l];
         if (change > room) share = smaller(share, room / change);
-        const real turn = real(l * l) * curvature, allowed = fast - size[l];
+        real turn = real(0);
+        for (int c = 0; c < 3; ++c) turn += even(l, c) * even(l, c);
+        turn = square_root(turn);
+        const real allowed = fast - size[l];
         if (turn > allowed) share = smaller(share, allowed / turn);
     }
     for (int l = 1; l <= ghost_layers; ++l) {
@@ -217,11 +251,17 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
         for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + to];
         const Primitive<real> s = primitive(state);
         const real mirror[3] = {s.u, s.v, s.w};
-        const real found = s.p - share * real(l) * slope, density = s.rho * found / s.p;
+        const real found = s.p - share * odd.at(l);
+        real density = s.rho * found / s.p;
+        if (given) {
+            const real before = gas_gamma * s.p / s.rho;
+            const real cubic = larger(real(0.5) * cold, smaller(real(2) * hot, t[l] - warmth.at(l)));
+            density = gas_gamma * found / (before + share * (cubic - before));
+        }
         q[to] = density;
         for (int c = 0; c < 3; ++c) {
-            const real cubic = wall[c] - flow[l][c] + real(l * l) * bend[c];
-            const real velocity = mirror[c] + share * (cubic - mirror[c]);
+            const real continued = wall[c] - flow[l][c] + even(l, c);
+            const real velocity = mirror[c] + share * (continued - mirror[c]);
             q[(c + 1) * sv + to] = density * velocity;
             squares += velocity * velocity;
         }

@@ -29,11 +29,12 @@ def orders(errors):
 def test_heat_between_oblique_lines(skew, adiabatic):
     """T, the velocity along the walls and the pressure (17 to 65 nodes). Where the derivative along the line is taken
     for that normal to the wall, the adiabatic one has an error of T of 0.12 and 0.23 however fine the grid; with half
-    weights at walls the orders are lower, those of the velocity 2.4 to 2.8."""
+    weights at walls the orders are lower, those of the velocity 2.4 to 2.8; with a parabola for the pressure behind
+    walls of given temperature that of the pressure is 2.7."""
     errors = [Gap(n, skew, adiabatic).errors() for n in (17, 33, 65)]
     mean = np.log2(errors[0] / errors[2]) / 2
-    assert (mean > ([4.0, 4.3, 3.0] if adiabatic else [4.0, 3.6, 2.7])).all(), (errors, mean)
-    assert (errors[2] < ([1e-5, 4e-6, 2e-4] if adiabatic else [8e-7, 7e-7, 8e-5])).all(), errors
+    assert (mean > ([4.0, 4.3, 3.0] if adiabatic else [4.5, 3.8, 3.5])).all(), (errors, mean)
+    assert (errors[2] < ([1e-5, 4e-6, 2e-4] if adiabatic else [3.2e-7, 4.5e-7, 1.4e-5])).all(), errors
 
 
 @WALLS
@@ -41,8 +42,8 @@ def test_heat_in_a_ring_with_oblique_lines(adiabatic):
     """Curved walls, and lines that are closer at one of them: the metrics go on behind the walls as the lines do."""
     errors = [Gap(n, 0.6, adiabatic, ring=True).errors() for n in (17, 33)]
     found = orders(errors)[0]
-    assert (found > [3.4, 2.9, 2.1]).all(), (errors, found)
-    assert (errors[1] < ([2.4e-4, 9e-5, 1.3e-3] if adiabatic else [3e-5, 2.5e-5, 4e-4])).all(), errors
+    assert (found > ([3.4, 3.6, 2.4] if adiabatic else [5.3, 4.8, 3.0])).all(), (errors, found)
+    assert (errors[1] < ([2.4e-4, 9e-5, 1.3e-3] if adiabatic else [9e-6, 9e-6, 2.8e-4])).all(), errors
 
 
 @pytest.mark.slow
@@ -50,8 +51,8 @@ def test_heat_in_a_ring_with_oblique_lines(adiabatic):
 def test_heat_between_lines_oblique_in_two_directions(adiabatic):
     errors = [Gap(n, (0.6, 0.3), adiabatic).errors() for n in (17, 33)]
     found = orders(errors)[0]
-    assert (found > [3.9, 3.7, 2.6]).all(), (errors, found)
-    assert (errors[1] < ([3e-4, 2.6e-4, 4.8e-3] if adiabatic else [1.7e-5, 3.3e-5, 4.7e-4])).all(), errors
+    assert (found > ([3.9, 3.7, 2.6] if adiabatic else [4.3, 4.4, 3.0])).all(), (errors, found)
+    assert (errors[1] < ([3e-4, 2.6e-4, 4.8e-3] if adiabatic else [1.1e-5, 1.4e-5, 2.8e-4])).all(), errors
 
 
 @pytest.mark.slow
@@ -59,7 +60,8 @@ def test_heat_between_lines_oblique_in_two_directions(adiabatic):
 @pytest.mark.parametrize("flux", OTHERS)
 def test_every_flux_between_oblique_lines(flux, adiabatic):
     errors = [Gap(n, 0.6, adiabatic, scheme={"flux": flux}).errors() for n in (17, 33)]
-    assert (orders(errors)[0] > [3.7, 4.1, 2.6]).all() and (errors[1] < [2.6e-4, 9e-5, 1.8e-3]).all(), errors
+    assert (orders(errors)[0] > ([3.7, 4.1, 2.6] if adiabatic else [4.4, 4.5, 3.3])).all(), errors
+    assert (errors[1] < ([2.6e-4, 9e-5, 1.8e-3] if adiabatic else [1.1e-5, 1.2e-5, 1.9e-4])).all(), errors
 
 
 # --- steady flow: nothing is left to time
@@ -125,16 +127,16 @@ def test_couette_flow_between_oblique_lines(flux, skew, adiabatic):
     """u, T and an even pressure, of third order and as with orthogonal lines."""
     coarse, fine = (couette_errors(n, adiabatic, skew, flux) for n in (9, 17))
     assert (orders([coarse, fine]) > 3).all(), (coarse, fine)
-    assert (fine < [3e-6, 2e-6, 4e-6]).all(), fine
+    assert (fine < ([2.6e-6, 1.5e-6, 2e-6] if adiabatic else [3e-6, 5e-7, 2.5e-6])).all(), fine
 
 
 # --- on a wall
 
 
-def vessel(lower):
+def vessel(lower, spatial=False):
     """The change of mass in a box below a lid that moves, whose `lower` wall is given."""
-    x, y = np.meshgrid(np.linspace(0, 1, 17), np.linspace(0, 1, 13))
-    nodes = (c[None].copy() for c in (x, y, 0 * x))
+    z, y, x = np.meshgrid(*(np.linspace(0, 1, n) for n in (11 if spatial else 1, 13, 17)), indexing="ij")
+    nodes = (c.copy() for c in (x, y, z))
     grid = Grid((Block("vessel", *nodes, {}),), period=({},))
     case = Case.from_dict(
         {
@@ -155,14 +157,30 @@ def vessel(lower):
     return abs(total(simulation.solver) / before - 1)
 
 
+WARM = {"type": "no-slip-wall", "faces": ["jmin"], "temperature": 1.3}
+SLIPS = {"type": "slip-wall", "faces": ["jmin"]}
+
+
 def test_mass_is_kept_where_walls_meet():
     """At edges, a slip wall among them, which keeps mass to round-off where lines are orthogonal to it; and two no-slip
-    walls within a face. Where a slip wall goes on as one that is not, nodes count unlike each other."""
-    warm = {"type": "no-slip-wall", "faces": ["jmin"], "temperature": 1.3}
-    assert vessel([warm | {"range": {"i": [7, 11]}}]) < 1e-13
-    assert vessel([{"type": "slip-wall", "faces": ["jmin"]}]) < 1e-13
-    slips = {"type": "slip-wall", "faces": ["jmin"], "range": {"i": [0, 6]}}
-    assert vessel([slips, warm | {"range": {"i": [7, 11]}}]) < 1e-6
+    walls within a face."""
+    assert vessel([WARM | {"range": {"i": [7, 11]}}]) < 1e-13
+    assert vessel([SLIPS]) < 1e-13
+
+
+@pytest.mark.parametrize("spatial", [False, True], ids=["2-D", "3-D"])
+def test_mass_is_kept_where_a_slip_wall_goes_on_as_a_no_slip_one(spatial):
+    """All around a heated part of the face. Nodes of both walls count unlike each other: without what is put to those
+    at the edge, mass changes by 2e-7 and more."""
+    around = [{"i": [0, 6]}, {"i": [11, 17]}]
+    heated = {"i": [6, 11]}
+    if spatial:
+        around += [heated | {"k": [0, 4]}, heated | {"k": [8, 11]}]
+        heated |= {"k": [4, 8]}
+    walls = [*(SLIPS | {"range": part} for part in around), WARM | {"range": heated}]
+    if spatial:
+        walls.append({"type": "slip-wall", "faces": ["kmin", "kmax"]})
+    assert vessel(walls, spatial) < 1e-13
 
 
 def test_forces_and_heat_of_oblique_walls():
@@ -185,18 +203,22 @@ def test_forces_and_heat_of_oblique_walls():
                 found.append(abs(flow.friction[0] / area / AMPLITUDE + side * shear).max())
                 found.append(abs(flow.heat / area / AMPLITUDE + side * slope).max())
             errors.append(found)
-        assert (orders(errors) > 2.3).all(), (errors, orders(errors))
+        assert (orders(errors) > (3.3 if adiabatic else 2.9)).all(), (errors, orders(errors))
 
 
 # --- the same however it is computed
 
 
 def corner(n=(17, 15, 1)):
-    """A box without right angles: two no-slip walls that meet, a slip wall and an outflow."""
+    """A box without right angles: two no-slip walls that meet, a slip wall that goes on as one of them, where parts
+    meet that halve the box, another one and an outflow."""
     x, y, z = np.meshgrid(*(np.linspace(0, 1, m) for m in n), indexing="ij")
     x, y, z = x + 0.3 * y + 0.06 * np.sin(3 * y + 2 * x) + 0.1 * z, y + 0.1 * np.sin(4 * x), z + 0.2 * y * (n[2] > 1)
     grid = Grid((Block("corner", *(np.ascontiguousarray(c.T) for c in (x, y, z)), {}),), period=({},))
     sides = [{"type": "supersonic-outflow", "faces": ["kmin", "kmax"]}] if n[2] > 1 else []
+    slips, sticks = [{"i": [0, n[0] // 2]}], {"i": [n[0] // 2, n[0]]}
+    if n[2] > 1:
+        slips, sticks = [*slips, sticks | {"k": [5, n[2]]}], sticks | {"k": [0, 5]}
     case = Case.from_dict(
         {
             "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},
@@ -204,7 +226,8 @@ def corner(n=(17, 15, 1)):
             "time": {"steps": 3, "cfl": 0.5},
             "initial": {"state": {"rho": 1.0, "p": P}},
             "boundary": [
-                {"type": "no-slip-wall", "faces": ["jmin"], "velocity": [0.1, 0.02, 0.0]},
+                {"type": "no-slip-wall", "faces": ["jmin"], "velocity": [0.1, 0.02, 0.0], "range": sticks},
+                *({"type": "slip-wall", "faces": ["jmin"], "range": part} for part in slips),
                 {"type": "no-slip-wall", "faces": ["imin"], "temperature": 1.1},
                 {"type": "slip-wall", "faces": ["jmax"]},
                 {"type": "supersonic-outflow", "faces": ["imax"]},

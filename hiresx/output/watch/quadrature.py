@@ -13,6 +13,7 @@ from math import comb
 import numpy as np
 
 from hiresx import kernels
+from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES, Range, direction, layer, side, whole_box
 from hiresx.grid.connections import Connection
@@ -123,7 +124,7 @@ def face_weights(
         lines = np.moveaxis(chosen, axis, -1)
         along = np.ones(lines.shape)
         for m, line in enumerate(lines):
-            for first, last in _runs(line):
+            for first, last in runs(line):
                 below = low[m] if first == 0 else PHYSICAL
                 above = high[m] if last == len(line) else PHYSICAL
                 for start, step, kind in ((first, 1, below), (last - 1, -1, above)):
@@ -138,9 +139,3 @@ def _line_ends(decomposition: Decomposition, b: int, face: str, end: str, kept: 
     across = [e for e in (2, 1, 0) if e != direction(end)]
     at = layer(face, decomposition.blocks[b].size)[0]
     return np.take(ends(decomposition, b, end, kept), at, axis=across.index(direction(face)))
-
-
-def _runs(line: np.ndarray) -> list[tuple[int, int]]:
-    """(first, last + 1) of every run of True."""
-    edges = np.flatnonzero(np.diff(line.astype(np.int8), prepend=0, append=0))
-    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
