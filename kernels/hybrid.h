@@ -10,18 +10,13 @@ template <class T, class At> HD T hybrid_share(const At &at) {
     return share;
 }
 
-// Flux at half point 1/2 of a line where `share` is above 0, from the split one and the states on both sides; the others
-// keep the split one, whoever is computed beside them. q(s, v), area(s, d), node(s, v): of node s, as split_node has it.
+// The flux of two interpolated states at half point 1/2 of a line, with its correction. q(s, v), area_at(s, d), node(s, v):
+// of node s, the last as split_node has it.
 template <class T, class Q, class Area, class Node, class Fields>
-HD void blend_flux(const Q &q, const Area &area_at, const Node &node, const Fields &fields, T share, T *left, T *right,
-                   T *flux) {
-    T area[3], other[gas_variables];
+HD void interpolated_flux(const Q &q, const Area &area_at, const Node &node, const Fields &fields, T *left, T *right,
+                          T *flux) {
+    T area[3], sensor = T(real(0));
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
-    const auto there = share > T(real(0));
-#ifdef HX_LIMITER
-    const auto rough = both(read_marks(left, right), there);
-#endif
-    T sensor = T(real(0));
     for (int s = 2 - correction_reach; s < correction_reach; ++s)
         sensor = larger(sensor, jump_sensor(T(node(s - 1, 4)), T(node(s, 4)), T(node(s + 1, 4))));
     const auto f = [&](int s, int v) {  // the physical flux of a node
@@ -30,21 +25,41 @@ HD void blend_flux(const Q &q, const Area &area_at, const Node &node, const Fiel
         const T carried = v == 4 ? q(s, 4) + pressure : q(s, v);
         return v == 0 || v == 4 ? carried * through : carried * through + pressure * area_at(s, v - 1);
     };
-    half_point_flux(left, right, area, f, sensor, fields, other);
-    for (int v = 0; v < gas_variables; ++v) flux[v] = select(there, flux[v] + share * (other[v] - flux[v]), flux[v]);
+    half_point_flux(left, right, area, f, sensor, fields, flux);
+}
+
+// `flux`, the split one, becomes that of the hybrid where `share` is above 0; the others stay, whoever is computed beside
+// them. `rough`: where the limiter looks.
+template <class T, class Q, class Area, class Mask>
+HD void blend_flux(const Q &q, const Area &area_at, T share, Mask rough, const T *interpolated, T *flux) {
+    const auto there = share > T(real(0));
+    for (int v = 0; v < gas_variables; ++v)
+        flux[v] = select(there, flux[v] + share * (interpolated[v] - flux[v]), flux[v]);
 #ifdef HX_LIMITER
-    if (anywhere(rough)) {
+    if (anywhere(both(rough, there))) {
+        T left[gas_variables], right[gas_variables], area[3];
         for (int v = 0; v < gas_variables; ++v) left[v] = q(0, v), right[v] = q(1, v);
         for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return area_at(s, d); });
-        limit_flux(left, right, area, rough, flux);
+        limit_flux(left, right, area, both(rough, there), flux);
     }
+#else
+    (void)q, (void)area_at, (void)rough;
 #endif
 }
 
-// The same with the interpolation.
-template <class T, class Q, class Area, class Node, class Fields>
-HD void hybrid_flux_at(const Q &q, const Area &area_at, const Node &node, const Fields &fields, T share, T *flux) {
-    T left[gas_variables], right[gas_variables], area[3];
+// Marks are read off both states, where there are any.
+template <class T> HD auto rough_states(T *left, T *right) {
+#ifdef HX_LIMITER
+    return read_marks(left, right);
+#else
+    (void)right;
+    return left[0] < left[0];
+#endif
+}
+
+// The states at half point 1/2.
+template <class T, class Q, class Area> HD void interpolated_states(const Q &q, const Area &area_at, T *left, T *right) {
+    T area[3];
 #ifdef HX_INTERPOLATES_NODES
     T unused[gas_variables];
     for (int d = 0; d < 3; ++d) area[d] = area_at(0, d);
@@ -55,6 +70,5 @@ HD void hybrid_flux_at(const Q &q, const Area &area_at, const Node &node, const 
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
     interpolate(q, area, left, right);
 #endif
-    blend_flux(q, area_at, node, fields, share, left, right, flux);
 }
 #endif

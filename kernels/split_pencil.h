@@ -100,9 +100,12 @@ HD void hybrid_fluxes(const SplitLine &split) {
             plus[v] = load<pack>(line.plus + v * line.size + e);
             flux[v] = load<pack>(split.part(0, v) + e);
         }
-        blend_flux(split.state(e), split.area(e), split.node(e),
-                   [&](int s, int n) { return load<pack>(line.fields + n * line.size + e + s * line.B); }, share, minus,
-                   plus, flux);
+        const auto rough = rough_states(minus, plus);
+        pack other[gas_variables];
+        interpolated_flux(split.state(e), split.area(e), split.node(e),
+                          [&](int s, int n) { return load<pack>(line.fields + n * line.size + e + s * line.B); }, minus,
+                          plus, other);
+        blend_flux(split.state(e), split.area(e), share, rough, other, flux);
         for (int v = 0; v < gas_variables; ++v) store(split.part(0, v) + e, flux[v]);
     }
 }

@@ -3,27 +3,45 @@
 //   decomposed plan: split_numerical_flux -> flux_difference
 //   fused plan: split_rates -> hybrid_rates (where there is a sensor), split_face_mass at walls
 #if HX_SPLIT
-// The flux at half point 1/2 of the line through node p.
+// The split flux at half point 1/2 of the line through node p, and that of the hybrid. What is interpolated comes first:
+// both at a time would not fit the registers of a GPU.
 template <class T>
 HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
-                      const work_real *fields, const work_real *sensor, T *flux) {
-    constexpr int count = 2 * split_reach;
-    T nodes[count][split_variables];
+                      const work_real *fields, const work_real *sensor, T *split, T *flux) {
     const auto state = [&](int s, int v) { return load<T>(q + v * sv + p + s * sd); };
     const auto area = [&](int s, int d) { return load<T>(m + d * sv + p + s * sd); };
-    for (int s = 0; s < count; ++s) {
-        T own[gas_variables];
-        for (int v = 0; v < gas_variables; ++v) own[v] = state(s + 1 - split_reach, v);
-        split_node(own, nodes[s]);
-    }
-    const auto node = [&](int s, int v) { return nodes[s + split_reach - 1][v]; };
-    split_flux(node, area, flux);
+    const auto all_nodes = [&](T (*nodes)[split_variables]) {
+        for (int s = 0; s < 2 * split_reach; ++s) {
+            T own[gas_variables];
+            for (int v = 0; v < gas_variables; ++v) own[v] = state(s + 1 - split_reach, v);
+            split_node(own, nodes[s]);
+        }
+    };
 #if HX_SENSORS
     const T share = hybrid_share<T>([&](int s) { return load<T>(sensor + p + s * sd); });
-    if (anywhere(share > T(real(0))))
-        hybrid_flux_at(state, area, node, [&](int s, int n) { return load<T>(fields + n * sv + p + s * sd); }, share, flux);
+    const bool asked = anywhere(share > T(real(0)));
+    auto rough = share < share;
+    T other[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) other[v] = T(real(0));
+    if (asked) {
+        T left[gas_variables], right[gas_variables], nodes[2 * split_reach][split_variables];
+        interpolated_states(state, area, left, right);
+        rough = rough_states(left, right);
+        all_nodes(nodes);
+        interpolated_flux(state, area, [&](int s, int v) { return nodes[s + split_reach - 1][v]; },
+                          [&](int s, int n) { return load<T>(fields + n * sv + p + s * sd); }, left, right, other);
+    }
 #else
     (void)fields, (void)sensor;
+#endif
+    {
+        T nodes[2 * split_reach][split_variables];
+        all_nodes(nodes);
+        split_flux([&](int s, int v) { return nodes[s + split_reach - 1][v]; }, area, split);
+    }
+    for (int v = 0; v < gas_variables; ++v) flux[v] = split[v];
+#if HX_SENSORS
+    if (asked) blend_flux(state, area, share, rough, other, flux);
 #endif
 }
 
@@ -32,8 +50,8 @@ VECTOR_KERNEL(split_numerical_flux, int i, int j, int k, int o, int sj, int sk, 
               const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
               const_work_field<HX_SENSORS> sensor, work_field<gas_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T found[gas_variables];
-    split_flux_at(p, (long long)sd, sv, q, m, fields, sensor, found);
+    T split[gas_variables], found[gas_variables];
+    split_flux_at(p, (long long)sd, sv, q, m, fields, sensor, split, found);
     for (int v = 0; v < gas_variables; ++v) store(flux + v * sv + p, found[v]);
 }
 
@@ -42,10 +60,13 @@ KERNEL(split_face_mass, int i, int j, int k, int o, int s1, int s2, int sn, stri
        const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
        const_work_field<HX_SENSORS> sensor, rate_field<1> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, outer = sn > 0 ? p - sn : p, sd = sn > 0 ? sn : -sn;
-    real before[gas_variables], after[gas_variables];
-    split_flux_at(outer, sd, sv, q, m, fields, sensor, before);
+    real split[gas_variables], before[gas_variables], after[gas_variables];
+    split_flux_at(outer, sd, sv, q, m, fields, sensor, split, before);
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
     for (int l = 0; l < wall_weighted; ++l) {
-        split_flux_at(outer + (l + 1ll) * sn, sd, sv, q, m, fields, sensor, after);
+        split_flux_at(outer + (l + 1ll) * sn, sd, sv, q, m, fields, sensor, split, after);
         if (wall_row(l) > 0) r[p - (long long)wall_row(l) * sn] = wall_part(l, before[0], after[0]);
         before[0] = after[0];
     }
@@ -86,24 +107,13 @@ KERNEL(hybrid_rates, int i, int j, int k, int o, int sj, int sk, int sd, stride 
     real share = real(0);
     for (int s = -split_reach; s <= split_reach; ++s) share = larger(share, real(sensor[p + (long long)s * sd]));
     if (!(share > real(0))) return;
-    constexpr int count = 2 * split_reach;
     real change[gas_variables] = {};
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
     for (int side = 0; side < 2; ++side) {
-        const long long at = p - side * (long long)sd;
-        const auto state = [&](int s, int v) { return load<real>(q + v * sv + at + (long long)s * sd); };
-        const auto area = [&](int s, int d) { return load<real>(m + d * sv + at + (long long)s * sd); };
-        const real own = hybrid_share<real>([&](int s) { return load<real>(sensor + at + (long long)s * sd); });
-        if (!(own > real(0))) continue;
-        real nodes[count][split_variables], flux[gas_variables], split[gas_variables], values[gas_variables];
-        for (int s = 0; s < count; ++s) {
-            for (int v = 0; v < gas_variables; ++v) values[v] = state(s + 1 - split_reach, v);
-            split_node(values, nodes[s]);
-        }
-        const auto node = [&](int s, int v) { return nodes[s + split_reach - 1][v]; };
-        split_flux(node, area, flux);
-        for (int v = 0; v < gas_variables; ++v) split[v] = flux[v];
-        hybrid_flux_at(state, area, node,
-                       [&](int s, int n) { return load<real>(fields + n * sv + at + (long long)s * sd); }, own, flux);
+        real split[gas_variables], flux[gas_variables];
+        split_flux_at(p - side * (long long)sd, (long long)sd, sv, q, m, fields, sensor, split, flux);
         for (int v = 0; v < gas_variables; ++v) change[v] += (side ? real(1) : real(-1)) * (flux[v] - split[v]);
     }
     for (int v = 0; v < gas_variables; ++v) r[v * sv + p] += rate_real(change[v]);

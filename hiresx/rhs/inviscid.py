@@ -73,6 +73,7 @@ class Pencils(InviscidPlan):
     """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
 
     work_variables = 0
+    sweep = "inviscid_sweep"
 
     @staticmethod
     def carried(precision: str) -> Set[int]:
@@ -84,7 +85,7 @@ class Pencils(InviscidPlan):
         (s1, n1), (s2, n2) = sorted((s.strides[e], s.size[e]) for e in range(3) if e != d)
         return [
             self.program.call(
-                "inviscid_sweep", None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d, self.no_flux), r=s.r,
+                self.sweep, None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d, self.no_flux), r=s.r,
                 sv=s.variable_stride, o=s.origin, sd=s.strides[d], nd=s.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
                 first=int(first), walls=int(d in map(direction, self.walls)), viscous=int(d in carried),
                 **self.flux_arguments,

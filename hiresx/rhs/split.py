@@ -10,10 +10,7 @@ from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
 class SplitPencils(Pencils):
     """CPU plan, as that of AFWENO."""
 
-    def launches(self, d: int, first: bool) -> list[Call]:
-        (call,) = super().launches(d, first)
-        arguments = dict(call.arguments) | self.flux_arguments
-        return [self.program.call("split_sweep", None, **arguments)]
+    sweep = "split_sweep"
 
 
 class SplitDecomposed(InviscidPlan):
