@@ -53,7 +53,7 @@ def check(
         planned = estimate(case, grid=built)
         setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])
-        setup["warnings"] += check_setup.aliased(case, decomposition, watched["probe"], planned["dt"])
+        setup["warnings"] += check_setup.aliasing_remarks(case, decomposition, watched["probe"], planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))

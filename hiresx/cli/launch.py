@@ -246,10 +246,10 @@ def _directory(words: _Words, began: float) -> Path | None:
 
 
 def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: int, words: _Words) -> int:
-    from hiresx.placement.backend_selection import listed
+    from hiresx.placement.backend_selection import parse_backends
 
     backend = words.values["backend"]
-    names = listed(backend)
+    names = parse_backends(backend)
     listing = len(names) if len(names) > 1 or ":" in backend else None
     size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
     if ranks is not None and ranks != (size or 0) * nodes:

@@ -79,7 +79,7 @@ def plot(
     beside = {"--reference": reference, "--against": against or None}
     moving = animate or (out is not None and out.suffix.lower() in (".gif", ".mp4"))
     with terminal.only_json(json):
-        look, looked = looks.look(), looks.given()
+        look, looked = looks.look(), looks.given_options()
         if not grid:
             _refuse({"--every": every}, "only for --grid")
         about: dict[str, Any] = {

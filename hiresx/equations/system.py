@@ -29,7 +29,7 @@ class Equations:
     scalars: tuple[str, ...] = ()
 
     @property
-    def conserved(self) -> tuple[str, ...]:
+    def conserved_names(self) -> tuple[str, ...]:
         """Of every node, in the order of `q`: density, momentum, energy, then rho s of each scalar."""
         return (*GAS_CONSERVED, *(f"rho_{name}" for name in self.scalars))
 
@@ -46,7 +46,7 @@ class Equations:
     @property
     def variables(self) -> int:
         """Conserved variables."""
-        return len(self.conserved)
+        return len(self.conserved_names)
 
     @property
     def momentum(self) -> slice:

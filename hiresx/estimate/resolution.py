@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.functions import prescribed
+from hiresx.case.functions import evaluate_profile
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
@@ -113,7 +113,7 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
     block = decomposition.blocks[patch.block]
     x, y, z = (np.asarray(c[slices(patch.range)]) for c in (block.x, block.y, block.z))
     try:
-        given = InTime(partial(prescribed, case, function), (x, y, z), patch.condition.steady)
+        given = InTime(partial(evaluate_profile, case, function), (x, y, z), patch.condition.steady)
         samples = SAMPLES if _at_rest(given.values(0.0)) and not given.fixed else 1
         velocity = np.stack([given.values(APART * n)[1:4] for n in range(samples)])
     except HiresxError:

@@ -13,7 +13,7 @@ from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
 from hiresx.case.intervals import intervals
-from hiresx.case.schema import sampled
+from hiresx.case.schema import monitor_keys
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
@@ -130,7 +130,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
         "reals_per_padded_point": _layout(case, backend).numbers_per_point + equations(case).variables * _vectors(case),
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
-        "variables": list(equations(case).conserved),
+        "variables": list(equations(case).conserved_names),
         "plans": {name: default_plan(name) if case.plan == "auto" else case.plan for name in ("cpu", "cuda")},
         "compact_bytes_per_point": compact_bytes / points if compact_obstacle(case) is None else None,
         "integrator": {
@@ -279,7 +279,7 @@ def _steps(case: Case, dt: float) -> int | None:
 def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
     """Steps `dt`, of which those are shorter, or evenly spread (hiresx.time.step_rule), that would pass a time at which
     something is sampled or written, by the interval that makes most steps."""
-    lengths = [end, *(min(every, end) for key, every in intervals(case, sampled()).items() if key != "checkpoint")]
+    lengths = [end, *(min(every, end) for key, every in intervals(case, monitor_keys()).items() if key != "checkpoint")]
     fixed = case.time.dt is not None
     steps = [math.ceil(length / dt - 1e-9) if fixed else steps_towards(length, dt) for length in lengths]
     return max(math.ceil(end / length * n - 1e-9) for length, n in zip(lengths, steps, strict=True))

@@ -207,9 +207,9 @@ class HaloExchange:
         return self._channels[0].exchanges, sum(channel.exchanges for channel in self._of_fluxes)
 
     @property
-    def waited(self) -> float:
+    def seconds_waited(self) -> float:
         """Seconds this rank has spent waiting for others."""
-        return self.waited_before + sum(channel.waited for channel in self._channels)
+        return self.waited_before + sum(channel.seconds_waited for channel in self._channels)
 
     def close(self) -> None:
         """Give back what MPI and CUDA hold."""

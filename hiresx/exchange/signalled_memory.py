@@ -44,14 +44,14 @@ class SignalFlags:
     count: Any
     order: Any
 
-    def raised(self) -> Call:
+    def raise_call(self) -> Call:
         """What was packed may be read."""
         return self.program.call(
             "raise_signals", (1, 1, 1), peers=len(self.ranks), flags=self.addresses, count=self.count,
             order=self.order,
         )  # fmt: skip
 
-    def awaited(self) -> Call:
+    def wait_call(self) -> Call:
         """What the peers have packed may be read behind it."""
         return self.program.call(
             "await_signals", (1, 1, 1), peers=len(self.ranks), ranks=self.peers, flags=self.flags,
@@ -81,7 +81,7 @@ class SharedValues:
 
     def synchronization(self) -> list[Call]:
         """Launches between those that write `own` and those that read all."""
-        return [self.signals.raised(), self.signals.awaited()]
+        return [self.signals.raise_call(), self.signals.wait_call()]
 
 
 class SignalledMemory:

@@ -12,7 +12,7 @@ from hiresx.grid.blocks import Block, Range, direction, face_range, rectangles, 
 from hiresx.grid.connections import TOLERANCE, Connection
 from hiresx.grid.face_ownership import FacePart, assign_nodes
 from hiresx.grid.motions import IntMatrix
-from hiresx.grid.singular import COLLAPSED, collapsed
+from hiresx.grid.singular import COLLAPSED, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
 # No node of a usable grid lies on more faces, but for those of a pole, of which rings lie at one place.
@@ -29,11 +29,11 @@ def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
     """
     _refuse_twins(blocks)
     with np.errstate(over="ignore", invalid="ignore"):
-        faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed(block, f) is None]
+        faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed_direction(block, f) is None]
     if not faces:
         return []
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
-        return _matched(blocks, faces)
+        return _match_faces(blocks, faces)
 
 
 def _refuse_twins(blocks: Sequence[Block]) -> None:
@@ -49,7 +49,7 @@ def _refuse_twins(blocks: Sequence[Block]) -> None:
             )
 
 
-def _matched(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
+def _match_faces(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
     nodes, owner, index = _face_nodes(blocks, faces)
     distance = _distance(blocks)
     if distance == 0:  # neighbours coincide: nothing to match on a grid that has no Jacobian

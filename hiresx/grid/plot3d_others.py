@@ -56,11 +56,11 @@ def binary_kind(file: BufferedReader, size: int) -> str | None:
         for head, length in _contents(file, size, order):
             numbers = np.frombuffer(head, order + "i4", count=len(head) // 4)
 
-            def left(n: int, length: int = length) -> list[int]:
+            def coordinate_counts(n: int, length: int = length) -> list[int]:
                 rest = length - 4 * n
                 return [rest // real for real in (4, 8) if rest % real == 0]
 
-            found = kind_of(numbers, left)
+            found = kind_of(numbers, coordinate_counts)
             if found:
                 return found
     return None

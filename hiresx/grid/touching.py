@@ -17,7 +17,7 @@ from hiresx.grid.connections import Connection, Grid, Touching
 from hiresx.grid.connectivity_check import misfit, seam_steps
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import join, possible
-from hiresx.grid.singular import collapsed
+from hiresx.grid.singular import collapsed_direction
 
 # Faces closer than this share of the spacing off them, the smaller one, are meant to meet.
 GAP = 1.1
@@ -71,7 +71,7 @@ def touching(grid: Grid) -> list[Touching]:
             for b, block in enumerate(grid.blocks)
             for face in block.faces
             # the ends of a line cannot lie along each other, nor has a collapsed face cells
-            if len(block.active) > 1 and collapsed(block, face) is None
+            if len(block.active) > 1 and collapsed_direction(block, face) is None
         ]
         found: list[Touching] = []
         coarse: dict[int, np.ndarray] = {}

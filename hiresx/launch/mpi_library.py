@@ -75,11 +75,11 @@ def library() -> MpiLibrary:
             raise HiresxError("several ranks need mpi4py, which is not installed", INSTALL)
         raise HiresxError(f"mpi4py cannot be used: {fault.partition('Error: ')[2] or fault}", INSTALL)
     version, text, path = done.stdout.split("\n")[:3]
-    kind, number = _named(text)
+    kind, number = _parse_name(text)
     return MpiLibrary(kind, number, path, version)
 
 
-def _named(text: str) -> tuple[str, str]:
+def _parse_name(text: str) -> tuple[str, str]:
     """(kind, version) by what a library or a launcher says of itself."""
     for kind, pattern in (
         (OPEN_MPI, r"Open MPI\)?,? ?v?([\d.]+\w*)"),
@@ -110,7 +110,7 @@ def query_launcher(path: str) -> Mpirun:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return Mpirun(path, "", "")
-    return Mpirun(path, *_named(done.stdout + done.stderr))
+    return Mpirun(path, *_parse_name(done.stdout + done.stderr))
 
 
 def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:

@@ -123,7 +123,7 @@ class Communicator:
         asked = self.aside().Iallgather(np.array([failed], np.int8), flags)
         if failed and patience is not None:
             self._unanswered = asked  # and with it what MPI may still read and write
-            return _done(asked, patience)
+            return _completes_within(asked, patience)
         asked.Wait()
         return bool(flags.any())
 
@@ -138,10 +138,10 @@ class Communicator:
         aborting."""
         asked = self._end.Ibarrier()
         if self._abort_status:
-            if not _done(asked, 2 * GRACE):
+            if not _completes_within(asked, 2 * GRACE):
                 _say(f"rank {self.rank} has ended before the others, and ends them")
                 self.abort(self._abort_status)
-        elif not _done(asked, LONG):
+        elif not _completes_within(asked, LONG):
             _say(f"rank {self.rank} has come to its end and waits for the other ranks")
             asked.Wait()
 
@@ -161,7 +161,7 @@ class Communicator:
         order = {first: number for number, first in enumerate(sorted(set(firsts)))}
         return tuple(order[first] for first in firsts)
 
-    def shared(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
+    def share_on_host(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
         """The arrays that the first rank of this host gives (the others give None), for all ranks of the host as views
         of one copy, to be read only. They live as long as the communicator."""
         local = self.local
@@ -218,7 +218,7 @@ def is_on_all_ranks(error: BaseException) -> bool:
         return False
 
 
-def _done(request: Any, seconds: float) -> bool:
+def _completes_within(request: Any, seconds: float) -> bool:
     """Whether a request of MPI is completed within so many seconds."""
     end = time.monotonic() + seconds
     while not request.Test():
@@ -248,7 +248,7 @@ def world() -> Communicator:
     MPI than the launcher.
     """
     if not _world:
-        comm = _started()
+        comm = _start()
         if comm.size > 1:
             sys.excepthook = partial(_end_all, sys.excepthook)
             sys.exit = partial(_exit, sys.exit)  # type: ignore[assignment]
@@ -259,7 +259,7 @@ def world() -> Communicator:
     return _world[0]
 
 
-def _started() -> Communicator:
+def _start() -> Communicator:
     expected = launcher_environment.launched_processes()
     if expected in (None, 1):
         return single_process()

@@ -25,7 +25,7 @@ class MeasuredPoints:
     columns: Mapping[str, tuple[np.ndarray, np.ndarray]]
 
     @property
-    def measured(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether it is an experiment's."""
         return self.source.startswith("measured")
 

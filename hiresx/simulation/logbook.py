@@ -14,7 +14,7 @@ from hiresx.placement import Placement
 from hiresx.solver import Solver
 
 
-class Logged(WatchedRun, Protocol):
+class LoggedRun(WatchedRun, Protocol):
     """What a logbook says of a simulation, and that it has begun."""
 
     begun: bool
@@ -43,7 +43,7 @@ class Logbook:
     """run.json of one `Simulation.run`, which ends after `last_step` at the latest (None: by time alone). Without a
     directory only the record that is returned."""
 
-    def __init__(self, simulation: Logged, last_step: int | None = None):
+    def __init__(self, simulation: LoggedRun, last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
         self._began, self._first_step = wall.perf_counter(), simulation.step_count
         self._ranks: list[dict[str, Any]] = []
@@ -110,7 +110,7 @@ class Logbook:
         """Collective but for a run that `fail`s."""
         if error is None:
             s = self.simulation
-            own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
+            own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}
             self._ranks = [rank | more for rank, more in zip(self._ranks, s.comm.allgather(own), strict=True)]
         entries = self._entries()
         if self._record is not None:

@@ -42,7 +42,7 @@ class TableRequest:
         empty = table.table(of, [], self.columns)
         for name in self.plot or ():
             if not name.startswith(tuple(f"{analysis.name}." for analysis in self.analyses)):
-                empty.named(name)
+                empty.full_name(name)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def run(
             need = needs[one.name]
             if need != "nothing":
                 label = f"{n + 1}/{len(of.members)}"
-                say(f"[{label}] {one.name}{'' if need == 'begin' else f' ({need})'}: {clock.left()}")
+                say(f"[{label}] {one.name}{'' if need == 'begin' else f' ({need})'}: {clock.remaining()}")
                 found = _one(out, one, need, how, launcher, f"[{label}] " if show else None, say)
                 clock.took()
             found = found or requests.signal
@@ -269,7 +269,7 @@ class _Clock:
         self._since = now
         self.todo -= 1
 
-    def left(self) -> str:
+    def remaining(self) -> str:
         text = f"{self.todo} left"
         if self._took:
             text += f", about {duration(self.todo * sum(self._took) / len(self._took))}"

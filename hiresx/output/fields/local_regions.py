@@ -235,7 +235,7 @@ class LocalSamples:
             first += found[0].size
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
-    def sent(self, values: np.ndarray | None) -> list[np.ndarray]:
+    def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
         """The values for each other rank, of those that `regions` returned."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 

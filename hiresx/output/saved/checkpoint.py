@@ -24,7 +24,7 @@ from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved import container, directories, distributed_arrays, files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.saved.container import Container, Damaged
+from hiresx.output.saved.container import Container, DamagedCheckpoint
 from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.solver import Solver
 
@@ -83,7 +83,7 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     for candidate in candidates:
         try:
             return FoundCheckpoint(open_checkpoint(candidate, comm), directory, passed)
-        except Damaged as error:
+        except DamagedCheckpoint as error:
             passed.append((candidate, error.message))
     with (comm or single_process()).together():
         raise HiresxError(
@@ -353,7 +353,7 @@ def reading_contents(path: Path) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        damaged = Damaged(
+        damaged = DamagedCheckpoint(
             f"{path} does not hold what a checkpoint must ({type(error).__name__}: {error})", "take another one"
         )
         damaged.everywhere = getattr(error, "everywhere", False)

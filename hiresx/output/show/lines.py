@@ -136,10 +136,10 @@ def _exact(
     Variables that are gradients are left out: a line does not tell them.
     """
     from hiresx.case import Case
-    from hiresx.case.functions import listed
+    from hiresx.case.functions import public_functions
 
     folder = data.path.parent / "case"
-    if "exact" not in listed(folder):
+    if "exact" not in public_functions(folder):
         return None
     case = Case.from_dict(data.case, folder)
     # Fine enough that a discontinuity looks upright at the resolution of the picture.

@@ -78,7 +78,9 @@ def plot_history(
             _finish(ax)
         look.curves(axes)
         axes[-1].set_xlabel(picture_file.TIME if clock == "time" else "step")
-        heading = look.heading("\n".join([ours.title, f"history {ours.name}", *ours.left_out[len(ours.thinned) :]]))
+        heading = look.heading(
+            "\n".join([ours.title, f"history {ours.name}", *ours.left_out[len(ours.thinning_messages) :]])
+        )
         if heading:
             figure.suptitle(heading)
         picture_file.use_length_symbol(figure, record.read_or_empty(Path(directory)).get("case"))
@@ -126,7 +128,7 @@ class _SelectedColumns:
         return found
 
     @property
-    def thinned(self) -> list[str]:
+    def thinning_messages(self) -> list[str]:
         """Messages about columns of which some places are not drawn."""
         long = {key: names for key, names in list(self._groups.items())[:PANELS] if len(names) > CURVES}
         return [] if self.named else [
@@ -139,9 +141,12 @@ class _SelectedColumns:
         """These messages, and one about columns that are not drawn."""
         groups = list(self._groups)
         if self.named or len(groups) <= PANELS:
-            return self.thinned
+            return self.thinning_messages
         rest = ", ".join(groups[PANELS:])
-        return [*self.thinned, f"{PANELS} of {len(groups)} columns are drawn; choose: {self.name}.COLUMN,... of {rest}"]
+        return [
+            *self.thinning_messages,
+            f"{PANELS} of {len(groups)} columns are drawn; choose: {self.name}.COLUMN,... of {rest}",
+        ]
 
     def legend_title(self, drawn: Sequence[str]) -> str | None:
         """Title of the legend of a panel from which curves are left out."""

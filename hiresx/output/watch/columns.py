@@ -39,14 +39,14 @@ class Columns:
             )  # fmt: skip
         launch = self._program.prepare([*ahead, own])
 
-        def found() -> list[np.ndarray]:
+        def fetch() -> list[np.ndarray]:
             launch()
             return [
                 self._backend.to_host(partial).astype(np.float64, copy=False).reshape(-1, state.size[2], state.size[0])
                 for state, partial in zip(self._states, self._partial, strict=True)
             ]
 
-        return found
+        return fetch
 
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:

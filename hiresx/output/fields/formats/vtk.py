@@ -87,11 +87,11 @@ def _whole_block(block: Any, names: Sequence[str]) -> LocalRegion:
     """All of a block. Hidden points get the numbers of the first that is there."""
     hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
 
-    def seen(values: np.ndarray) -> np.ndarray:
+    def fill_hidden(values: np.ndarray) -> np.ndarray:
         return np.where(hidden, values[~hidden][0], values) if hidden.any() else values
 
-    values = {name: seen(block.state[name]) for name in names}
-    at = triple(seen(getattr(block, axis)) for axis in "xyz")
+    values = {name: fill_hidden(block.state[name]) for name in names}
+    at = triple(fill_hidden(getattr(block, axis)) for axis in "xyz")
     return LocalRegion(IndexBox.all(block.shape), *at, values, hidden if hidden.any() else None)
 
 
