@@ -87,7 +87,7 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
 
 
 def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
-    """What the schema says of the key at pydantic's `location`: what it is, between which numbers, its default."""
+    """Return the schema's description of the key at pydantic's `location`: its meaning, its range and its default."""
     last = max((n for n, step in enumerate(location) if isinstance(step, str)), default=-1)
     path, level = _walk(model, location[: last + 1])
     field = level.model_fields.get(path[-1]) if path and _is_model(level) else None

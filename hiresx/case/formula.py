@@ -102,5 +102,5 @@ class Formula:
 
 
 def _cpp_name(name: str) -> str:
-    """What a name of the formula is in C++, where it may be a word of the language."""
+    """Return the C++ name of a name of the formula, which may be a C++ keyword."""
     return f"{name}_"

@@ -197,7 +197,7 @@ def merge(
 
 
 def _groups(alternatives: Any) -> tuple[frozenset[str], ...]:
-    """What `alternatives` of a case file says, as far as it is what it has to be: the rest is for `Case` to refuse."""
+    """Return the valid part of `alternatives` of a case file. `Case` rejects the rest."""
     listed = alternatives if isinstance(alternatives, list | tuple) else ()
     return tuple(
         frozenset(name for name in group if isinstance(name, str)) for group in listed if isinstance(group, list)

@@ -1,4 +1,4 @@
-"""What all tables of a case file have in common: no unknown key, no silent conversion, no change after reading."""
+"""The common base of all tables of a case file: no unknown key, no silent conversion, no change after reading."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +61,7 @@ def integrators() -> list[str]:
 
 
 def field_formats() -> list[str]:
-    """What fields can be written as."""
+    """Return the formats of field files."""
     return _file_names("output", "fields", "formats")
 
 

@@ -103,7 +103,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _type(kind: Any, metadata: Sequence[Any] = ()) -> str:
-    """What a key wants, in words."""
+    """Return the type of a key in words."""
     kind, metadata = _bare(kind, metadata)
     if listed := _choice_lister(metadata):
         return " ".join(f"`{value_text(name)}`" for name in listed())
@@ -155,7 +155,7 @@ def _bare(kind: Any, metadata: Sequence[Any] = ()) -> tuple[Any, list[Any]]:
 
 
 def _choice_lister(metadata: Sequence[Any]) -> Callable[[], list[str]] | None:
-    """What lists the choices that a key is checked against."""
+    """Return the function that lists the valid choices of a key."""
     for extra in metadata:
         if isinstance(extra, AfterValidator):
             return inspect.getclosurevars(extra.func).nonlocals.get("listed")
@@ -163,7 +163,7 @@ def _choice_lister(metadata: Sequence[Any]) -> Callable[[], list[str]] | None:
 
 
 def _is_kind_key(field: FieldInfo) -> bool:
-    """Whether a key says which kind of table this is."""
+    """True if a key says which kind of table this is."""
     return typing.get_origin(field.annotation) is Literal and typing.get_args(field.annotation) == (field.default,)
 
 

@@ -56,7 +56,7 @@ class ResolvedRelations:
 
 
 def is_formula(value: Any) -> bool:
-    """Whether a value of a case stands for a number by a formula."""
+    """True if a value of a case stands for a number by a formula."""
     return isinstance(value, str) and value.lstrip().startswith("=")
 
 
@@ -179,8 +179,8 @@ class _Formulas:
         return result
 
     def _number(self, node: ast.expr, path: Key) -> Any:
-        """What `node` stands for. Raises OverflowError for an integer beyond the range of real numbers, so that none
-        grows without bound."""
+        """Return the value of `node`. Raises OverflowError for an integer beyond the range of real numbers, to bound
+        its size."""
         value = self._compute(node, path)
         if type(value) is int:
             float(value)
@@ -262,8 +262,8 @@ def _dotted_key(key: Key) -> str:
 
 
 def _derived_parameters(data: Mapping[str, Any], directory: Path | None, file: str) -> dict[str, Any]:
-    """What the function `derived` of case.py gives besides the parameters that are there. Of parameters that exclude
-    each other it is given the first; the others must agree with what it returns."""
+    """Return the parameters that the function `derived` of case.py computes. Of mutually exclusive parameters it
+    receives the first one; the others must agree with its result."""
     call = functions.public_functions(directory).get(DERIVED)
     given = data.get("parameters") or {}
     if call is None or not isinstance(given, Mapping):

@@ -455,7 +455,7 @@ class Case(Table):
         self, name: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """What `function` gives for the passive scalar `name`, as `evaluate` does for a state: one such array."""
+        """Return the values of `function` for the passive scalar `name`, as `evaluate` does for a state: one array."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:

@@ -126,7 +126,7 @@ def check(
 
 
 def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
-    """What a case will need, in words and units; the keys and plain numbers are those of --json."""
+    """Yield the requirements of a case, in words and units; the keys and plain numbers are those of --json."""
     from hiresx.grid.size import in_bytes
 
     points, steps = planned["points"], planned["steps"]

@@ -1,4 +1,4 @@
-"""What `hiresx check` says of numbers that are valid and can hardly be meant."""
+"""Remarks of `hiresx check` on numbers that are valid but implausible."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What `hiresx check` says of a set-up: parameters, sponges, what the grid resolves, what the time is enough for."""
+"""Remarks of `hiresx check` on a set-up: parameters, sponges, the resolution of the grid, the duration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What `hiresx check` says of slip walls, planes of symmetry and axes that grid lines do not meet at right angles."""
+"""Remarks of `hiresx check` on slip walls, symmetry planes and axes that grid lines do not meet at right angles."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

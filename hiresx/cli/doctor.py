@@ -99,7 +99,7 @@ def _python(code: str) -> tuple[str | None, str]:
 
 
 def _whole() -> Finding:
-    """Whether all of hiresx is there that a run imports."""
+    """True if all of hiresx is there that a run imports."""
     found, why = _python("import hiresx.simulation; print(hiresx.__version__)")
     hint = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps hiresx"
     return Finding("hiresx", found, "everything", hint, required=True)
@@ -135,7 +135,8 @@ def _compiler() -> Iterator[Finding]:
 
 
 def _answer(command: list[str], text: str) -> int:
-    """What the expression ANSWER of the C++ `text` gives, built as the kernels are; 0 when it does not build."""
+    """Return the value of the expression ANSWER of the C++ `text`, built as the kernels are; 0 when it does not
+    build."""
     text += 'extern "C" int answer() { return ANSWER; }\n'
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "probe.so")

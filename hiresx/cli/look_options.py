@@ -38,7 +38,7 @@ class LookOptions:
     font: Annotated[float | None, _option("--font", "POINTS", "Size of the letters; 9 if absent.")] = None
 
     def given_options(self) -> dict[str, Any]:
-        """What was asked for, by the names of the options."""
+        """Return the options that were set, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         asked = {name: value for name, value in values.items() if value not in (None, False)}
         return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}

@@ -365,7 +365,7 @@ def discard(directory: Path, absent: Sequence[Path]) -> None:
 
 
 def record(directory: Path) -> dict[str, Any]:
-    """What run.json in `directory` says; empty when there is none."""
+    """Return the content of run.json in `directory`; empty when there is none."""
     from hiresx.output.saved import record as records
 
     return records.read_or_empty(directory)

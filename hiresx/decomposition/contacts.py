@@ -63,7 +63,7 @@ class Neighbourhood:
         self._ghost[every, self._face // 2] += np.where(self._face % 2, 1, -1)[:, None]
 
     def contacts(self, boxes: Boxes) -> Contacts:
-        """What touches what when the whole blocks are cut into `boxes`."""
+        """Return the contacts between the `boxes` into which the whole blocks are cut."""
         found = [*self._cuts(boxes), self._find_connected(boxes)]
         return Contacts(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 

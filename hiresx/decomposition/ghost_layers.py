@@ -47,7 +47,7 @@ class GhostLayers:
         return made
 
     def without_interior(self, block: Block, halo: int) -> "GhostLayers":
-        """What is left of it when all ghosts are made: only these."""
+        """Return the layers with ghosts only, for use after all ghosts have been computed."""
         layers = [
             np.ascontiguousarray(np.delete(held, range(halo, held.shape[axis + 1] - halo), axis=axis + 1))
             for axis, held in enumerate(self.layers)

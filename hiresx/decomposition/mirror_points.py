@@ -99,7 +99,7 @@ class _Rows:
 
 
 def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]]) -> bool:
-    """Whether all nodes of a face of block `b` within `box` are connected."""
+    """True if all nodes of a face of block `b` within `box` are connected."""
     d = direction(face)
     across = [e for e in range(3) if e != d]
     held = np.zeros([box[e][1] - box[e][0] for e in across], dtype=bool)

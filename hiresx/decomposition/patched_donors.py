@@ -41,7 +41,8 @@ class PatchedDonors:
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """What of the maps of all whole blocks follows from their shapes alone: the nodes and weights of interpolations."""
+    """Return the part of the maps of all whole blocks that depends on their shapes only: the nodes and weights of
+    interpolations."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
     return [BlockMap(block, none, halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]

@@ -39,8 +39,8 @@ class Equations:
 
     @property
     def gradients(self) -> tuple[str, ...]:
-        """What viscous terms take gradients of, in the order of their fluxes, which are those of `conserved` without
-        the density."""
+        """The names of the variables whose gradients the viscous terms need, in the order of their fluxes: those of the
+        conserved variables without the density."""
         return (*GAS_GRADIENTS, *self.scalars)
 
     @property

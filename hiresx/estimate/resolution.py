@@ -1,4 +1,4 @@
-"""What a grid resolves of a case: sound waves between the sponges, and the layers of the flow that enters."""
+"""The resolution of a case's grid: sound waves between the sponges, and the layers of the incoming flow."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -143,7 +143,7 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
 
 
 def _at_rest(flow: Sequence[np.ndarray]) -> bool:
-    """Whether a flow (rho, u, v, w, p) is at rest on some nodes: only then has it a layer."""
+    """True if a flow (rho, u, v, w, p) is at rest on some nodes: only then has it a layer."""
     speed = np.sqrt(np.sum(np.square(flow[1:4]), axis=0))
     return bool(speed.min() <= REST * speed.max())
 

@@ -1,4 +1,5 @@
-"""What a case will need, found without compiling or allocating its fields: memory, time step, steps, time."""
+"""The requirements of a case, estimated without compilation or allocation of its fields: memory, time step, number of
+steps, time."""
 
 import math
 from collections.abc import Sequence
@@ -22,9 +23,9 @@ from hiresx.device.averaging import MEANS, names
 from hiresx.device.fields import Layout
 from hiresx.device.rates import known_rate
 from hiresx.equations import DIRECTIONS, equations
+from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import STORAGE
-from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.counting import file_nodes
@@ -219,7 +220,7 @@ def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -
 
 
 def layout(case: Case, plan: str) -> Layout:
-    """What decides which fields the blocks of a case have, by a plan of hiresx.rhs.plans."""
+    """Return the layout of the fields of a case's blocks, by a plan of hiresx.rhs.plans."""
     system = equations(case)
     work = work_variables(plan, case.gas.reynolds is not None, system)
     registers = integrator(case.time.integrator).registers

@@ -27,7 +27,7 @@ from hiresx.mpi.communicator import GRACE, Communicator, is_on_all_ranks
 
 @dataclass
 class QuantityMessages:
-    """What carries one quantity: per turn the buffer to pack, and the transports."""
+    """The means to exchange one quantity: the buffer to pack for each turn, and the transports."""
 
     outgoing: Sequence[Any]
     transports: Sequence[Transport]
@@ -166,7 +166,7 @@ class Endpoint:
         return [memory.messages(quantity, peers, spans) for quantity in range(len(self._buffer_layout.widths))]
 
     def _peer_messages(self, memory: dict[int, Any]) -> list[list[dict[int, Any]]]:
-        """What peers have for this rank in their memory."""
+        """Return the messages for this rank in the memory of its peers."""
         facts, own = self._negotiation.facts, self._comm.rank
         points = {rank: facts[rank].points for rank in memory}
         return self._buffer_layout.messages(memory, points, {rank: facts[rank].sends[own] for rank in memory})

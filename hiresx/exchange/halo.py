@@ -226,7 +226,7 @@ def _arrays(arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any
 
 
 def _gpu(backend: Backend) -> "Gpu | None":
-    """What transports need of a GPU; None on a CPU."""
+    """Return the GPU functions for transports; None on a CPU."""
     if backend.name != "cuda":
         return None
     from hiresx.exchange.gpu import Gpu

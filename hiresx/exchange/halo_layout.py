@@ -1,4 +1,5 @@
-"""What a rank copies between its own parts, and what it sends to and receives from every neighbour."""
+"""The layout of a halo exchange: the copies between parts of this rank, and the messages to and from every
+neighbour."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -204,7 +204,7 @@ class InterpolatedGhosts(ABC):
             self._backend.copy(incoming[width * self._own :], self._backend.to_device(host))
 
     def _launches(self, what: str, width: int) -> _Prepared:
-        """What one exchange launches, prepared, and its buffers."""
+        """Return the prepared launches of one exchange, and its buffers."""
         zeros, real = self._backend.zeros, str(self._real)
         outgoing = zeros((max(width * self._leaving, 1),), real)
         incoming = zeros((max(width * self._held, 1),), real)

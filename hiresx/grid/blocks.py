@@ -157,7 +157,7 @@ class Block:
 
     @property
     def is_stored(self) -> bool:
-        """Whether its coordinates are left in their file."""
+        """True if its coordinates are left in their file."""
         return any(isinstance(c, StoredCoordinates) for c in self.coordinates)
 
     @property

@@ -50,7 +50,7 @@ class Omissions:
     met: set[str] = field(default_factory=set)
 
     def drops(self, zone: Node, node: Node) -> bool:
-        """Whether a patch or connection of a zone is left out."""
+        """True if a patch or connection of a zone is left out."""
         both = {node.name, f"{zone.name}/{node.name}"}
         self.seen[f"{zone.name}/{node.name}"] = None
         self.met.update(both.intersection(self.names))
@@ -117,7 +117,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[Fa
 
 
 def abuts(general: Node) -> bool:
-    """Whether a connection is of faces that lie on each other without sharing nodes."""
+    """True if a connection is of faces that lie on each other without sharing nodes."""
     kind = general.child("GridConnectivityType")
     return kind is not None and kind.text() == "Abutting"
 

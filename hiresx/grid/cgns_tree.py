@@ -141,7 +141,7 @@ class Node:
 
 
 def is_cgns(start: bytes) -> bool:
-    """Whether a file that begins with these bytes (32 or more) is a CGNS file, as far as they tell."""
+    """True if a file that begins with these bytes (32 or more) is a CGNS file, as far as they tell."""
     return start.startswith((HDF5, *adf.STARTS))
 
 

@@ -28,8 +28,8 @@ OF_STEP = 0.25
 
 @dataclass(frozen=True)
 class ConnectionCheck:
-    """What was found of one connection: `layout`, "shared" or "offset"; `gap`, the largest distance of nodes that
-    should coincide, in L (0 in the offset layout); `nodes`, how many were compared."""
+    """The result of the check of one connection. `layout`: "shared" or "offset". `gap`: the largest distance of nodes
+    that should coincide, in L (0 in the offset layout). `nodes`: the number of compared nodes."""
 
     connection: Connection
     layout: str
@@ -103,7 +103,7 @@ def _where(blocks: Sequence[Block], c: Connection) -> str:
 
 
 def _check_form(blocks: Sequence[Block], c: Connection, where: str) -> None:
-    """What needs no coordinates."""
+    """Check everything that needs no coordinates."""
     block, donor = blocks[c.block], blocks[c.donor]
     if c.face not in block.faces or tuple(c.range[direction(c.face)]) != layer(c.face, block.size):
         raise HiresxError(f"{where}: the range is not on the face", "correct the connection")
@@ -136,7 +136,7 @@ def _index(index: Iterable[int]) -> str:
 
 
 def _keeps_plane(block: Block, motion: Motion) -> bool:
-    """Whether a motion leaves singleton directions where they are (k along z, j along y)."""
+    """True if a motion leaves singleton directions where they are (k along z, j along y)."""
     if motion.rotation is not None and any(abs(motion.rotation[d][d] - 1) > 1e-9 for d in _singleton(block)):
         return False
     extent = max(block.extents)
@@ -206,7 +206,7 @@ def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
 
 
 def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, bad: np.ndarray) -> HiresxError:
-    """What to say of the first bad node, in the order of the arrays."""
+    """Return the message about the first node that does not match, in the order of the arrays."""
     k, j, i = (int(m) for m in np.argwhere(bad.transpose(2, 1, 0))[0])
     index = _face_nodes(c)[:, i, j, k]
     there = index.copy()
@@ -225,7 +225,7 @@ def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, b
 
 
 def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
-    """What would make the nodes match, if there is anything so simple."""
+    """Return a simple change that makes the nodes match, if there is one."""
     motions = ((c.motion, ""), (c.motion.inverse, "the inverse motion"), (Motion(), "no motion"))
     for tried in (layout, *(other for other in LAYOUTS if other != layout)):
         for (motion, moved), matrix in product(motions, _orientations(blocks, c)):
@@ -297,7 +297,7 @@ def _check_way_back(blocks: Sequence[Block], connections: Sequence[Connection]) 
 
 
 def _same_map(a: Connection, b: Connection, block: Block) -> bool:
-    """Whether two connections of one face of `block` take the same ghosts from the same nodes."""
+    """True if two connections of one face of `block` take the same ghosts from the same nodes."""
     if (a.donor, a.matrix, a.offset) != (b.donor, b.matrix, b.offset):
         return False
     ends = [(float(v.min()), float(v.max())) for v in block.coordinates]

@@ -76,7 +76,7 @@ class Lines:
 
 
 def form(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None:
-    """What reads a connectivity file of another program, by its content; None for a file of ours."""
+    """Return the reader of a connectivity file of another program, by its content; None for a HiResX file."""
     if path.suffix.lower() == ".toml":
         return None
     lines = Lines(path)
@@ -97,14 +97,14 @@ def form(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None
 
 
 def tables(path: Path, blocks: Sequence[Block]) -> dict[str, Any] | None:
-    """What a file of another program says, as the tables of a connectivity file of ours; None for one of ours. Raises
-    HiresxError naming the line."""
+    """Return the content of a file of another program as the tables of a HiResX connectivity file; None for a HiResX
+    file. Raises HiresxError naming the line."""
     reader = form(path)
     return None if reader is None else reader(path, blocks)
 
 
 def is_wall(name: str) -> bool:
-    """Whether the type of a condition, by the name that a file or this module gives it, is a solid wall."""
+    """True if the type of a condition, by the name that a file or this module gives it, is a solid wall."""
     return any(word in name.lower() for word in ("wall", "solid"))
 
 
@@ -260,7 +260,7 @@ def _cfl3d(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
 
 
 def _meet(a: ForeignPatch, b: ForeignPatch) -> bool:
-    """Whether two patches share more than a line of nodes."""
+    """True if two patches share more than a line of nodes."""
     return (a.block, a.face) == (b.block, b.face) and all(
         min(max(a.ends[d]), max(b.ends[d])) > max(min(a.ends[d]), min(b.ends[d])) for d in a.ends
     )

@@ -1,4 +1,4 @@
-"""What a grid file holds and what becomes of it, said before anything is computed."""
+"""The content of a grid file, and its conversion, reported before any computation."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -73,7 +73,7 @@ def _lines(grid: Grid) -> list[tuple[int, Range]]:
 
 
 def _regions(path: Path, grid: Grid) -> list[dict[str, Any]]:
-    """What is named of faces: region, block, face, nodes, and of a CGNS file the kind of its patches."""
+    """Return the named parts of faces: region, block, face, nodes, and for a CGNS file the kind of its patches."""
     kinds: dict[str, str] | None = None
     if form(path) == "CGNS":
         from hiresx.grid.cgns import kinds_of
@@ -146,7 +146,7 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
 
 
 def _in_region(block: Block, face: str, range_: Range) -> bool:
-    """Whether regions hold the middle of a range: then it is said what lies there."""
+    """True if regions hold the middle of a range: then it is said what lies there."""
     middle = [(lo + hi) // 2 for lo, hi in range_]
     return any(
         face == f and all(lo <= m < hi for m, (lo, hi) in zip(middle, part, strict=True))

@@ -192,7 +192,7 @@ def _wide(index: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
 
 
 def _has_cell(mask: np.ndarray) -> bool:
-    """Whether somewhere all corners of a cell of a face are True; a diagonal line has none."""
+    """True if somewhere all corners of a cell of a face are True; a diagonal line has none."""
     for axis in (0, 1):
         if mask.shape[axis] > 1:
             mask = mask[1:] & mask[:-1] if axis == 0 else mask[:, 1:] & mask[:, :-1]

@@ -43,7 +43,7 @@ class Motion:
 
     @property
     def still(self) -> bool:
-        """Whether nothing moves."""
+        """True if nothing moves."""
         return self.rotation is None and not any(self.translation)
 
     @property

@@ -105,7 +105,7 @@ def _laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
 
 
 def begins_like(path: Path) -> bool:
-    """Whether a binary file begins like one of Plot3D: with a record of 1, 2 or 3 integers, as a stream does, or as a
+    """True if a binary file begins like one of Plot3D: with a record of 1, 2 or 3 integers, as a stream does, or as a
     solution or function file."""
     with path.open("rb") as file:
         size = file.seek(0, 2)

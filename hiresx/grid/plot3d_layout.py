@@ -1,4 +1,4 @@
-"""What the forms of Plot3D files share: blanking, shapes, and the words of a refusal."""
+"""The common part of all forms of Plot3D files: blanking, shapes, and error messages."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the solver will feel of a grid: cell volumes, skewness, stretching, aspect ratio."""
+"""The quality of a grid: cell volumes, skewness, stretching, aspect ratio."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -199,7 +199,7 @@ def _layers_from(face: str, size: tuple[int, int, int], node: tuple[int, int, in
 
 
 def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:
-    """Whether a grid line goes back where it came from at a node within a block."""
+    """True if a grid line goes back where it came from at a node within a block."""
     if not 0 < node[d] < block.size[d] - 1:
         return False
     behind, ahead = (tuple(n + s * (e == d) for e, n in enumerate(node)) for s in (-1, 1))

@@ -32,7 +32,7 @@ Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
 def is_large(path: Path) -> bool:
-    """Whether a file may hold so many nodes, in single precision, that they are left there."""
+    """True if a file may hold so many nodes, in single precision, that they are left there."""
     return path.stat().st_size >= 12 * LARGE
 
 

@@ -189,7 +189,7 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
 
 
 def _lies_over(own: _Surface, other: _Surface, mask: np.ndarray) -> bool:
-    """Whether two faces that lie on each other face the same way, at the cell in the middle of those that do."""
+    """True if two faces that lie on each other face the same way, at the cell in the middle of those that do."""
     cell = tuple(np.argwhere(mask)[mask.sum() // 2])
     nearest = np.argmin(np.sum((other.centres - own.centres[cell]) ** 2, axis=-1))
     return bool(own.outward[cell] @ other.outward.reshape(-1, 3)[nearest] > 0)
@@ -308,7 +308,7 @@ def _nodes(block: Block, index: tuple[Any, ...]) -> np.ndarray:
 
 
 def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
-    """Whether a point lies in the cells around node `index` [k, j, i], and these are no cells at a face."""
+    """True if a point lies in the cells around node `index` [k, j, i], and these are no cells at a face."""
     edges = np.eye(3)
     for d in block.active:
         axis, n = 2 - d, block.size[d]

@@ -185,7 +185,7 @@ class JointWriter:
             self.advance()
 
     def _first_moves(self) -> bool:
-        """Whether this rank need not be waited for before all go on with the first work that is not published."""
+        """True if this rank need not be waited for before all go on with the first work that is not published."""
         if self._error is not None:
             return True
         if self._completed > self._known:

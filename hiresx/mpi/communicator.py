@@ -41,11 +41,11 @@ class Communicator:
         self._unanswered: Any = None
 
     def allgather(self, thing: Any) -> list[Any]:
-        """What every rank gives (anything that can be pickled), by rank."""
+        """Return the values of all ranks (anything that can be pickled), by rank."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.allgather(thing)
 
     def bcast(self, thing: Any = None, root: int = 0) -> Any:
-        """What rank `root` gives, to all."""
+        """Return the value of rank `root` on all ranks."""
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:
@@ -118,7 +118,7 @@ class Communicator:
         return self._aside
 
     def _any_failed(self, failed: bool, patience: float | None) -> bool:
-        """Whether `failed` holds on any rank. False as well on one where it does and that has lost its patience."""
+        """True if `failed` holds on any rank. False as well on one where it does and that has lost its patience."""
         flags = np.zeros(self.size, np.int8)
         asked = self.aside().Iallgather(np.array([failed], np.int8), flags)
         if failed and patience is not None:
@@ -211,7 +211,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 def is_on_all_ranks(error: BaseException) -> bool:
-    """Whether all ranks have it, and come together to where it is caught."""
+    """True if all ranks have it, and come together to where it is caught."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers so
@@ -219,7 +219,7 @@ def is_on_all_ranks(error: BaseException) -> bool:
 
 
 def _completes_within(request: Any, seconds: float) -> bool:
-    """Whether a request of MPI is completed within so many seconds."""
+    """True if a request of MPI is completed within so many seconds."""
     end = time.monotonic() + seconds
     while not request.Test():
         if time.monotonic() > end:

@@ -40,7 +40,7 @@ def process_number(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
-    """What started this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" when that is not known."""
+    """Return the launcher of this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" if unknown."""
     if "OMPI_COMM_WORLD_SIZE" in environment:
         return "Open MPI"
     if "MPI_LOCALNRANKS" in environment or "HYDI_CONTROL_FD" in environment:

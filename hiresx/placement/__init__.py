@@ -193,6 +193,6 @@ def _bind_and_make(
 
 
 def _host_problems(comm: Communicator, machine: Machine) -> list[str]:
-    """What the hosts lack, and what stands in the way there, each once."""
+    """Return the problems of the hosts, each once."""
     lines = comm.allgather(tuple(machine.problems) if comm.local.root and machine.gpus else ())
     return list(dict.fromkeys(line for some in lines for line in some))

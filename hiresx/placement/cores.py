@@ -58,7 +58,7 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
 
 
 def _launcher_remark(machine: Machine, facts: Mapping[int, PlacementFacts]) -> str:
-    """What there is to say of a launcher that bound the ranks."""
+    """Return a remark on the binding of ranks by a launcher."""
     used = sum(1 for core in machine.cores if any(core & fact.cpus for fact in facts.values()))
     message = "the launcher has bound the ranks: kept"
     by = next(iter(facts.values())).launcher

@@ -1,4 +1,4 @@
-"""What a rank knows of itself before anything is chosen."""
+"""The facts that a rank knows about itself before any placement."""
 
 import os
 import platform

@@ -16,7 +16,7 @@ from hiresx.results import Run
 
 @dataclass(frozen=True, eq=False)
 class Jet:
-    """What was found of one run; parts that it does not tell are None, and `missing` says what they need."""
+    """The results for one run. Unavailable parts are None, and `missing` states their requirements."""
 
     run: Run
     state: jet_theory.ExpandedJet

@@ -26,7 +26,7 @@ class MeasuredPoints:
 
     @property
     def is_measured(self) -> bool:
-        """Whether it is an experiment's."""
+        """True if it is an experiment's."""
         return self.source.startswith("measured")
 
     @property

@@ -1,4 +1,4 @@
-"""What an analysis gives: numbers, arrays, a picture, and the files that keep them, whole or not at all."""
+"""The result of an analysis: numbers, arrays, a picture, and complete files of them."""
 
 import html
 import re

@@ -14,7 +14,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file, derived, field_file
-from hiresx.output.saved.netcdf import LOCK
+from hiresx.output.saved.netcdf_library import LOCK
 
 AXES = ("x", "y", "z")
 

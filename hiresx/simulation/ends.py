@@ -36,7 +36,7 @@ class Ends:
         return is_reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
 
     def is_stop_requested(self, requests: Requests) -> bool:
-        """Whether a signal reached any of the ranks, or the time is up. Collective."""
+        """True if a signal reached any of the ranks, or the time is up. Collective."""
         due = self._comm.root and self._checkpoints is not None and self._checkpoints.is_due()
         found = np.array([requests.signal or 0, self._out_of_time(), due], dtype=float)
         if self._comm.size > 1:
@@ -55,7 +55,7 @@ class Ends:
 
 
 def is_reached(spec: Time, time: float, steps: int, dt: float, last_step: int | None) -> bool:
-    """Whether a run that came to `time` in `steps`, the last of them `dt`, is at the end of [time], `spec`, or at its
+    """True if a run that came to `time` in `steps`, the last of them `dt`, is at the end of [time], `spec`, or at its
     `last_step`."""
     if last_step is not None and steps >= last_step:
         return True

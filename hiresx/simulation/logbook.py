@@ -1,4 +1,4 @@
-"""What a run writes down about itself: run.json, and what it says of its ranks."""
+"""The records of a run about itself: run.json, and messages about its ranks."""
 
 import time as wall
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from hiresx.solver import Solver
 
 
 class LoggedRun(WatchedRun, Protocol):
-    """What a logbook says of a simulation, and that it has begun."""
+    """The properties of a simulation that a logbook records."""
 
     begun: bool
 
@@ -66,7 +66,7 @@ class Logbook:
         return [] if s.comm.size == 1 else _placement_lines(s.placement, self._ranks, s.solver.integrator.stages)
 
     def _gather(self) -> None:
-        """What each rank computes. Collective."""
+        """Return the parts that each rank computes. Collective."""
         s = self.simulation
         seats = s.placement.document()["ranks"]
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
@@ -137,7 +137,7 @@ class Logbook:
 
 
 def _own(solver: Solver) -> dict[str, Any]:
-    """What run.json says of this rank besides its seat."""
+    """Return the entries of run.json for this rank besides its place."""
     return {
         "points": sum(state.block.points for state in solver.states),
         "parts": [

@@ -21,7 +21,7 @@ from hiresx.grid import Grid, build
 from hiresx.mpi.communicator import Communicator, world
 from hiresx.output.fields import field_output
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
+from hiresx.output.saved import checkpoint, directories, files, identity, netcdf_library, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch.monitors.probe import ProbeMonitor
@@ -111,7 +111,7 @@ class Simulation(RecutRun):
             field_output.check(self.case)
             check_profiles(self.case, profiles or ())
             if self.out is not None:
-                netcdf.library()
+                netcdf_library.library()
         self.resolved = self.case.model_dump(mode="json")
         check_same(self.comm, self.resolved)
         hosts = len(set(self.comm.hosts))
@@ -444,7 +444,7 @@ class Simulation(RecutRun):
     # ---- checkpoints
 
     def _contents(self) -> checkpoint.Contents:
-        """What a checkpoint of now holds."""
+        """Return the content of a checkpoint of the current state."""
         history = self.history
         if history and history[-1]["step"] == self.step_count and not self._record_due():
             history = history[:-1]  # the last look of a run that stops here: one that goes on has none

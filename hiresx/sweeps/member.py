@@ -22,7 +22,7 @@ def log(out: Path, member: SweepMember) -> Path:
 
 
 def need(out: Path, member: SweepMember) -> Need:
-    """What is to be done for a run. Raises HiresxError, naming the difference, where another case was run in its
+    """Return the action that a run needs. Raises HiresxError, naming the difference, where another case was run in its
     folder."""
     folder = out / member.name
     if not (folder / "run.json").is_file():
@@ -76,7 +76,7 @@ def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
 
 
 def last_error(path: Path) -> str:
-    """What the last start of a run gave as the reason of its end."""
+    """Return the recorded error of the last start of a run."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

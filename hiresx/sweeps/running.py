@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class TableRequest:
-    """What the table and the picture shall show."""
+    """The requested content of the table and of the picture."""
 
     columns: Sequence[ReducedColumn] = ()
     analyses: Sequence[Analysis] = ()
@@ -182,7 +182,7 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
 
 
 def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:
-    """What follows hiresx run."""
+    """Return the arguments of hiresx run."""
     if need == "go on":
         return ["--restart", str(out / one.name), *words]
     return [str(out / folder.CASE), *one.words, *words, "--out", str(out / one.name)]
@@ -230,7 +230,7 @@ def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
 
 
 def _free(place: Path, say: Say) -> bool:
-    """Whether no process keeps a run; one that is about to end is awaited."""
+    """True if no process keeps a run; one that is about to end is awaited."""
     until, announced = wall.monotonic() + PATIENCE, False
     while True:
         try:

@@ -34,8 +34,8 @@ _KEPT = 1 << 30
 
 
 class LocalState(NamedTuple):
-    """What a part holds of a box: the conservative variables `q` (variables, bk, bj, bi), and `fields` (bk, bj, bi) by
-    name."""
+    """The share of a part in a box: the conservative variables `q` (variables, bk, bj, bi), and `fields` (bk, bj, bi)
+    by name."""
 
     q: np.ndarray
     fields: Mapping[str, np.ndarray] = MappingProxyType({})

@@ -67,7 +67,7 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
 
 
 def may_change(key: str) -> bool:
-    """Whether a restart may change a dotted key of the case."""
+    """True if a restart may change a dotted key of the case."""
     return any(key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *monitor_keys()))
 
 

@@ -14,7 +14,7 @@ from hiresx.output.fields import derived
 from hiresx.output.saved import record
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
-from hiresx.output.show.plot import other_runs, picture_path
+from hiresx.output.show.run_plot import other_runs, picture_path
 from hiresx.output.watch import history
 
 # Panels of one picture, and curves in one panel, unless they are named one by one: more cannot be told apart.

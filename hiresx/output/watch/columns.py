@@ -50,7 +50,7 @@ class Columns:
 
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
-    """What the nodes of part `n` count in an integral over its block: quadrature weight (`kept`: as of
+    """Return the weights of the nodes of part `n` in an integral over its block: quadrature weight (`kept`: as of
     `block_weights`) times cell volume, (nk, nj, ni)."""
     state = solver.states[n]
     jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)

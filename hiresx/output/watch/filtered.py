@@ -172,7 +172,7 @@ class FilteredNodes(Attachment):
                 reader.take(first, found)
 
     def _due(self) -> bool:
-        """Whether there is little room left on the device, or samples have stayed there for long."""
+        """True if there is little room left on the device, or samples have stayed there for long."""
         late = wall.monotonic() - self._since > SECONDS
         # where the device comes to samples by itself, the next ones need some
         full = self._waiting >= (self._stay // 2 if self.by_itself else self._stay)

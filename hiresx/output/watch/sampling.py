@@ -39,7 +39,7 @@ class SampleTimes:
                 self.next_time = nearest
 
     def due(self, solver: Solver) -> bool:
-        """Whether a sample is due now: once in a step."""
+        """True if a sample is due now: once in a step."""
         if solver.steps == self.last:
             return False
         if self.every is not None:

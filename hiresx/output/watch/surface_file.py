@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.netcdf_library import LOCK, library
 from hiresx.output.watch import history
 from hiresx.output.watch.history import Column, History
 from hiresx.output.watch.surface_places import Places
@@ -87,7 +87,7 @@ class StoredSurface:
 
     @property
     def plane(self) -> bool:
-        """Whether it is a line in a plane flow."""
+        """True if it is a line in a plane flow."""
         return self.columns["area"].units == _PLANE
 
     @property
@@ -97,7 +97,7 @@ class StoredSurface:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What keeps it from being closed."""
+        """Return the gaps that keep the surface from being closed."""
         return tuple(filter(None, self.attributes["gaps"].split("; ")))
 
     def fixed_columns(self, *names: str) -> np.ndarray:

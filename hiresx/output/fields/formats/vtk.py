@@ -177,10 +177,8 @@ Format = VtkFrame
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """What a .vts, .vtm or .pvd file of ours holds, from its header: kind, and files, times, extent, variables.
-
-    Raises HiresxError when it is missing, not whole or of another origin.
-    """
+    """Return the content of a .vts, .vtm or .pvd file of HiResX, from its header: kind, and files, times, extent,
+    variables. Raises HiresxError when it is missing, incomplete or of another origin."""
     path = Path(path)
     try:
         with path.open("rb") as file:

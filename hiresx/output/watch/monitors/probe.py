@@ -57,7 +57,7 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
 
 
 def is_filtered(case: Case, spec: Spec) -> bool:
-    """Whether the samples of a probe are filtered: not where there is nothing between them, or no common time."""
+    """True if the samples of a probe are filtered: not where there is nothing between them, or no common time."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 

@@ -53,8 +53,8 @@ class UserMonitor(Monitor):
         self._restarted = False
 
     def values(self, solver: Solver) -> dict[str, float]:
-        """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails,
-        returns something else, or not the same on all ranks."""
+        """Return the values of the function for the present step; it is called once per step. Raises HiresxError when
+        it fails, returns something else, or differs between ranks."""
         if self._found is None or self._found[0] != solver.steps:
             with self._comm.together(PATIENCE), wrap_user_call(self._function, f'monitor "{self.history.name}"'):
                 found = self._call()
