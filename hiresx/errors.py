@@ -40,7 +40,7 @@ FILE_LIMIT, FILE_LIMIT_HINT = "too many files are open", "raise the limit on ope
 
 
 def is_file_limit(error: BaseException) -> bool:
-    """Whether an error, of a system call or of loading a library, comes of the limit on open files."""
+    """True if an error, of a system call or of loading a library, comes of the limit on open files."""
     number = getattr(error, "errno", None)
     return number in (errno.EMFILE, errno.ENFILE) or os.strerror(errno.EMFILE) in error_text(error)
 

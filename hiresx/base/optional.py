@@ -24,7 +24,8 @@ def import_required(name: str, what: str, hint: str) -> ModuleType:
 
 
 def describe_import_error(name: str, error: Exception) -> str:
-    """What `error`, of importing or beginning to use `name`, says of it: "is not installed", or what is broken."""
+    """Return a description of `error`, raised by the import or first use of `name`: "is not installed", or the part
+    that is broken."""
     package = name.partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and error.name == package:
         return "is not installed"

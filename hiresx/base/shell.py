@@ -22,12 +22,12 @@ def quote_for_comment(text: str | Path) -> str:
     shown = quote(text)
     if shown.isprintable():
         return shown
-    return "$'" + "".join(c if c.isprintable() else _escaped(c) for c in _backslashed(str(text))) + "'"
+    return "$'" + "".join(c if c.isprintable() else _escape(c) for c in _escape_backslashes(str(text))) + "'"
 
 
-def _backslashed(text: str) -> str:
+def _escape_backslashes(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in character.encode(errors="surrogateescape"))

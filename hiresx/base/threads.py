@@ -24,7 +24,7 @@ _Found = TypeVar("_Found")
 
 
 def requested_threads(environment: Mapping[str, str] = os.environ) -> int | None:
-    """What OMP_NUM_THREADS says of the outermost level; None where it says nothing."""
+    """Return the number of threads of the outermost level in OMP_NUM_THREADS; None if it is not set."""
     first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdigit() and int(first) > 0 else None
 

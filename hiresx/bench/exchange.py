@@ -68,7 +68,7 @@ def ring(ranks: int, points: int) -> Decomposition:
 
 
 def values(rank: int, points: int, moment: int) -> np.ndarray:
-    """What the nodes of a block hold, (5, THICKNESS, points, points): no two the same."""
+    """Return test values of the nodes of a block, (5, THICKNESS, points, points); all are different."""
     count = 5 * THICKNESS * points * points
     return np.arange(float(count)).reshape(5, THICKNESS, points, points) + count * (rank + 1000.0 * moment)
 
@@ -135,8 +135,8 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
 
 
 def copies(comm: Communicator, device: Backend, repeats: int) -> list[Row]:
-    """What plain copies reach, all ranks at once, GB/s of one: within the host's memory, between it and the GPU, and
-    from the memory of the next rank's GPU."""
+    """Return the rates of plain copies, all ranks at once, in GB/s of one: within the host's memory, between it and the
+    GPU, and from the memory of the next rank's GPU."""
     if device.name != "cuda":
         source, target = np.ones(COPIED, np.uint8), np.ones(COPIED, np.uint8)
         return [_copy_row(comm, "host to host", lambda: np.copyto(target, source), repeats)]

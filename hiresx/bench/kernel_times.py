@@ -48,7 +48,7 @@ class Launch(NamedTuple):
         return "ijk"[0 if sd == 1 else 1 + sum(1 < other < sd for other in others)]
 
     @property
-    def visited(self) -> int:
+    def points_visited(self) -> int:
         """Points: those of the range, times the height of the columns of a kernel that goes through columns."""
         extent = self.call.extent or [self.arguments.get(name, 1) for name in ("nd", "n1", "n2")]
         if "chunk" in self.arguments:  # of lines: as many nodes as they have
@@ -143,7 +143,7 @@ def stage_rows(solver: Solver, timed: TimingBackend, repeats: int) -> list[dict[
     rows = []
     for (kernel, direction), launches in _by_kernel(launches_of_stage).items():
         seconds = median(samples[kernel, direction])
-        moved = item * sum(launch.visited * reals(kernel, launch.arguments) for launch in launches)
+        moved = item * sum(launch.points_visited * reals(kernel, launch.arguments) for launch in launches)
         known = not math.isnan(moved)
         rows.append(
             {

@@ -1,4 +1,4 @@
-"""What is stored with every result: date, hardware, versions and command."""
+"""The information stored with every result: date, hardware, versions and command."""
 
 import shlex
 import sys

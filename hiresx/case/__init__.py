@@ -1,7 +1,20 @@
 """Case files: what they may hold (`schema`), how they are read (`loader`), which come with the package (`bundle`)."""
 
-from hiresx.case.bundle import bundled, copy_bundled
+import warnings
+from typing import TYPE_CHECKING
+
+from hiresx.case.bundle import bundled_cases, copy_bundled
 from hiresx.case.loader import find, load, presets
 from hiresx.case.schema import Case
 
-__all__ = ["Case", "bundled", "copy_bundled", "find", "load", "presets"]
+__all__ = ["Case", "bundled_cases", "copy_bundled", "find", "load", "presets"]
+
+
+if not TYPE_CHECKING:  # for a type checker, it would make any name valid
+
+    def __getattr__(name: str) -> object:
+        """Return `bundled_cases` under its former name, for one version."""
+        if name != "bundled":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warnings.warn("hiresx.case.bundled is bundled_cases now", FutureWarning, stacklevel=2)
+        return bundled_cases

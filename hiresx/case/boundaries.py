@@ -64,7 +64,7 @@ class Periodic(Condition):
     type: Literal["periodic"] = "periodic"
 
 
-class Patched(Condition):
+class PatchedFace(Condition):
     """The face lies on faces of other blocks whose nodes are others: the flow goes on there by interpolation."""
 
     kernel = "patched"

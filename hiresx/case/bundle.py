@@ -14,17 +14,17 @@ def root() -> Path:
     return Path(hiresx.cases.__file__).parent
 
 
-def bundled() -> list[str]:
+def bundled_cases() -> list[str]:
     """Names of the bundled cases, sorted."""
     return sorted(path.parent.name for path in root().glob("*/case.toml"))
 
 
 def bundled_directory(name: str) -> Path:
     """Folder of the bundled case `name`; HiresxError with a did-you-mean when there is none."""
-    if name not in bundled():
+    if name not in bundled_cases():
         from hiresx.case.error_messages import did_you_mean
 
-        raise HiresxError(f'no bundled case "{name}"', did_you_mean(name, bundled(), "bundled cases"))
+        raise HiresxError(f'no bundled case "{name}"', did_you_mean(name, bundled_cases(), "bundled cases"))
     return root() / name
 
 

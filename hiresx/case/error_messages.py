@@ -73,10 +73,10 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
     for path, found in faults.items():
         if any(other[: len(path)] == path and len(other) > len(path) for other in faults):
             continue  # a union's other branches: the one whose faults lie deeper is the one that was meant
-        label = origin.label(path or _named(found[0][0]))
+        label = origin.label(path or _leading_key(found[0][0]))
         texts = list(dict.fromkeys(text for text, _ in found))
         # a fault of the case as a whole has no key to begin with
-        line = f"{_dotted(path)}{_joined(texts)}".removeprefix(": ")
+        line = f"{_dotted_key(path)}{_join_messages(texts)}".removeprefix(": ")
         lines.append(f"{label} {line}" if label else line)
         hints.append("; ".join(dict.fromkeys(hint for _, hint in found if hint)))
         meanings.append(wanted[path])
@@ -87,7 +87,7 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
 
 
 def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
-    """What the schema says of the key at pydantic's `location`: what it is, between which numbers, its default."""
+    """Return the schema's description of the key at pydantic's `location`: its meaning, its range and its default."""
     last = max((n for n, step in enumerate(location) if isinstance(step, str)), default=-1)
     path, level = _walk(model, location[: last + 1])
     field = level.model_fields.get(path[-1]) if path and _is_model(level) else None
@@ -102,17 +102,17 @@ def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
     return "; ".join(parts)
 
 
-def _named(text: str) -> tuple[str | int, ...]:
+def _leading_key(text: str) -> tuple[str | int, ...]:
     """The key with which the sentence of a fault begins; of one that names none, a key that nothing holds."""
     found = re.match(r": ([a-z_]+(?:\.\w+)*)", text)
     return tuple(int(part) if part.isdigit() else part for part in found[1].split(".")) if found else ("",)
 
 
-def _dotted(path: Sequence[str | int]) -> str:
+def _dotted_key(path: Sequence[str | int]) -> str:
     return ".".join(map(str, path))
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _join_messages(texts: Sequence[str]) -> str:
     """The faults of one key as one sentence: the branches of a union say " = value: must be A", "... must be B"."""
     head, *others = texts
     return head + "".join(f" or {text.split('must be ', 1)[-1]}" for text in others)
@@ -201,7 +201,7 @@ def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseM
     near = closest(key, here)
     if near:
         return f'did you mean "{near}"?'
-    table = _dotted([part for part in path[:-1] if isinstance(part, str)])
+    table = _dotted_key([part for part in path[:-1] if isinstance(part, str)])
     kinds = [_tag_of(kind) for place, kind in _models(model, "") if place == table and key in kind.model_fields]
     if kinds and None not in kinds:
         owners = " or ".join(dict.fromkeys(f'{tag} = "{name}"' for tag, name in filter(None, kinds)))
@@ -210,7 +210,7 @@ def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseM
     elsewhere = everywhere.get(key) or everywhere.get(closest(key, list(everywhere)) or "")
     if elsewhere:
         return f"did you mean {' or '.join(elsewhere[:3])}?"
-    return f"keys of {_dotted(path[:-1]) or 'a case'}: {', '.join(here)}"
+    return f"keys of {_dotted_key(path[:-1]) or 'a case'}: {', '.join(here)}"
 
 
 # --- walking the annotations beside pydantic's locations, which mix keys with the tags of unions

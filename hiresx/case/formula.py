@@ -53,16 +53,16 @@ class Formula:
 
     def code(self, name: str, parameters: Mapping[str, float]) -> str:
         """The C++ template `name` of the arithmetic type, in the words of kernels/arithmetic.h."""
-        lines = [f"template <class Value> HD Value {name}(Value {_named(self.variable)}) {{"]
-        lines += [f"constexpr real {_named(p)} = real({float(parameters[p])!r});" for p in self.parameters]
-        lines += [f"(void){_named(used)};" for used in (self.variable, *self.parameters)]
+        lines = [f"template <class Value> HD Value {name}(Value {_cpp_name(self.variable)}) {{"]
+        lines += [f"constexpr real {_cpp_name(p)} = real({float(parameters[p])!r});" for p in self.parameters]
+        lines += [f"(void){_cpp_name(used)};" for used in (self.variable, *self.parameters)]
         return "\n    ".join([*lines, f"return {self._value(self._tree.body)};"]) + "\n}\n"
 
     def _code(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and type(node.value) is not bool:
             return f"real({float(node.value)!r})"
         if isinstance(node, ast.Name) and node.id in (self.variable, *self.parameters):
-            return _named(node.id)
+            return _cpp_name(node.id)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return f"(-{self._code(node.operand)})"
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
@@ -101,6 +101,6 @@ class Formula:
         return ValueError(f'"{self.text}": {ast.unparse(node)}: {hint}')
 
 
-def _named(name: str) -> str:
-    """What a name of the formula is in C++, where it may be a word of the language."""
+def _cpp_name(name: str) -> str:
+    """Return the C++ name of a name of the formula, which may be a C++ keyword."""
     return f"{name}_"

@@ -27,7 +27,7 @@ STATE = GAS_PRIMITIVE
 
 
 @functools.lru_cache(maxsize=16)
-def _executed(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]]:
+def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]]:
     module = types.ModuleType("case")
     module.__file__ = str(path)
     try:
@@ -52,7 +52,7 @@ def _place(error: BaseException, path: Path) -> str:
     return f"{path}, line {lines[-1]}" if lines else str(path)
 
 
-def listed(directory: Path | None) -> dict[str, Callable[..., Any]]:
+def public_functions(directory: Path | None) -> dict[str, Callable[..., Any]]:
     """Name -> public function of the case.py in `directory`; empty when there is none.
 
     Raises HiresxError with file and line when it cannot be executed.
@@ -61,12 +61,12 @@ def listed(directory: Path | None) -> dict[str, Callable[..., Any]]:
     if path is None or not path.is_file():
         return {}
     status = path.stat()
-    return _executed(path, (status.st_mtime_ns, status.st_size))
+    return _execute(path, (status.st_mtime_ns, status.st_size))
 
 
 def function(directory: Path | None, name: str) -> Callable[..., Any]:
     """The function `name` of case.py in `directory`; HiresxError when there is no such file or function."""
-    found = listed(directory)
+    found = public_functions(directory)
     if name in found:
         return found[name]
     if directory is None:
@@ -112,7 +112,7 @@ def check_parameters(directory: Path | None, parameters: Iterable[str], place: s
 
     A parameter that is read by nobody is a misspelt one.
     """
-    found = listed(directory)
+    found = public_functions(directory)
     taken = sorted({name for call in found.values() for name in keyword_only(call)})
     for name in parameters:
         if name in GAS:
@@ -127,7 +127,7 @@ def check_parameters(directory: Path | None, parameters: Iterable[str], place: s
 
 
 @contextmanager
-def called(call: Callable[..., Any], what: str) -> Iterator[None]:
+def wrap_user_call(call: Callable[..., Any], what: str) -> Iterator[None]:
     """Around a call of a user's function: whatever it raises, sys.exit included, becomes a HiresxError that names it
     (`what`) and its line. Signals and HiresxErrors pass."""
     try:
@@ -140,7 +140,7 @@ def called(call: Callable[..., Any], what: str) -> Iterator[None]:
         raise HiresxError(f"{place}{what} failed: {describe(error)}", "correct the function") from error
 
 
-def prescribed(
+def evaluate_profile(
     case: "Case", function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> list[Quantity]:  # fmt: skip
@@ -154,22 +154,22 @@ def state(
 ) -> list[Quantity]:
     """rho, u, v, w, p of `call(x, y, z[, t], **values)`; see `prescribed`."""
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
-    return _evaluated(call, values, (x, y, z), t, STATE, "a state", wanted)
+    return _evaluate(call, values, (x, y, z), t, STATE, "a state", wanted)
 
 
-def prescribed_scalar(
+def evaluate_scalar_profile(
     case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> Quantity:  # fmt: skip
     """As `Case.evaluate_scalar`, but waves are left as such."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
-    return _evaluated(
+    return _evaluate(
         lambda *a, **k: (call(*a, **k),), case.arguments(call), (x, y, z), t, (quantity,), "a scalar", wanted, call
     )[0]
 
 
-def _evaluated(
+def _evaluate(
     call: Callable[..., Any], values: Mapping[str, Any], places: tuple[np.ndarray, ...], t: float | None,
     quantities: Sequence[str], kind: str, wanted: str, user: Callable[..., Any] | None = None,
 ) -> list[Quantity]:  # fmt: skip
@@ -178,7 +178,7 @@ def _evaluated(
     name = getattr(user, "__name__", "function")
     code = getattr(user, "__code__", None)
     place = f'{code.co_filename}: function "{name}"' if code else f'function "{name}"'
-    with called(user, f'function "{name}"'):
+    with wrap_user_call(user, f'function "{name}"'):
         with np.errstate(all="ignore"):  # what comes of a division by zero is reported below, with its place
             result = call(*places, **values) if t is None else call(*places, t, **values)
         try:

@@ -66,7 +66,7 @@ class _Bounds(Generator):
     )
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _check_order(self) -> Self:
         for axis, n, lower, upper in zip(AXES, self.n, self.lower, self.upper, strict=True):
             if n > 1 and not upper > lower:
                 raise case_error(
@@ -132,7 +132,7 @@ class Cylinder(Generator):
     span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _check_order(self) -> Self:
         if not self.angle[1] > self.angle[0]:
             raise case_error("angle must rise from its first to its last value")
         return self
@@ -159,7 +159,7 @@ class CylinderO(Generator):
     span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _check_order(self) -> Self:
         if not self.outer_radius > self.radius:
             raise case_error(f"outer_radius must be larger than the radius {self.radius:g}")
         return self

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.case import functions
-from hiresx.case.bundle import bundled, bundled_directory
+from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
 from hiresx.case.grid_file import GridFile
 from hiresx.case.grids import GENERATORS
 from hiresx.case.model import Table
-from hiresx.case.relations import related
-from hiresx.case.schema import Case, default, sampled
+from hiresx.case.relations import resolve_relations
+from hiresx.case.schema import Case, default, monitor_keys
 from hiresx.case.toml import read
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
@@ -30,16 +30,16 @@ ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("time",): (frozenset({"dt", "cfl"}),),
     ("initial",): (frozenset({"state", "function"}),),
     ("output",): (frozenset({"every_time", "every_steps"}),),
-    **{(name,): (frozenset({"every", "every_time"}),) for name in sampled()},
+    **{(name,): (frozenset({"every", "every_time"}),) for name in monitor_keys()},
 }
 # Tables whose keys depend on their kind: a layer that changes the kind drops the keys that the new kind does not have.
 KINDS: dict[tuple[str, ...], Callable[[Mapping[str, Any]], type[Table] | None]] = {
-    ("grid",): lambda table: GridFile if "file" in table else _named(GENERATORS, table.get("generator")),
-    ("gas", "viscosity"): lambda table: _named(VISCOSITIES, table.get("law")),
+    ("grid",): lambda table: GridFile if "file" in table else _find_kind(GENERATORS, table.get("generator")),
+    ("gas", "viscosity"): lambda table: _find_kind(VISCOSITIES, table.get("law")),
 }
 
 
-def _named(kinds: Mapping[str, type[Table]], name: Any) -> type[Table] | None:
+def _find_kind(kinds: Mapping[str, type[Table]], name: Any) -> type[Table] | None:
     return kinds.get(name) if isinstance(name, str) else None
 
 
@@ -76,15 +76,15 @@ def load(
     for override, keys, value in _overrides(overrides):
         data = _set(data, keys, value, override)
         given |= {keys[1]} if keys[0] == "parameters" and len(keys) > 1 else set()
-        layers.insert(0, ("--set", _nested(keys, value)))
+        layers.insert(0, ("--set", _nest(keys, value)))
     for group in _groups(data.get("alternatives")):
         if len(group & given) > 1:
             both = " and ".join(sorted(group & given))
             raise HiresxError(f"--set parameters: {both} have the same meaning", "give one of them")
-    case = _validated(data, path, tuple(layers), preset, complete)
+    case = _validate(data, path, tuple(layers), preset, complete)
     for name, table in presets.items():
         if name != preset:  # a misspelt key in a preset is found before someone waits for that preset
-            _validated(merge(document, table), path, ((f"[presets.{name}]", table),), name)
+            _validate(merge(document, table), path, ((f"[presets.{name}]", table),), name)
     return case
 
 
@@ -98,7 +98,7 @@ def find(name_or_path: str | Path) -> Path:
     text = str(name_or_path)
     path = Path(text)
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
-    if not looks_like_path and text in bundled():
+    if not looks_like_path and text in bundled_cases():
         return bundled_directory(text) / FILE
     # of os.path, as pathlib's raise for a name that no file can have
     if os.path.isfile(path / FILE):
@@ -110,7 +110,7 @@ def find(name_or_path: str | Path) -> Path:
     if looks_like_path:
         near = sorted(str(other) for other in path.parent.glob("*.toml")) if os.path.isdir(path.parent) else []
         raise HiresxError(f"{text}: no such file", did_you_mean(text, near, "case files there"))
-    raise HiresxError(f'no bundled case "{text}"', did_you_mean(text, bundled(), "bundled cases"))
+    raise HiresxError(f'no bundled case "{text}"', did_you_mean(text, bundled_cases(), "bundled cases"))
 
 
 def _check_presets(presets: Any, path: Path) -> None:
@@ -121,11 +121,11 @@ def _check_presets(presets: Any, path: Path) -> None:
             raise HiresxError(f"{path}: presets.{name} must be a table", f"write [presets.{name}]")
 
 
-def _validated(
+def _validate(
     data: Mapping[str, Any], path: Path, layers: tuple[Any, ...], preset: str | None, complete: bool = True
 ) -> Case:
     origin = Origin(str(path), layers)
-    found = related(data, path.parent, str(path), lambda key: default_of(data, key))
+    found = resolve_relations(data, path.parent, str(path), lambda key: default_of(data, key))
     case = Case.model_validate(found.data, context={"origin": origin})
     case._directory, case._formulas, case._derived = path.parent, found.formulas, found.derived
     case._name = path.parent.absolute().name if path.name == FILE else path.stem
@@ -197,7 +197,7 @@ def merge(
 
 
 def _groups(alternatives: Any) -> tuple[frozenset[str], ...]:
-    """What `alternatives` of a case file says, as far as it is what it has to be: the rest is for `Case` to refuse."""
+    """Return the valid part of `alternatives` of a case file. `Case` rejects the rest."""
     listed = alternatives if isinstance(alternatives, list | tuple) else ()
     return tuple(
         frozenset(name for name in group if isinstance(name, str)) for group in listed if isinstance(group, list)
@@ -251,7 +251,7 @@ def _keys(key: Any, text: str) -> list[str]:
     return keys
 
 
-def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
+def _nest(keys: Sequence[str], value: Any) -> dict[str, Any]:
     """{"a": {"b": value}} of ["a", "b"]."""
     *outer, last = keys
     nested = {last: value}
@@ -268,8 +268,8 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, override: str
             holder = holder.get(key) if isinstance(holder, Mapping) else None
         if isinstance(holder, list):
             entry = _set_in_list(holder, keys[depth:], value, override)
-            return merge(data, _nested(keys[:depth], entry))
-    return merge(data, _nested(keys, value))
+            return merge(data, _nest(keys[:depth], entry))
+    return merge(data, _nest(keys, value))
 
 
 def _set_in_list(items: list[Any], keys: Sequence[str], value: Any, override: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What all tables of a case file have in common: no unknown key, no silent conversion, no change after reading."""
+"""The common base of all tables of a case file: no unknown key, no silent conversion, no change after reading."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -47,25 +47,25 @@ def choice(listed: Callable[[], list[str]]) -> AfterValidator:
 def kernel_choice(folder: str) -> AfterValidator:
     """A text that must be the stem of a header of `kernels/<folder>/`: the folder's listing is the list of choices."""
 
-    def listed() -> list[str]:
+    def header_names() -> list[str]:
         from hiresx.kernels import choices
 
         return choices(folder)
 
-    return choice(listed)
+    return choice(header_names)
 
 
 def integrators() -> list[str]:
     """The names of the time integrators."""
-    return _listed("time", "integrators")
+    return _file_names("time", "integrators")
 
 
 def field_formats() -> list[str]:
-    """What fields can be written as."""
-    return _listed("output", "fields", "formats")
+    """Return the formats of field files."""
+    return _file_names("output", "fields", "formats")
 
 
-def _listed(*folder: str) -> list[str]:
+def _file_names(*folder: str) -> list[str]:
     """The names of the files of a folder of a package in a higher layer. Nothing is imported from it."""
     path = Path(__file__).parents[1].joinpath(*folder)
     return sorted(path.stem for path in path.glob("*.py") if path.stem != "__init__")

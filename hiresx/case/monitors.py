@@ -28,7 +28,7 @@ class Monitor(Table):
     every: Points = Field(EVERY, description="steps between records")
 
 
-class Sampled(Table):
+class SampledTable(Table):
     """When a monitor samples: at steps that are multiples of `every`, or times that are multiples of `every_time`.
 
     `own_history`: as a table of a case it has a history of its name."""
@@ -82,7 +82,7 @@ class Arc(Table):
         return [(x + a, y + b, z) if self.plane == "xy" else (x, y + a, z + b) for a, b in on]
 
 
-class Probe(Sampled):
+class Probe(SampledTable):
     """The flow at places anywhere in the grid: one (x, y, z), several (points), a line or an arc.
 
     Interpolated in index space with six nodes per direction: sixth order where the flow is smooth. In two dimensions z
@@ -140,7 +140,7 @@ class Probe(Sampled):
         return [(self.x or 0.0, self.y or 0.0, self.z or 0.0)]
 
 
-class Force(Sampled, Place):
+class Force(SampledTable, Place):
     """Force of the gas on walls by pressure and friction, and heat into them.
 
     Integrated over every wall (no-slip or slip) among the nodes that faces, block and range say. In two dimensions per
@@ -158,7 +158,7 @@ class Force(Sampled, Place):
     )
 
 
-class Extrema(Sampled):
+class Extrema(SampledTable):
     """Least and largest value of each variable, and where: x, y, z, block and node i, j, k."""
 
     variables: Annotated[tuple[str, ...], Listed, Field(min_length=1)] = Field(
@@ -166,7 +166,7 @@ class Extrema(Sampled):
     )
 
 
-class Conservation(Sampled):
+class Conservation(SampledTable):
     """Volume integrals of mass, momentum and energy, what leaves through each [[boundary]], what the sponges add.
 
     The change of an integral is the source minus the fluxes, to truncation error. Where everything is periodic the
@@ -175,7 +175,7 @@ class Conservation(Sampled):
     """
 
 
-class KineticEnergy(Sampled):
+class KineticEnergy(SampledTable):
     """Mean kinetic energy, its rate of change, enstrophy, dissipation and pressure dilatation over the whole grid.
 
     In a closed or periodic domain rate = pressure_dilatation - dissipation; what is missing is what the scheme
@@ -183,7 +183,7 @@ class KineticEnergy(Sampled):
     """
 
 
-class Average(Sampled):
+class Average(SampledTable):
     """Time averages, every sample weighted with the time it stands for, kept in float64.
 
     Means of rho, u, v, w, p, T and their second moments; Favre (mass-weighted) means of u, v, w, T, stresses and heat

@@ -52,14 +52,14 @@ def _section(path: str, field: FieldInfo, level: int) -> list[str]:
     lines = ["", f"{'#' * level} `{'[[' if listed else '['}{path}{']]' if listed else ']'}`", ""]
     if len(models) == 1:
         return [*lines, *_about(models[0]), *_keys(path, models[0], level)]
-    lines += [_escaped(_sentence(field.description or ""))]
+    lines += [_escape_markdown(_sentence(field.description or ""))]
     shared = [name for name in models[0].model_fields if all(name in m.model_fields for m in models)]
     shared = [name for name in shared if len({m.model_fields[name].description for m in models}) == 1]
     shared = [name for name in shared if models[0].model_fields[name].description]
     if shared:
         lines += ["", "Of every kind:", "", *_rows((name, models[0].model_fields[name]) for name in shared)]
     for model in models:
-        key = next((name for name, f in model.model_fields.items() if _fixed(f)), None)
+        key = next((name for name, f in model.model_fields.items() if _is_kind_key(f)), None)
         kind = "Plot3D or CGNS file" if key is None else f"{key} = {value_text(model.model_fields[key].default)}"
         lines += ["", f"{'#' * (level + 1)} `{path}`: {kind if key is None else f'`{kind}`'}", "", *_about(model)]
         lines += _keys(path, model, level + 1, (*shared, *([key] if key else [])))
@@ -78,7 +78,7 @@ def _keys(path: str, model: type[BaseModel], level: int, without: Sequence[str] 
 
 
 def _about(model: type[BaseModel]) -> list[str]:
-    lines = _escaped(inspect.cleandoc(model.__doc__ or "")).splitlines()
+    lines = _escape_markdown(inspect.cleandoc(model.__doc__ or "")).splitlines()
     if issubclass(model, ViscosityLaw):
         lines.append(f"mu / mu_ref = `{model.formula}`.")
     return [*lines, ""]
@@ -89,7 +89,7 @@ def _rows(fields: Any) -> list[str]:
     lines = ["| key | value | default | |", "|---|---|---|---|"]
     for name, field in fields:
         kind, default = _type(field.annotation, field.metadata), _default(field)
-        lines.append(f"| `{name}` | {kind} | {default} | {_escaped(field.description or '')} |")
+        lines.append(f"| `{name}` | {kind} | {default} | {_escape_markdown(field.description or '')} |")
     return lines
 
 
@@ -103,9 +103,9 @@ def _default(field: FieldInfo) -> str:
 
 
 def _type(kind: Any, metadata: Sequence[Any] = ()) -> str:
-    """What a key wants, in words."""
+    """Return the type of a key in words."""
     kind, metadata = _bare(kind, metadata)
-    if listed := _listed(metadata):
+    if listed := _choice_lister(metadata):
         return " ".join(f"`{value_text(name)}`" for name in listed())
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
@@ -154,16 +154,16 @@ def _bare(kind: Any, metadata: Sequence[Any] = ()) -> tuple[Any, list[Any]]:
     return kind, found
 
 
-def _listed(metadata: Sequence[Any]) -> Callable[[], list[str]] | None:
-    """What lists the choices that a key is checked against."""
+def _choice_lister(metadata: Sequence[Any]) -> Callable[[], list[str]] | None:
+    """Return the function that lists the valid choices of a key."""
     for extra in metadata:
         if isinstance(extra, AfterValidator):
             return inspect.getclosurevars(extra.func).nonlocals.get("listed")
     return None
 
 
-def _fixed(field: FieldInfo) -> bool:
-    """Whether a key says which kind of table this is."""
+def _is_kind_key(field: FieldInfo) -> bool:
+    """True if a key says which kind of table this is."""
     return typing.get_origin(field.annotation) is Literal and typing.get_args(field.annotation) == (field.default,)
 
 
@@ -192,7 +192,7 @@ def _sentence(text: str) -> str:
     return text and f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
-def _escaped(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """As Markdown would not have it otherwise."""
     for character in "\\|*<":
         text = text.replace(character, {"<": "&lt;"}.get(character, f"\\{character}"))

@@ -45,7 +45,7 @@ Key = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Related:
+class ResolvedRelations:
     """`data` of a case with numbers for its formulas; their texts by key; the parameters that case.py derived, by name;
     the parameters that formulas name."""
 
@@ -56,11 +56,13 @@ class Related:
 
 
 def is_formula(value: Any) -> bool:
-    """Whether a value of a case stands for a number by a formula."""
+    """True if a value of a case stands for a number by a formula."""
     return isinstance(value, str) and value.lstrip().startswith("=")
 
 
-def related(data: Mapping[str, Any], directory: Path | None, file: str, defaults: Callable[[Key], Any]) -> Related:
+def resolve_relations(
+    data: Mapping[str, Any], directory: Path | None, file: str, defaults: Callable[[Key], Any]
+) -> ResolvedRelations:
     """The case `data`, of a case file or what is laid out like one, with all numbers that follow from others.
 
     `defaults` gives the default of a key that `data` lacks, and raises KeyError with the keys that there are instead.
@@ -72,13 +74,13 @@ def related(data: Mapping[str, Any], directory: Path | None, file: str, defaults
     found = _Formulas(data, formulas, file, defaults)
     own = {path: found.value(path) for path in formulas if path[0] in ("parameters", "gas")}
     related = _with(data, own)
-    more = _derived(related, directory, file)
+    more = _derived_parameters(related, directory, file)
     if more:
         parameters = {**related.get("parameters", {}), **more}
         related = {**related, "parameters": parameters}
     found.data = related
     related = _with(related, {path: found.value(path) for path in formulas})
-    return Related(related, formulas, more, found.named)
+    return ResolvedRelations(related, formulas, more, found.named)
 
 
 def texts_back(dump: Mapping[str, Any], formulas: Mapping[Key, str], derived: Sequence[str]) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def _texts(value: Any, path: Key = ()) -> Iterator[tuple[Key, str]]:
 def _check_integers(data: Any, file: str, path: Key = ()) -> None:
     """Raises HiresxError, which names `file` and key, for an integer in `data` that TOML does not have."""
     if type(data) is int and abs(data) > LARGEST_INTEGER:
-        raise HiresxError(f"{file}: {_dotted(path)} is an integer of more than 64 bits", "give a smaller one")
+        raise HiresxError(f"{file}: {_dotted_key(path)} is an integer of more than 64 bits", "give a smaller one")
     if isinstance(data, Mapping):
         for key, entry in data.items():
             _check_integers(entry, file, (*path, key))
@@ -152,7 +154,7 @@ class _Formulas:
         if path in self._known:
             return self._known[path]
         if path in self._open:
-            raise self._fault(path, f"it depends on itself, by {_dotted(self._open[-1])}", "break the circle")
+            raise self._fault(path, f"it depends on itself, by {_dotted_key(self._open[-1])}", "break the circle")
         self._open.append(path)
         text = self._formulas[path].lstrip()[1:].strip()
         try:
@@ -177,14 +179,14 @@ class _Formulas:
         return result
 
     def _number(self, node: ast.expr, path: Key) -> Any:
-        """What `node` stands for. Raises OverflowError for an integer beyond the range of real numbers, so that none
-        grows without bound."""
-        value = self._computed(node, path)
+        """Return the value of `node`. Raises OverflowError for an integer beyond the range of real numbers, to bound
+        its size."""
+        value = self._compute(node, path)
         if type(value) is int:
             float(value)
         return value
 
-    def _computed(self, node: ast.expr, path: Key) -> Any:
+    def _compute(self, node: ast.expr, path: Key) -> Any:
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return node.value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -222,24 +224,24 @@ class _Formulas:
             except KeyError as error:
                 (there,) = error.args
                 raise self._fault(
-                    path, f"there is no {_written(key)}", did_you_mean(_dotted(key), there, "keys")
+                    path, f"there is no {_formula_name(key)}", did_you_mean(_dotted_key(key), there, "keys")
                 ) from None
         if type(value) not in (int, float):
             what = "has no value" if value is None else f"is not a number: {value!r:.40}"
-            raise self._fault(path, f"{_written(key)} {what}", "name a key that is a number")
+            raise self._fault(path, f"{_formula_name(key)} {what}", "name a key that is a number")
         return value
 
     def _check_places(self, key: Key, path: Key) -> None:
         """Raises HiresxError for a number in brackets that a list of the case is too short for."""
         for n, part in enumerate(key):
             if isinstance(part, int) and _holds(self.data, key[:n]) and not _holds(self.data, key[: n + 1]):
-                hint = f"the entries of {_written(key[:n])} count from 0; without brackets where it is no list"
-                raise self._fault(path, f"there is no {_written(key[: n + 1])}", hint)
+                hint = f"the entries of {_formula_name(key[:n])} count from 0; without brackets where it is no list"
+                raise self._fault(path, f"there is no {_formula_name(key[: n + 1])}", hint)
 
     def _fault(self, path: Key, what: str, hint: str) -> HiresxError:
         text = self._formulas[path]
         shown = text if len(text) <= 200 else f"{text[:200]}..."
-        return HiresxError(f'{self._file}: {_dotted(path)} = "{shown}": {what}', hint)
+        return HiresxError(f'{self._file}: {_dotted_key(path)} = "{shown}": {what}', hint)
 
 
 def _key(node: ast.expr) -> Key | None:
@@ -255,14 +257,14 @@ def _key(node: ast.expr) -> Key | None:
     return None
 
 
-def _dotted(key: Key) -> str:
+def _dotted_key(key: Key) -> str:
     return ".".join(map(str, key))
 
 
-def _derived(data: Mapping[str, Any], directory: Path | None, file: str) -> dict[str, Any]:
-    """What the function `derived` of case.py gives besides the parameters that are there. Of parameters that exclude
-    each other it is given the first; the others must agree with what it returns."""
-    call = functions.listed(directory).get(DERIVED)
+def _derived_parameters(data: Mapping[str, Any], directory: Path | None, file: str) -> dict[str, Any]:
+    """Return the parameters that the function `derived` of case.py computes. Of mutually exclusive parameters it
+    receives the first one; the others must agree with its result."""
+    call = functions.public_functions(directory).get(DERIVED)
     given = data.get("parameters") or {}
     if call is None or not isinstance(given, Mapping):
         return {}
@@ -277,7 +279,7 @@ def _derived(data: Mapping[str, Any], directory: Path | None, file: str) -> dict
     vars(gas).update(table if isinstance(table, Mapping) else {})
     try:
         values = functions.arguments(call, passed, gas)
-        with functions.called(call, f'function "{DERIVED}"'):
+        with functions.wrap_user_call(call, f'function "{DERIVED}"'):
             try:
                 found = call(**values)
             except ValueError as error:
@@ -318,6 +320,6 @@ def _agree(name: str, given: Mapping[str, Any], value: Any, groups: Sequence[Seq
     )
 
 
-def _written(key: Key) -> str:
+def _formula_name(key: Key) -> str:
     """As formulas have it, numbers in brackets."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).removeprefix(".")

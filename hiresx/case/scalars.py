@@ -28,7 +28,7 @@ class Scalar(Table):
 
 
 def scalar_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """What is wrong with the scalars of a case."""
+    """Yield the errors in the scalars of a case."""
     names = [scalar.name for scalar in case.scalar]
     if names and case.scheme.inviscid != "afweno":
         yield case_error(

@@ -29,11 +29,11 @@ from hiresx.case.monitors import (
     KineticEnergy,
     Monitor,
     Probe,
-    Sampled,
+    SampledTable,
 )
 from hiresx.case.outputs import Checkpoint, Output
 from hiresx.case.positions import Position
-from hiresx.case.relations import related, texts_back
+from hiresx.case.relations import resolve_relations, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.scheme import Scheme, weights_errors
 from hiresx.case.surfaces import Surface
@@ -259,7 +259,7 @@ class Case(Table):
         for place, table in (
             *((f"probe.{n}", probe) for n, probe in enumerate(self.probe)),
             *((f"force.{n}", force) for n, force in enumerate(self.force)),
-            *((name, getattr(self, name)) for name in sampled()),
+            *((name, getattr(self, name)) for name in monitor_keys()),
         ):
             if self.time.local and table is not None and table.every_time is not None:
                 raise case_error(f"{place}.every_time: with time.local there is no common time; give every, in steps")
@@ -305,8 +305,8 @@ class Case(Table):
         return {**data, "output": {**output, "variables": [*default, *(n for n in names if isinstance(n, str))]}}
 
     @model_validator(mode="after")
-    def _parts_that_can_be(self) -> Self:
-        for found in (*scalar_errors(self), *interval_errors(self, sampled()), *weights_errors(self.scheme)):
+    def _combinations_that_can_be(self) -> Self:
+        for found in (*scalar_errors(self), *interval_errors(self, monitor_keys()), *weights_errors(self.scheme)):
             raise found
         return self
 
@@ -338,7 +338,7 @@ class Case(Table):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _explained(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+    def _explain_errors(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         try:
             return handler(data)
         except ValidationError as error:
@@ -351,7 +351,7 @@ class Case(Table):
         from hiresx.case.loader import default_of
 
         folder = None if directory is None else Path(directory)
-        found = related(data, folder, name, lambda key: default_of(data, key))
+        found = resolve_relations(data, folder, name, lambda key: default_of(data, key))
         case = cls.model_validate(found.data)
         case._directory, case._name = folder, name
         case._formulas, case._derived = found.formulas, found.derived
@@ -359,7 +359,7 @@ class Case(Table):
 
     def histories(self) -> list[str]:
         """Names of the tables of this case that have histories of their names."""
-        tables = {name: getattr(self, name) for name in sampled()}
+        tables = {name: getattr(self, name) for name in monitor_keys()}
         return [name for name, table in tables.items() if table is not None and table.own_history]
 
     @property
@@ -404,14 +404,14 @@ class Case(Table):
         Returns five float64 arrays of that shape. Raises HiresxError when the function fails, returns something else,
         or the first node at which the state is not finite or rho or p is not positive.
         """
-        return at(functions.prescribed(self, function, x, y, z, t), t or 0.0)
+        return at(functions.evaluate_profile(self, function, x, y, z, t), t or 0.0)
 
     def evaluate_scalar(
         self, name: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """What `function` gives for the passive scalar `name`, as `evaluate` does for a state: one such array."""
-        return at([functions.prescribed_scalar(self, name, function, x, y, z, t)], t or 0.0)[0]
+        """Return the values of `function` for the passive scalar `name`, as `evaluate` does for a state: one array."""
+        return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
         """The passive scalars at the beginning, by name. Raises as `evaluate_scalar`."""
@@ -445,11 +445,11 @@ def default(key: tuple[str | int, ...]) -> Any:
     return None if value is PydanticUndefined else value
 
 
-def sampled() -> list[str]:
+def monitor_keys() -> list[str]:
     """Keys of a case that are one table of a monitor, or absent."""
     kinds = {name: typing.get_args(field.annotation) for name, field in Case.model_fields.items()}
     return [
         name
         for name, members in kinds.items()
-        if len(members) == 2 and members[1] is type(None) and issubclass(members[0], Sampled)
+        if len(members) == 2 and members[1] is type(None) and issubclass(members[0], SampledTable)
     ]

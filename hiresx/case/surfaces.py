@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from hiresx.case.boundaries import Faces, Place
 from hiresx.case.model import Counts, Listed, Positive, Table, Vector, case_error
-from hiresx.case.monitors import Name, Sampled
+from hiresx.case.monitors import Name, SampledTable
 
 End = Literal["xmin", "xmax"]
 Side = Literal["xmin", "xmax", "ymin", "ymax", "zmin", "zmax"]
@@ -91,7 +91,7 @@ def _caps_inside(caps: tuple[float, ...], start: float, end: float) -> None:
         raise case_error(f"caps must lie between the ends, above {start:g} and below {end:g}, at different places")
 
 
-class Surface(Sampled):
+class Surface(SampledTable):
     """The flow (rho, u, v, w, p) on a surface, sample by sample, in surfaces/<name>.nc.
 
     Exactly one of nodes, box and cylinder says where it lies. A far field wants it around all that sounds, 8 cells or

@@ -39,7 +39,7 @@ def value_text(value: Any) -> str:
         text = repr(value)
         return text if re.search(r"[.e]", text) else f"{text}.0"
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if isinstance(value, Mapping):
         inside = ", ".join(f"{_key(key)} = {value_text(item)}" for key, item in value.items() if item is not None)
         return f"{{{inside}}}"
@@ -48,13 +48,13 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     # JSON's escapes are a subset of TOML's; its surrogate pairs are not, so only ASCII is escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _quoted(key)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _quote(key)
 
 
 def dumps(document: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a function of a case gives that swings at known frequencies: sums of waves, which the device computes itself."""
+"""Sums of waves of known frequencies, returned by a function of a case; the device evaluates them."""
 
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
@@ -63,12 +63,12 @@ class Waves:
         return found
 
     def least(self) -> np.ndarray:
-        """What the quantity does not fall below at any time."""
+        """Return a lower bound of the quantity at all times."""
         swings = [np.hypot(c, s) for c, s in zip(self.cos, self.sin, strict=True)]
         return np.asarray(self.mean - sum(swings), float)
 
     def same_as(self, other: object) -> bool:
-        """Whether `other` is the same sum, number by number."""
+        """True if `other` is the same sum, number by number."""
         if not isinstance(other, Waves) or self.frequency.size != other.frequency.size:
             return False
         own, others = ((w.mean, w.frequency, *w.amplitudes) for w in (self, other))
@@ -80,7 +80,7 @@ Quantity: TypeAlias = np.ndarray | Waves
 
 
 def swings(values: Sequence[Quantity]) -> bool:
-    """Whether any of them is given as waves."""
+    """True if any of them is given as waves."""
     return any(isinstance(value, Waves) for value in values)
 
 

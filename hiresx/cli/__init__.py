@@ -38,7 +38,7 @@ def execute(arguments: list[str]) -> int:
         if word == "--out=" or (word == "--out" and arguments[n + 1 : n + 2] == [""]):  # a Path would be this folder
             terminal.error('--out "" is empty', "name a folder or file, or leave --out away", as_json)
             return 2
-    arguments = _completed(arguments)
+    arguments = _complete_arguments(arguments)
     try:
         from typer.main import get_command
 
@@ -90,7 +90,7 @@ def execute(arguments: list[str]) -> int:
 _OPTIONAL = {"--restart": "latest"}
 
 
-def _completed(arguments: list[str]) -> list[str]:
+def _complete_arguments(arguments: list[str]) -> list[str]:
     """`arguments` with the values that were left out: Typer knows options with a value and without, none between."""
     found = []
     for n, word in enumerate(arguments):

@@ -90,7 +90,7 @@ def _wall(contact: Contact) -> Contact:
 
 
 def _is_wide(part: Range, contact: Contact) -> bool:
-    """Whether a part is no single line of the nodes of a contact: such a line belongs to what lies beside it."""
+    """True if a part is no single line of the nodes of a contact: such a line belongs to what lies beside it."""
     return all(hi - lo > 1 for (lo, hi), (first, end) in zip(part, contact.nodes, strict=True) if end - first > 1)
 
 

@@ -53,7 +53,7 @@ def check(
         planned = estimate(case, grid=built)
         setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])
-        setup["warnings"] += check_setup.aliased(case, decomposition, watched["probe"], planned["dt"])
+        setup["warnings"] += check_setup.aliasing_remarks(case, decomposition, watched["probe"], planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))
@@ -126,7 +126,7 @@ def check(
 
 
 def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
-    """What a case will need, in words and units; the keys and plain numbers are those of --json."""
+    """Yield the requirements of a case, in words and units; the keys and plain numbers are those of --json."""
     from hiresx.grid.size import in_bytes
 
     points, steps = planned["points"], planned["steps"]

@@ -1,4 +1,4 @@
-"""What `hiresx check` says of numbers that are valid and can hardly be meant."""
+"""Remarks of `hiresx check` on numbers that are valid but implausible."""
 
 import math
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ GAMMA = 3.0
 def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
     """One line for each of them; `dt`: the time step of the initial state, infinite where it is not known."""
     from hiresx.case.intervals import intervals
-    from hiresx.case.schema import sampled
+    from hiresx.case.schema import monitor_keys
 
     time = case.time
     if case.gas.gamma > GAMMA:
@@ -31,7 +31,7 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
     steps, why = min(wanted)
     if steps > STEPS:
         yield f"more than {STEPS:.0e} steps, {_count(steps)} of them: {why}".replace("e+0", "e")
-    for key, every in intervals(case, sampled()).items():
+    for key, every in intervals(case, monitor_keys()).items():
         if (
             time.end is not None
             and not time.local
@@ -53,9 +53,9 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
 def _intervals(case: "Case") -> Iterator[tuple[float, str]]:
     """Intervals that shorten steps, with their keys."""
     from hiresx.case.intervals import intervals
-    from hiresx.case.schema import sampled
+    from hiresx.case.schema import monitor_keys
 
-    for key, every in intervals(case, sampled()).items():
+    for key, every in intervals(case, monitor_keys()).items():
         if key != "checkpoint":
             yield every, f"steps no longer than {key}.every_time = {every:g}"
 

@@ -1,4 +1,4 @@
-"""What `hiresx check` says of a set-up: parameters, sponges, what the grid resolves, what the time is enough for."""
+"""Remarks of `hiresx check` on a set-up: parameters, sponges, the resolution of the grid, the duration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,7 @@ def setup(
             f"average.start = {case.average.start:g} is not before time.end = {case.time.end:g}: nothing is averaged"
         )
     screech = _screech(case)
-    warnings += _forced(inflow, screech)
+    warnings += _forcing_remarks(inflow, screech)
     if screech is not None and screech["periods"] is not None and screech["periods"] < PERIODS:
         warnings.append(
             f"the time from {screech['from']:g} to {screech['to']:g} holds {screech['periods']:.1f} periods of the "
@@ -79,7 +79,7 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-def aliased(
+def aliasing_remarks(
     case: "Case", decomposition: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
 ) -> Iterator[str]:
     """Probes whose samples may tell waves of the grid as slower ones; `dt`: the time step."""
@@ -101,7 +101,7 @@ def aliased(
             )
 
 
-def _forced(found: Sequence[Mapping[str, Any]], screech: Mapping[str, Any] | None) -> Iterator[str]:
+def _forcing_remarks(found: Sequence[Mapping[str, Any]], screech: Mapping[str, Any] | None) -> Iterator[str]:
     for layer in found:
         if screech is not None and layer["band"] and layer["band"][0] < ABOVE / screech["period"]:
             low, high = layer["band"]
@@ -121,12 +121,12 @@ def _screech(case: "Case") -> dict[str, Any] | None:
 
     ratio, mach, total = (float(given.get(n, 1.0)) for n in ("pressure_ratio", "exit_mach", "temperature_ratio"))
     shape: jet_theory.Shape = "planar" if generator == "planar-jet" else "round"
-    state = jet_theory.expanded(ratio, mach, case.gas.gamma, total, shape=shape)
+    state = jet_theory.expand_jet(ratio, mach, case.gas.gamma, total, shape=shape)
     if not state.mach > 1 or ratio == 1:
         return None
     formulas = [*jet_theory.tones(shape), *jet_theory.correlations(shape)]
     strouhal = [formula(state) for _, formula in formulas]
-    frequency = jet_theory.expected(state) * state.velocity / state.length
+    frequency = jet_theory.screech_strouhal(state) * state.velocity / state.length
     start = 0.0 if case.average is None else case.average.start
     end = case.time.end
     return {

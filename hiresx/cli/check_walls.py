@@ -1,10 +1,10 @@
-"""What `hiresx check` says of slip walls, planes of symmetry and axes that grid lines do not meet at right angles."""
+"""Remarks of `hiresx check` on slip walls, symmetry planes and axes that grid lines do not meet at right angles."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hiresx.decomposition.ghost_layers import GhostLayers
-from hiresx.decomposition.mirror_points import Coordinates, mirrored
+from hiresx.decomposition.mirror_points import Coordinates, find_mirror_sources
 from hiresx.decomposition.oblique_walls import walls
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
     """Per wall, plane of symmetry and axis: the largest angle in degrees between a grid line and the normal, whether
     ghosts take the flow at the mirror images of their own places, whether there is an edge on it, and the cells by
     which such places were moved at most, as they lie outside the grid."""
-    moved = {entry.place: entry.moved for entry in mirrored(decomposition, extended)}
+    moved = {entry.place: entry.moved for entry in find_mirror_sources(decomposition, extended)}
     found = []
     for wall in walls(decomposition):
         patch = decomposition.patches[wall.place]

@@ -99,7 +99,7 @@ def _python(code: str) -> tuple[str | None, str]:
 
 
 def _whole() -> Finding:
-    """Whether all of hiresx is there that a run imports."""
+    """True if all of hiresx is there that a run imports."""
     found, why = _python("import hiresx.simulation; print(hiresx.__version__)")
     hint = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps hiresx"
     return Finding("hiresx", found, "everything", hint, required=True)
@@ -135,7 +135,8 @@ def _compiler() -> Iterator[Finding]:
 
 
 def _answer(command: list[str], text: str) -> int:
-    """What the expression ANSWER of the C++ `text` gives, built as the kernels are; 0 when it does not build."""
+    """Return the value of the expression ANSWER of the C++ `text`, built as the kernels are; 0 when it does not
+    build."""
     text += 'extern "C" int answer() { return ANSWER; }\n'
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "probe.so")
@@ -169,12 +170,12 @@ def _gpu() -> Iterator[Finding]:
     extra = "cuda12" if driver is not None and driver < 13000 else "cuda13"
     hint = _pip(extra)
     cupy, fault = _python("import cupy; print(cupy.__version__)")
-    yield Finding("CuPy", cupy, f"the cuda backend{_broken(fault)}", hint)
+    yield Finding("CuPy", cupy, f"the cuda backend{_broken_text(fault)}", hint)
     nvrtc, fault = _python("from cupy.cuda import nvrtc; print('.'.join(map(str, nvrtc.getVersion())))")
-    yield Finding("NVRTC", nvrtc, f"compiling the kernels for a GPU{_broken(fault)}", hint)
+    yield Finding("NVRTC", nvrtc, f"compiling the kernels for a GPU{_broken_text(fault)}", hint)
 
 
-def _broken(fault: str) -> str:
+def _broken_text(fault: str) -> str:
     return f"; it is installed but broken: {fault}" if fault and "No module named" not in fault else ""
 
 
@@ -200,7 +201,7 @@ def _mpi() -> Iterator[Finding]:
 
     needed_for = "runs on several ranks"
     version, fault = _python("import mpi4py; print(mpi4py.__version__)")
-    yield Finding("mpi4py", version, f"{needed_for}{_broken(fault)}", _pip("mpi"))
+    yield Finding("mpi4py", version, f"{needed_for}{_broken_text(fault)}", _pip("mpi"))
     library, why, hint = None, "", _pip("mpi")
     try:
         library = mpi_library.library()

@@ -1,4 +1,4 @@
-"""What a run on several ranks is checked for before any rank is started: `hiresx launch --dry-run`."""
+"""The checks of a run on several ranks before any rank is started: `hiresx launch --dry-run`."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -27,7 +27,7 @@ class CheckedGrid:
     quality: list[dict[str, Any]]
     decomposition: Decomposition
     proofs: Sequence[ConnectionCheck]
-    interfaces: Sequence[patched_donors.Located]
+    interfaces: Sequence[patched_donors.PatchedDonors]
     extended: Sequence[Coordinates | GhostLayers]
     warnings: list[str]
 
@@ -45,7 +45,7 @@ def check_grid(case: Case) -> CheckedGrid:
     boundary.check(decomposition.patches)
     proofs = grid.check_connections(built.blocks, decomposition.connections)
     extended = extended_coordinates(decomposition)
-    interfaces = patched_donors.located(decomposition, extended)
+    interfaces = patched_donors.find_donors(decomposition, extended)
     over = {frozenset((t.block, t.other)) for t in built.touching if t.over or t.other_face is None}
     pairs = sorted(sorted(pair) for pair in over)
     warnings = [

@@ -12,7 +12,7 @@ HERE = str(Path(hiresx.__file__).parent)
 
 
 def describe(error: Exception) -> HiresxError | None:
-    """What to tell of an `error` that a library raised while it was being imported by hiresx; None for any other."""
+    """Return a message for an `error` that a library raised while hiresx imported it; None for any other error."""
     if is_file_limit(error):
         return HiresxError(FILE_LIMIT, FILE_LIMIT_HINT)
     name = _missing(error) or _importing(error)

@@ -47,8 +47,8 @@ Mpi = Annotated[str, option("--mpi", "KIND", "Script: as in srun --mpi.")]
 
 
 class _Words(NamedTuple):
-    """What follows `hiresx launch`, for `hiresx run`. `values`: as that understands it; `plain`: the words without
-    --backend, --out and --restart."""
+    """The words after `hiresx launch`, for `hiresx run`. `values`: as that command parses them. `plain`: the words
+    without --backend, --out and --restart."""
 
     words: list[str]
     values: dict[str, Any]
@@ -183,7 +183,7 @@ def _launch_here(
 
 
 def _on_gpus(backend: str) -> bool:
-    """Whether no rank needs a core to itself."""
+    """True if no rank needs a core to itself."""
     from hiresx.device import cuda
 
     return set(backend.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.fault()
@@ -246,10 +246,10 @@ def _directory(words: _Words, began: float) -> Path | None:
 
 
 def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: int, words: _Words) -> int:
-    from hiresx.placement.backend_selection import listed
+    from hiresx.placement.backend_selection import parse_backends
 
     backend = words.values["backend"]
-    names = listed(backend)
+    names = parse_backends(backend)
     listing = len(names) if len(names) > 1 or ":" in backend else None
     size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
     if ranks is not None and ranks != (size or 0) * nodes:
@@ -271,7 +271,7 @@ def make_batch(
     words: _Words, nodes: int, size: int, gpus: int, cores: int | None, limit: str, queue: str | None,
     account: str | None, setup: Sequence[str] | None,
 ) -> "Batch":  # fmt: skip
-    """What a script is made of. Raises HiresxError for what cannot be in one."""
+    """Return the content of a script. Raises HiresxError for options that a script cannot have."""
     from hiresx.launch import batch_script
 
     values = words.values

@@ -37,8 +37,8 @@ class LookOptions:
     height: Annotated[float | None, _option("--height", "INCHES", "Of the picture; as what is drawn if absent.")] = None
     font: Annotated[float | None, _option("--font", "POINTS", "Size of the letters; 9 if absent.")] = None
 
-    def given(self) -> dict[str, Any]:
-        """What was asked for, by the names of the options."""
+    def given_options(self) -> dict[str, Any]:
+        """Return the options that were set, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         asked = {name: value for name, value in values.items() if value not in (None, False)}
         return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}

@@ -18,13 +18,13 @@ def new(
     json: options.Json = False,
 ) -> int:
     """Copy a bundled case to a new folder, to edit; or start one from a grid file; or list the bundled cases."""
-    from hiresx.case import bundled, copy_bundled
+    from hiresx.case import bundled_cases, copy_bundled
 
     if grid is not None:
         return _from_grid(grid, connectivity, Path(name) if name else None, json)
 
     if name is None:
-        listed = {case: _title(case) for case in bundled()}
+        listed = {case: _title(case) for case in bundled_cases()}
         if json:
             terminal.print_json({"cases": [{"name": case, "title": title} for case, title in listed.items()]})
         else:

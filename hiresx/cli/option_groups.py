@@ -52,10 +52,10 @@ def _group(parameter: Parameter) -> tuple[type, list["dataclasses.Field[Any]"]] 
         only = next((note.fields for note in notes if isinstance(note, Only)), None)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         return None
-    return kind, list(_taken(kind, only))
+    return kind, list(_selected_fields(kind, only))
 
 
-def _taken(kind: Any, only: tuple[str, ...] | None) -> "Iterator[dataclasses.Field[Any]]":
+def _selected_fields(kind: Any, only: tuple[str, ...] | None) -> "Iterator[dataclasses.Field[Any]]":
     for field in dataclasses.fields(kind):
         if only is None or field.name in only:
             yield field

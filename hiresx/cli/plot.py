@@ -79,7 +79,7 @@ def plot(
     beside = {"--reference": reference, "--against": against or None}
     moving = animate or (out is not None and out.suffix.lower() in (".gif", ".mp4"))
     with terminal.only_json(json):
-        look, looked = looks.look(), looks.given()
+        look, looked = looks.look(), looks.given_options()
         if not grid:
             _refuse({"--every": every}, "only for --grid")
         about: dict[str, Any] = {
@@ -111,13 +111,13 @@ def plot(
                 pictures = _spectrum(directory, spectrum, out, reference, against or (), start, look)
         elif moving:
             _refuse({"--from": start, "--step": step, "--against": against or None}, "not for animations")
-            from hiresx.output.show.plot import animate_run
+            from hiresx.output.show.run_plot import animate_run
 
             pictures = animate_run(directory, fps=10.0 if fps is None else fps, look=look, **about)
         else:
             _refuse({"--from": start}, "only for histories and spectra")
             _refuse({"--fps": fps}, "only for animations")
-            from hiresx.output.show.plot import plot_run
+            from hiresx.output.show.run_plot import plot_run
 
             pictures = plot_run(directory, step=step, against=against, look=look, **about)
     if json:
@@ -132,8 +132,8 @@ def _spectrum(
     run: Path, signals: str | None, out: Path | None, reference: Path | None, others: Sequence[Path],
     start: float | None, look: Any,
 ) -> list[Path]:  # fmt: skip
-    """What `hiresx post spectrum` draws. Raises HiresxError that names the extra where that is missing."""
-    from hiresx.output.show.plot import picture_path
+    """Return the spectrum of `hiresx post spectrum`. Raises HiresxError that names the extra where that is missing."""
+    from hiresx.output.show.run_plot import picture_path
     from hiresx.post.spectrum import spectrum
 
     found = spectrum(run, str(signals), start, others=others, reference=reference, look=look)

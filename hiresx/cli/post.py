@@ -121,7 +121,7 @@ def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> i
 
 
 def _is_table(value: Any) -> bool:
-    """Whether a value is rows of numbers and names; what is nested deeper is printed line by line."""
+    """True if a value is rows of numbers and names; what is nested deeper is printed line by line."""
     rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
     return rows and not any(isinstance(cell, dict | list) for row in value for cell in row.values())
 

@@ -290,7 +290,7 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
     None if it has reached none. Raises HiresxError for a checkpoint of another case."""
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation
-    from hiresx.simulation.ends import reached
+    from hiresx.simulation.ends import is_reached
 
     with comm.together():
         Continuation(comm, case.model_dump(mode="json"), found)
@@ -300,7 +300,9 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
             time, steps, dt = float(at["time"]), int(at["steps"]), float(at["dt"])
         if spec.steps is not None and steps >= spec.steps:
             return "time.steps", spec.steps, steps
-        return ("time.end", spec.end, time) if spec.end is not None and reached(spec, time, steps, dt, None) else None
+        return (
+            ("time.end", spec.end, time) if spec.end is not None and is_reached(spec, time, steps, dt, None) else None
+        )
 
 
 def latest(out: Path | None) -> Path:
@@ -363,7 +365,7 @@ def discard(directory: Path, absent: Sequence[Path]) -> None:
 
 
 def record(directory: Path) -> dict[str, Any]:
-    """What run.json in `directory` says; empty when there is none."""
+    """Return the content of run.json in `directory`; empty when there is none."""
     from hiresx.output.saved import record as records
 
     return records.read_or_empty(directory)

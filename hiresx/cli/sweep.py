@@ -154,7 +154,7 @@ def _run(
         terminal.note(f"the sweep was ended, {left} of {total} {'is' if left == 1 else 'are'} not finished")
         terminal.note("to resume: repeat the command")
         return 128 + end.signal
-    failed = end.table.unfinished
+    failed = end.table.unfinished_rows
     if failed:
         ways = Counter("finished, but lack numbers" if row["status"] == "finished" else row["status"] for row in failed)
         summary = ", ".join(f"{count} {way}" for way, count in sorted(ways.items()))

@@ -1,4 +1,4 @@
-"""What verbs print: tables for people, JSON for programs, errors in one form for both."""
+"""The output of commands: tables for people, JSON for programs, errors in one form for both."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Whether a grid can be turned about the x axis."""
+"""The check that a grid can be rotated about the x axis."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

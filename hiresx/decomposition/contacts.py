@@ -63,8 +63,8 @@ class Neighbourhood:
         self._ghost[every, self._face // 2] += np.where(self._face % 2, 1, -1)[:, None]
 
     def contacts(self, boxes: Boxes) -> Contacts:
-        """What touches what when the whole blocks are cut into `boxes`."""
-        found = [*self._cuts(boxes), self._connected(boxes)]
+        """Return the contacts between the `boxes` into which the whole blocks are cut."""
+        found = [*self._cuts(boxes), self._find_connected(boxes)]
         return Contacts(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
     def _cuts(self, boxes: Boxes) -> Iterator[tuple[np.ndarray, ...]]:
@@ -80,11 +80,11 @@ class Neighbourhood:
             yield Contacts(below, above, np.full_like(nodes, 2 * d + 1), nodes)
             yield Contacts(above, below, np.full_like(nodes, 2 * d), nodes)
 
-    def _connected(self, boxes: Boxes) -> Contacts:
+    def _find_connected(self, boxes: Boxes) -> Contacts:
         """Through the connections of the whole blocks."""
         c, to = _pairs(self._block, boxes.whole)
         own = _meet(boxes.ranges[to], self._range[c])
-        kept = _filled(own)
+        kept = _nonempty(own)
         c, to, own = c[kept], to[kept], own[kept]
         d = self._face[c] // 2
         own[np.arange(len(c)), d] = self._ghost[c, d]
@@ -93,12 +93,12 @@ class Neighbourhood:
         every = np.arange(len(self._block))
         image = self._image(every, self._ghost)
         e, source = _pairs(self._donor, boxes.whole)
-        kept = _filled(_meet(boxes.ranges[source], image[e]))
+        kept = _nonempty(_meet(boxes.ranges[source], image[e]))
         e, source = e[kept], source[kept]
 
         first, second = _pairs(c, e)
         shared = _meet(wanted[first], boxes.ranges[source[second]])
-        kept = _filled(shared)
+        kept = _nonempty(shared)
         first, second, shared = first[kept], second[kept], shared[kept]
         nodes = (shared[:, :, 1] - shared[:, :, 0]).prod(axis=1)
         return Contacts(to[first], source[second], self._face[c[first]], nodes)
@@ -124,5 +124,5 @@ def _meet(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.stack([np.maximum(a[:, :, 0], b[:, :, 0]), np.minimum(a[:, :, 1], b[:, :, 1])], axis=2)
 
 
-def _filled(ranges: np.ndarray) -> np.ndarray:
+def _nonempty(ranges: np.ndarray) -> np.ndarray:
     return np.all(ranges[:, :, 0] < ranges[:, :, 1], axis=1)

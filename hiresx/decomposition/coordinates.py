@@ -17,7 +17,7 @@ from hiresx.grid.blocks import FACES, Block, Range, direction
 from hiresx.grid.connections import Connection
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import layout_of
-from hiresx.grid.patched import HIGHEST, PATCHED, continued, degree_of
+from hiresx.grid.patched import HIGHEST, PATCHED, degree_of, extrapolate
 
 # What lies behind the axis of axisymmetric flow.
 AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
@@ -49,10 +49,10 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
     nodes: list[np.ndarray | GhostLayers] = []
     for block, h in zip(blocks, depth, strict=True):
-        if block.stored:
+        if block.is_stored:
             nodes.append(GhostLayers(block, halo))
             continue
-        nodes.append(_surrounded(block, h))
+        nodes.append(_with_ghost_room(block, h))
 
     connections: list[list[tuple[Connection, bool]]] = [[] for _ in blocks]
     for c in decomposition.connections:
@@ -99,7 +99,7 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     ]
 
 
-def _surrounded(block: Block, depth: np.ndarray) -> np.ndarray:
+def _with_ghost_room(block: Block, depth: np.ndarray) -> np.ndarray:
     """x, y, z of a block in arrays with room for ghosts, which are NaN."""
     shape = [n + 2 * int(m) for n, m in zip(block.size[::-1], depth[::-1], strict=True)]
     extended = np.empty((3, *shape))
@@ -167,7 +167,7 @@ def _fill(
         rows = [np.take(index, [0], axis=d + 1).copy() for _ in range(degree + 1)]
         for step, row in enumerate(rows):
             row[d] = edge + inwards * step
-        ghosts = continued(np.stack([_at(own, row, depth[b]) for row in rows]), degree, int(depth[b][d]))
+        ghosts = extrapolate(np.stack([_at(own, row, depth[b]) for row in rows]), degree, int(depth[b][d]))
         ghosts = np.concatenate(list(ghosts[::-1] if place[d] < 0 else ghosts), axis=d + 1)
         behind = _within(nearest, range_, d)
         value[:, behind] = ghosts[:, behind]

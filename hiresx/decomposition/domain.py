@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.decomposition.coordinates import extended_coordinates
-from hiresx.decomposition.ghost_layers import GhostLayers, filled
+from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
 from hiresx.decomposition.split import split
@@ -50,7 +50,7 @@ class Domain:
             return self.own[part]
         extended = self.extended[part.whole]
         if isinstance(extended, GhostLayers):
-            return filled(self.whole.blocks[part.whole], extended, self.halo, _box(part, self.halo))
+            return coordinates_in_box(self.whole.blocks[part.whole], extended, self.halo, _box(part, self.halo))
         return triple(np.ascontiguousarray(c[_box(part, self.halo)]) for c in extended)
 
 
@@ -72,13 +72,13 @@ def domain(
             grid = grid if decomposed.blocks is grid.blocks else replace(grid, blocks=decomposed.blocks)
             # the nodes beside the faces are needed no more
             extended = [
-                made.emptied(block, decomposed.stencil.halo) if isinstance(made, GhostLayers) else made
+                made.without_interior(block, decomposed.stencil.halo) if isinstance(made, GhostLayers) else made
                 for block, made in zip(decomposed.blocks, extended_coordinates(decomposed), strict=True)
             ]
             first = grid, extended
             for block in decomposed.blocks:
                 block.forget()
-            if any(block.stored for block in decomposed.blocks):
+            if any(block.is_stored for block in decomposed.blocks):
                 give_back()
     seen, extended = _one_copy(comm, first, stencil(case.scheme.interpolation).halo)
     grid = first = None  # give back the memory of what is shared now
@@ -131,11 +131,11 @@ def _one_copy(
     description = views = None
     if first is not None:
         grid, given = first
-        shape = [(b.name, b.size, b.regions, b if b.stored else None) for b in grid.blocks]
+        shape = [(b.name, b.size, b.regions, b if b.is_stored else None) for b in grid.blocks]
         description = shape, (grid.connections, grid.period, grid.touching)
         views = [c for block in given for c in _arrays(block)]
     shape, rest = comm.local.bcast(description)
-    views = comm.shared(views)
+    views = comm.share_on_host(views)
     extended: list[Coordinates | GhostLayers] = []
     blocks = []
     for b, (name, size, regions, left) in enumerate(shape):
@@ -164,7 +164,7 @@ def _read(
     for part in cut.parts:
         ghosts = extended[part.whole]
         if part.rank == comm.rank and isinstance(ghosts, GhostLayers):
-            found[part] = filled(whole.blocks[part.whole], ghosts, halo, _box(part, halo))
+            found[part] = coordinates_in_box(whole.blocks[part.whole], ghosts, halo, _box(part, halo))
     return found
 
 

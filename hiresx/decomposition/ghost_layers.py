@@ -26,10 +26,10 @@ class GhostLayers:
 
     def __init__(self, block: Block, halo: int):
         deep = max(INSIDE, halo + 1)  # the farthest ghost may mirror the last
-        self._sized(block, halo, deep)
+        self._set_size(block, halo, deep)
         self.layers: list[np.ndarray] = []
         for axis, n in enumerate(block.size[::-1]):
-            self.layers.append(np.full((3, *self._compressed(axis)), np.nan))
+            self.layers.append(np.full((3, *self._compressed_shape(axis)), np.nan))
             for first, last in ((0, min(deep, n)), (max(n - deep, 0), n)):
                 box = tuple(slice(first, last) if a == axis else slice(None) for a in range(3))
                 inside = [slice(halo, halo + m) for m in block.size[::-1]]
@@ -42,30 +42,30 @@ class GhostLayers:
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
         """Ghost layers that are filled already."""
         made = cls.__new__(cls)
-        made._sized(block, halo, inside)
+        made._set_size(block, halo, inside)
         made.layers = list(layers)
         return made
 
-    def emptied(self, block: Block, halo: int) -> "GhostLayers":
-        """What is left of it when all ghosts are made: only these."""
+    def without_interior(self, block: Block, halo: int) -> "GhostLayers":
+        """Return the layers with ghosts only, for use after all ghosts have been computed."""
         layers = [
             np.ascontiguousarray(np.delete(held, range(halo, held.shape[axis + 1] - halo), axis=axis + 1))
             for axis, held in enumerate(self.layers)
         ]
         return GhostLayers.over(block, halo, layers, inside=0)
 
-    def _sized(self, block: Block, halo: int, inside: int) -> None:
+    def _set_size(self, block: Block, halo: int, inside: int) -> None:
         self.shape = triple(n + 2 * halo for n in block.size[::-1])
         self.kept = halo + inside
 
-    def _compressed(self, axis: int) -> tuple[int, ...]:
+    def _compressed_shape(self, axis: int) -> tuple[int, ...]:
         return tuple(min(n, 2 * self.kept) if a == axis else n for a, n in enumerate(self.shape))
 
     def _place(self, axis: int, at: np.ndarray) -> np.ndarray:
         """Where in `layers[axis]` the indexes `at` along that axis are."""
         return np.where(at < self.kept, at, at - self.shape[axis] + self.layers[axis].shape[axis + 1])
 
-    def _known(self, index: tuple[np.ndarray, ...]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[Any, ...]]]:
+    def _known_layers(self, index: tuple[np.ndarray, ...]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[Any, ...]]]:
         """(layers, which of the places they know, where these are in them) per axis."""
         places = np.broadcast_arrays(*index)
         for axis, (at, n) in enumerate(zip(places, self.shape, strict=True)):
@@ -78,16 +78,16 @@ class GhostLayers:
     def __getitem__(self, index: tuple[Any, ...]) -> np.ndarray:
         places = index[1:]
         values = np.full((3, *np.broadcast_shapes(*(np.shape(p) for p in places))), np.nan)
-        for layers, known, there in self._known(places):
+        for layers, known, there in self._known_layers(places):
             values[:, known] = layers[there]
         return values
 
     def __setitem__(self, index: tuple[Any, ...], values: np.ndarray) -> None:
-        for layers, known, there in self._known(index[1:]):
+        for layers, known, there in self._known_layers(index[1:]):
             layers[there] = values[:, known]
 
 
-def filled(
+def coordinates_in_box(
     block: Block, ghosts: GhostLayers, halo: int, box: tuple[slice, slice, slice]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coordinates x, y, z of the places `box` [k, j, i] of a block with ghosts: nodes from the file, ghosts from its

@@ -38,8 +38,8 @@ class GraphGrowing:
         for seed in self._seeds():
             order = self._order(seed)
             for thin in THIN:
-                yield self._filled(order, thin)
-                yield self._filled(order[::-1], thin)
+                yield self._fill_ranks(order, thin)
+                yield self._fill_ranks(order[::-1], thin)
 
     def _seeds(self) -> list[int]:
         """The largest box, and others as far from it and from each other as there are."""
@@ -64,7 +64,7 @@ class GraphGrowing:
                     heappush(heap, (surface[other], other))
         return list(order)
 
-    def _filled(self, order: Sequence[int], thin: float) -> tuple[Boxes, np.ndarray]:
+    def _fill_ranks(self, order: Sequence[int], thin: float) -> tuple[Boxes, np.ndarray]:
         """The boxes in their order to the ranks in theirs; where the share of a rank ends within a box, it is cut."""
         last, rank, held = len(self._speed) - 1, 0, 0
         left = sum(map(prod, self._sizes))  # nodes that the ranks before this one do not have

@@ -43,5 +43,5 @@ def sizes(box: Range) -> tuple[int, int, int]:
 
 
 def label(name: str, box: Range) -> str:
-    """What a piece is called in a container."""
+    """Return the name of a piece in a container."""
     return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"

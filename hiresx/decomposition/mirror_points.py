@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.ghost_layers import GhostLayers, filled
+from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.oblique_walls import Wall, mirrored_places
 from hiresx.decomposition.patched_donors import Rows, layers_behind, linear, share
@@ -35,7 +35,7 @@ ASIDE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Mirrored:
+class MirrorSources:
     """The ghosts of one patch: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole block.
     Each takes the flow at `per` places, one behind the other: `donor` (per n,), whole blocks, `xi` (per n, 3), places
     in their index space, `base` (per n, 3), the first nodes of interpolations, which may lie in connected blocks, and
@@ -63,11 +63,11 @@ class Mirrored:
         return len(self.donor) // self.index.shape[1]
 
 
-def mirrored(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[Mirrored]:
+def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
     """Where all ghosts of walls that mirror places take the flow; `extended`: see `extended_coordinates`."""
     found = mirrored_places(whole)
     maps = _Maps(whole, extended)
-    return [_mirrored(whole, extended, maps, wall) for wall in found.values()]
+    return [_find_sources(whole, extended, maps, wall) for wall in found.values()]
 
 
 class _Rows:
@@ -84,7 +84,9 @@ class _Rows:
         taken = triple(reversed(box))
         given = extended[b]
         coordinates = (
-            filled(block, given, halo, taken) if isinstance(given, GhostLayers) else triple(c[taken] for c in given)
+            coordinates_in_box(block, given, halo, taken)
+            if isinstance(given, GhostLayers)
+            else triple(c[taken] for c in given)
         )
         inner = tuple(slice(halo, -halo) for _ in range(3))
         slab = Block(block.name, *triple(np.ascontiguousarray(c[inner]) for c in coordinates))
@@ -97,7 +99,7 @@ class _Rows:
 
 
 def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]]) -> bool:
-    """Whether all nodes of a face of block `b` within `box` are connected."""
+    """True if all nodes of a face of block `b` within `box` are connected."""
     d = direction(face)
     across = [e for e in range(3) if e != d]
     held = np.zeros([box[e][1] - box[e][0] for e in across], dtype=bool)
@@ -143,9 +145,9 @@ class _Places:
             yield b, FACES[f], among[(self.donor[among] == b) & (self.face[among] == f)]
 
 
-def _mirrored(
+def _find_sources(
     whole: Decomposition, extended: Sequence[Coordinates | GhostLayers], maps: _Maps, wall: Wall
-) -> Mirrored:  # fmt: skip
+) -> MirrorSources:  # fmt: skip
     patch = whole.patches[wall.place]
     b, face, d, halo = patch.block, patch.face, direction(patch.face), whole.stencil.halo
     index = layers_behind(patch, range(1, halo + 1)).reshape(3, -1)
@@ -175,7 +177,7 @@ def _mirrored(
         if patch.condition.kernel == "axis":
             reflection[:, 2, 2] = -1.0  # the swirl
         turn = reflection @ image.turn
-        return Mirrored(wall.place, index, image.donor, image.xi, image.base, turn, None, image.moved)
+        return MirrorSources(wall.place, index, image.donor, image.xi, image.base, turn, None, image.moved)
     layer_number = np.abs(index[d] - edge)
     apart = np.where(layer_number == 1, 2.0, 1.0 / layer_number)
     start[:, d] = edge + apart * (start[:, d] - edge)
@@ -186,7 +188,7 @@ def _mirrored(
         for name in ("donor", "xi", "base", "turn")
     )
     geometry = np.concatenate([normals.T, distance[None], curvature, apart[None]])
-    return Mirrored(wall.place, index, donor, xi, base, turn, geometry, max(p.moved for p in three))
+    return MirrorSources(wall.place, index, donor, xi, base, turn, geometry, max(p.moved for p in three))
 
 
 def _walk(
@@ -346,7 +348,7 @@ def _normals(slopes: np.ndarray, d: int, face_side: int) -> np.ndarray:
     return np.asarray(normal / np.where(size != 0, size, 1)[:, None])
 
 
-def rows(whole: Decomposition, cut: Decomposition, found: Sequence[Mirrored]) -> Iterator[Rows]:
+def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources]) -> Iterator[Rows]:
     """The shares of all parts of `cut`, in their order, in the flow at the places of all entries of `found`."""
     donor, xi, base, turn = (
         np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "turn")
@@ -387,7 +389,7 @@ class _Window:
     def nodes(self) -> np.ndarray:
         return np.asarray(self.base[:, :, None] + np.arange(WIDTH))
 
-    def masked(self, keep: np.ndarray) -> "_Window | None":
+    def mask(self, keep: np.ndarray) -> "_Window | None":
         """Of the nodes (n, 3, WIDTH) those to keep; None if nothing is left."""
         weights = np.where(keep, self.weights, 0.0)
         left = (weights != 0).any(axis=(0, 3)).all(axis=1)
@@ -401,7 +403,7 @@ def _spread(whole: Decomposition, window: _Window, hops: int = 3) -> Iterator[_W
     size = np.array(whole.blocks[window.block].size)[:, None]
     nodes = window.nodes
     below, above = nodes < 0, nodes >= size
-    own = window.masked(~(below | above))
+    own = window.mask(~(below | above))
     if own is not None:
         yield own
     if not hops or not ((below | above) & (window.weights != 0).any(axis=0)).any():
@@ -418,7 +420,7 @@ def _spread(whole: Decomposition, window: _Window, hops: int = 3) -> Iterator[_W
         for e, (lo, hi) in enumerate(c.range):
             if e != d:
                 keep[:, e] &= (nearest[:, e] >= lo) & (nearest[:, e] < hi)
-        beyond = window.masked(keep)
+        beyond = window.mask(keep)
         if beyond is None:
             continue
         matrix = np.array(c.matrix)

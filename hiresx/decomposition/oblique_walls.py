@@ -85,7 +85,7 @@ def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> W
 
 
 def _is_broad(block: Block, patch: "Patch") -> bool:
-    """Whether a patch has several nodes in all directions along its face."""
+    """True if a patch has several nodes in all directions along its face."""
     d = direction(patch.face)
     return all(patch.range[e][1] - patch.range[e][0] > 1 for e in block.active if e != d)
 
@@ -141,7 +141,7 @@ def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
 
 
 def _stays(block: Block, range_: Range, plane: Motion) -> bool:
-    """Whether the nodes of a part of a face lie in the plane of a reflection."""
+    """True if the nodes of a part of a face lie in the plane of a reflection."""
     nodes = np.stack([c[slices(range_)] for c in (block.x, block.y, block.z)])
     return bool(np.abs(plane(nodes) - nodes).max() <= 2 * TOLERANCE * max(block.extents))
 
@@ -227,7 +227,7 @@ def _beyond_ends(block: Block, patch: "Patch", e: int, dimensions: int) -> np.nd
 
 
 def _has_edge(face: np.ndarray) -> bool:
-    """Whether grid lines along the last axis of (dimensions, ..., n) have a corner."""
+    """True if grid lines along the last axis of (dimensions, ..., n) have a corner."""
     steps = np.diff(face, axis=-1)
     size = np.sqrt((steps**2).sum(axis=0))
     cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)

@@ -58,13 +58,13 @@ def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[f
     whole = boxes(decomposition.parts)
     neighbourhood = Neighbourhood(decomposition)
     if ranks == 1:
-        return _made("whole blocks", neighbourhood, whole, np.zeros(len(sizes), int), speed)
+        return _make_partition("whole blocks", neighbourhood, whole, np.zeros(len(sizes), int), speed)
     least = decomposition.stencil.least_nodes
     if len(sizes) == 1:
         candidates = _of_one_block(neighbourhood, whole, speed, Sections(speed.tolist(), prod(sizes[0]) / ranks, least))
     else:
         candidates = _of_many_blocks(neighbourhood, whole, speed, least)
-    found = [_made(method, neighbourhood, made, rank, speed) for method, made, rank in candidates]
+    found = [_make_partition(method, neighbourhood, made, rank, speed) for method, made, rank in candidates]
     cheapest = min(p.costs.max() for p in found)
     return min((p for p in found if p.costs.max() <= (1 + SAME) * cheapest), key=lambda p: round(p.costs.sum(), 6))
 
@@ -100,10 +100,10 @@ def _of_many_blocks(
     for n in np.argsort(price, kind="stable")[: max(3, min(REFINED, REFINED_BOXES // len(whole.whole)))]:
         method, made, rank = found[n]
         rank = Refinement(made, neighbourhood.contacts(made), rank, speed).run()
-        yield method, *_joined(made, rank)
+        yield method, *_merge_boxes(made, rank)
 
 
-def _joined(made: Boxes, rank: np.ndarray) -> tuple[Boxes, np.ndarray]:
+def _merge_boxes(made: Boxes, rank: np.ndarray) -> tuple[Boxes, np.ndarray]:
     """Boxes of one block and rank made one where two are together a box."""
     groups: dict[tuple[int, int], list[Range]] = {}
     for r, whole, box in zip(rank.tolist(), made.whole.tolist(), made.ranges.tolist(), strict=True):
@@ -128,7 +128,9 @@ def _union(a: Range, b: Range) -> Range | None:
     return triple((first, last) if d == apart[0] else a[d] for d in range(3)) if middle == again else None
 
 
-def _made(method: str, neighbourhood: Neighbourhood, made: Boxes, rank: np.ndarray, speed: np.ndarray) -> Partition:
+def _make_partition(
+    method: str, neighbourhood: Neighbourhood, made: Boxes, rank: np.ndarray, speed: np.ndarray
+) -> Partition:
     entries = zip(rank.tolist(), made.whole.tolist(), made.ranges.tolist(), strict=True)
     parts = [Part(whole, triple((lo, hi) for lo, hi in box), r) for r, whole, box in sorted(entries)]
     return Partition(tuple(parts), method, costs(made, neighbourhood.contacts(made), rank, speed))

@@ -13,7 +13,7 @@ from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, direction, face_range, rectangles, side
-from hiresx.grid.motions import told
+from hiresx.grid.motions import format_vector
 from hiresx.grid.patched import BEYOND, CHUNK, PATCHED, WIDTH, BlockMap, wraps
 
 # Cells of the donor by which a node of a patched face may lie off the donor's face.
@@ -24,7 +24,7 @@ Coordinates = Sequence[np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Located:
+class PatchedDonors:
     """The ghosts of a patched face: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole
     block, layer by layer; `donor` (n,), whole blocks, and `xi` (n, 3), places in their index space. `off`: cells of the
     donor by which a node of the face lies off the donor's face at most; `beyond`: cells by which ghosts lie beyond the
@@ -41,7 +41,8 @@ class Located:
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """What of the maps of all whole blocks follows from their shapes alone: the nodes and weights of interpolations."""
+    """Return the part of the maps of all whole blocks that depends on their shapes only: the nodes and weights of
+    interpolations."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
     return [BlockMap(block, none, halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
@@ -49,11 +50,11 @@ def shape_maps(whole: Decomposition) -> list[BlockMap]:
 
 def block_maps(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[BlockMap]:
     """The maps of all whole blocks; `extended`: see `extended_coordinates`."""
-    here, halo = _unstored(extended), whole.stencil.halo
+    here, halo = _in_memory(extended), whole.stencil.halo
     return [BlockMap(block, here[b], halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
-def located(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[Located]:
+def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[PatchedDonors]:
     """Where the ghosts of all patched faces lie; `extended`: see `extended_coordinates`.
 
     Raises HiresxError naming the first node that has no other block behind it.
@@ -61,16 +62,16 @@ def located(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers])
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     if not places:
         return []
-    here, maps = _unstored(extended), block_maps(whole, extended)
-    return [_located(whole, here, maps, place) for place in places]
+    here, maps = _in_memory(extended), block_maps(whole, extended)
+    return [_find_donors(whole, here, maps, place) for place in places]
 
 
 def fitting(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[tuple[Patch, list[Range]]]:
     """Every patched face and which of its nodes can be interpolated, as disjoint ranges."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
-    here, maps = _unstored(extended), block_maps(whole, extended)
-    for patch, search in ((whole.patches[n], _searched(whole, here, maps, n)) for n in places):
+    here, maps = _in_memory(extended), block_maps(whole, extended)
+    for patch, search in ((whole.patches[n], _search(whole, here, maps, n)) for n in places):
         d = direction(patch.face)
         across = [e for e in (2, 1, 0) if e != d]
         fits = (search.best <= BEYOND).all(axis=0) & (search.off <= OFF)
@@ -94,7 +95,7 @@ def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
     return index
 
 
-def _unstored(extended: Sequence[Coordinates | GhostLayers]) -> list[Coordinates]:
+def _in_memory(extended: Sequence[Coordinates | GhostLayers]) -> list[Coordinates]:
     """None is left in its file: where faces are patched, `hiresx.decomposition.patches` refuses that."""
     found = [coordinates for coordinates in extended if not isinstance(coordinates, GhostLayers)]
     assert len(found) == len(extended)
@@ -113,7 +114,7 @@ class _Search:
     off: np.ndarray
 
 
-def _searched(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> _Search:
+def _search(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> _Search:
     patch = whole.patches[place]
     block, halo = whole.blocks[patch.block], whole.stencil.halo
     index = layers_behind(patch, range(halo + 1))
@@ -147,15 +148,17 @@ def _searched(whole: Decomposition, extended: Sequence[Coordinates], maps: Seque
     return _Search(index, best, donor, xi, np.maximum(depth, best[0]))
 
 
-def _located(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> Located:
-    patch, search = whole.patches[place], _searched(whole, extended, maps, place)
+def _find_donors(
+    whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int
+) -> PatchedDonors:
+    patch, search = whole.patches[place], _search(whole, extended, maps, place)
     index, best, donor, xi, off = search.index, search.best, search.donor, search.xi, search.off
     _check(whole, patch, index[:, 0], best)
     if (off > OFF).any():
         n = int(np.argmax(off > OFF))
         what = f"lies inside block '{whole.blocks[donor[0][n]].name}', not on a face of it"
         raise _fault(whole, patch, index[:, 0, n], what)
-    return Located(
+    return PatchedDonors(
         place, index[:, 1:].reshape(3, -1), donor[1:].ravel(), xi[1:].reshape(-1, 3), float(off.max()),
         float(best[1:].max()),
     )  # fmt: skip
@@ -176,7 +179,7 @@ def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> H
     block = whole.blocks[patch.block]
     return HiresxError(
         f"block '{block.name}', face {patch.face}, patched: node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
-        f"{told(block.node(i, j, k))}, {what}",
+        f"{format_vector(block.node(i, j, k))}, {what}",
         "give `patched` only the nodes that lie on another block (`range`), close gaps and overlaps, and let blocks "
         f"be as thick as {whole.stencil.halo} steps of their neighbour",
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.case import Case
-from hiresx.case.boundaries import Condition, Patched, Place
+from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import over_the_poles
@@ -97,7 +97,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     placed = []
     for rank in range(4):
         # What is left is fixed before the rank starts, so that two conditions of one rank meet instead of hiding.
-        left = {(b, face): cover.left(b, face) for b, block in enumerate(grid.blocks) for face in block.faces}
+        left = {(b, face): cover.free_nodes(b, face) for b, block in enumerate(grid.blocks) for face in block.faces}
         for who, condition in conditions:
             if _rank(condition) != rank:
                 continue
@@ -109,7 +109,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
                     cover.take(b, face, part, who)
                     placed.append((b, face, part, condition))
         if rank == 0:
-            placed += _patched(grid, cover, placed)
+            placed += _patched_connections(grid, cover, placed)
     cover.check_complete()
     _check_touching(grid, placed, conditions)
 
@@ -122,7 +122,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
         check_axis(grid.blocks, patches, connections)
     connections += over_the_poles(grid.blocks, connections, patches, reaches.halo)
     blocks = grid.blocks
-    if any(block.stored for block in blocks) and any(patch.condition.type == PATCHED for patch in patches):
+    if any(block.is_stored for block in blocks) and any(patch.condition.type == PATCHED for patch in patches):
         # what lies behind a patched face may lie anywhere
         log.info("the grid is read whole by the first rank of every host for its patched interfaces")
         blocks = read_whole(blocks)
@@ -130,14 +130,14 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     return Decomposition(blocks, tuple(connections), tuple(patches), parts, reaches)
 
 
-def _patched(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) -> Iterable[Placed]:
+def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) -> Iterable[Placed]:
     """The patched connections of the grid, on what nothing else holds of them, unless the case names them itself."""
     if any(condition.range == PATCHED for *_, condition in placed):
         return
-    condition = Patched(faces="all", range=PATCHED)
+    condition = PatchedFace(faces="all", range=PATCHED)
     for b, block in enumerate(grid.blocks):
         for face, range_ in block.regions.get(PATCHED, ()):
-            for free in cover.left(b, face):
+            for free in cover.free_nodes(b, face):
                 part = intersection(free, range_)
                 if part is not None:
                     cover.take(b, face, part, f"a {PATCHED} connection")
@@ -160,7 +160,7 @@ def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[t
                 continue
             name = grid.blocks[b].name
             raise HiresxError(
-                f"{who[id(condition)]} takes a face that meets another block: {contact.told(grid.blocks)}",
+                f"{who[id(condition)]} takes a face that meets another block: {contact.describe(grid.blocks)}",
                 f'if that is a boundary, say so: a [[boundary]] with block = "{name}" and faces = ["{face}"]; if the '
                 f"flow is to pass there, {contact.mend(grid.blocks)}",
             )
@@ -191,7 +191,7 @@ class _Cover:
         self.names.append(who)
         holder[...] = len(self.names)
 
-    def left(self, b: int, face: str) -> list[Range]:
+    def free_nodes(self, b: int, face: str) -> list[Range]:
         """Nodes held by nobody, as disjoint rectangles."""
         block = self.grid.blocks[b]
         across = [d for d in (2, 1, 0) if d != direction(face)]
@@ -265,7 +265,7 @@ def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[in
         named = _faces(place, block)
         if region is None:
             for face in named:
-                yield b, face, _indexed(who, place, block, face)
+                yield b, face, _node_range(who, place, block, face)
             continue
         for face, range_ in block.regions.get(region, ()):
             if face in named:
@@ -285,7 +285,7 @@ def poles(case: Case, grid: Grid) -> list[tuple[int, Range]]:
     return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
 
 
-def _indexed(who: str, condition: Place, block: Block, face: str) -> Range:
+def _node_range(who: str, condition: Place, block: Block, face: str) -> Range:
     """The range of a condition in node indexes, negative ones counted from the end."""
     d = direction(face)
     result = []

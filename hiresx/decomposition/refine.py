@@ -89,7 +89,7 @@ class Refinement:
         return [m for _, m in nsmallest(EXCHANGED, drawn)]
 
     def _better(self, n: int, m: int | None, own: int, to: int, dearest: float) -> bool:
-        """Whether box n of rank `own` for box m of rank `to` (None: for nothing) makes one of the dearest ranks
+        """True if box n of rank `own` for box m of rank `to` (None: for nothing) makes one of the dearest ranks
         cheaper, or lessens what is exchanged while no rank becomes dearer than the dearest."""
         mine, theirs = self._drawn[n], {} if m is None else self._drawn[m]
         between = 0 if m is None else self._near[n].get(m, 0)

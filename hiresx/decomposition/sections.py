@@ -66,7 +66,7 @@ class Sections:
     def _leaf(self, size: Size, sides: Sides, rank: int) -> "Found":
         points = prod(size)
         load = work(size) + excess(points, self.ideal * self.speed[rank])
-        cost = load / self.speed[rank] + EXCHANGE * _exchanged(size, sides)
+        cost = load / self.speed[rank] + EXCHANGE * _exchange_cost(size, sides)
         return cost, cost, None
 
     def _find(self, size: Size, sides: Sides, first: int, last: int) -> "Found":
@@ -157,7 +157,7 @@ def regular(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[R
             if m > 1:
                 inner = _inner(inner, d, 1 if m > 2 else 0, max(m, 2))
         over = excess(prod(largest), prod(size) / ranks)
-        return work(largest) + over + EXCHANGE * _exchanged(largest, inner)
+        return work(largest) + over + EXCHANGE * _exchange_cost(largest, inner)
 
     def cuts(way: tuple[int, int, int]) -> int:
         return sum((m - 1) * (prod(size) // n) for m, n in zip(way, size, strict=True))
@@ -168,7 +168,7 @@ def regular(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[R
     return [(i, j, k) for k, j, i in product(*(list(pairwise(line)) for line in reversed(edges)))]
 
 
-def _exchanged(size: Size, sides: Sides) -> float:
+def _exchange_cost(size: Size, sides: Sides) -> float:
     """Face nodes with ghosts from other ranks, those that a contact costs included."""
     shares = [(share, prod(size) // n) for (low, high, _), n in zip(sides, size, strict=True) for share in (low, high)]
     return sum(share * area + CONTACT * (share > 0) for share, area in shares)

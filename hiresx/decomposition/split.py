@@ -24,7 +24,7 @@ def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
     check_cover(blocks, pieces)
     count = [sum(part.whole == b for part in parts) for b in range(len(blocks))]
     return Decomposition(
-        tuple(_block(blocks[p.whole], p, n, count[p.whole]) for n, p in _numbered(parts)),
+        tuple(_block(blocks[p.whole], p, n, count[p.whole]) for n, p in _number_parts(parts)),
         (*cuts(blocks, pieces, halo), *cut_connections(blocks, decomposition.connections, pieces, halo)),
         tuple(_patches(decomposition, parts)),
         tuple(parts),
@@ -32,7 +32,7 @@ def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
     )
 
 
-def _numbered(parts: Sequence[Part]) -> Iterator[tuple[int, Part]]:
+def _number_parts(parts: Sequence[Part]) -> Iterator[tuple[int, Part]]:
     """Each part with its number among those of its block."""
     count: dict[int, int] = {}
     for part in parts:

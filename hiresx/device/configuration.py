@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from hiresx import kernels
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
+from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import STORAGE, Precision, Storage
-from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]

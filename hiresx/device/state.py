@@ -38,7 +38,7 @@ class BlockState:
         self.variable_stride = shape[0] * shape[1] * shape[2]
         self.strides = (1, shape[2], shape[1] * shape[2])
         self.origin = sum(h * s for h, s in zip(self.halo, self.strides, strict=True))
-        conserved = equations.conserved
+        conserved = equations.conserved_names
         self.reference = np.array(reference if self.storage.carries else [0.0] * len(conserved))
         self.fields = {
             field.name: tuple(self._allocate(backend, field) for _ in range(field.count(layout)))

@@ -38,7 +38,7 @@ class Storage(NamedTuple):
 
     @property
     def c_types(self) -> dict[str, str]:
-        """What the names of kernels/storage.h stand for."""
+        """The C types of the names in kernels/storage.h."""
         names = ("stored_real", "work_real", "rate_real")
         return {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
 

@@ -29,7 +29,7 @@ class Equations:
     scalars: tuple[str, ...] = ()
 
     @property
-    def conserved(self) -> tuple[str, ...]:
+    def conserved_names(self) -> tuple[str, ...]:
         """Of every node, in the order of `q`: density, momentum, energy, then rho s of each scalar."""
         return (*GAS_CONSERVED, *(f"rho_{name}" for name in self.scalars))
 
@@ -39,14 +39,14 @@ class Equations:
 
     @property
     def gradients(self) -> tuple[str, ...]:
-        """What viscous terms take gradients of, in the order of their fluxes, which are those of `conserved` without
-        the density."""
+        """The names of the variables whose gradients the viscous terms need, in the order of their fluxes: those of the
+        conserved variables without the density."""
         return (*GAS_GRADIENTS, *self.scalars)
 
     @property
     def variables(self) -> int:
         """Conserved variables."""
-        return len(self.conserved)
+        return len(self.conserved_names)
 
     @property
     def momentum(self) -> slice:

@@ -1,4 +1,4 @@
-"""What a grid resolves of a case: sound waves between the sponges, and the layers of the flow that enters."""
+"""The resolution of a case's grid: sound waves between the sponges, and the layers of the incoming flow."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.functions import prescribed
+from hiresx.case.functions import evaluate_profile
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
@@ -113,7 +113,7 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
     block = decomposition.blocks[patch.block]
     x, y, z = (np.asarray(c[slices(patch.range)]) for c in (block.x, block.y, block.z))
     try:
-        given = InTime(partial(prescribed, case, function), (x, y, z), patch.condition.steady)
+        given = InTime(partial(evaluate_profile, case, function), (x, y, z), patch.condition.steady)
         samples = SAMPLES if _at_rest(given.values(0.0)) and not given.fixed else 1
         velocity = np.stack([given.values(APART * n)[1:4] for n in range(samples)])
     except HiresxError:
@@ -143,7 +143,7 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
 
 
 def _at_rest(flow: Sequence[np.ndarray]) -> bool:
-    """Whether a flow (rho, u, v, w, p) is at rest on some nodes: only then has it a layer."""
+    """True if a flow (rho, u, v, w, p) is at rest on some nodes: only then has it a layer."""
     speed = np.sqrt(np.sum(np.square(flow[1:4]), axis=0))
     return bool(speed.min() <= REST * speed.max())
 

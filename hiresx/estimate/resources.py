@@ -1,4 +1,5 @@
-"""What a case will need, found without compiling or allocating its fields: memory, time step, steps, time."""
+"""The requirements of a case, estimated without compilation or allocation of its fields: memory, time step, number of
+steps, time."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
 from hiresx.case.intervals import intervals
-from hiresx.case.schema import sampled
+from hiresx.case.schema import monitor_keys
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
@@ -22,9 +23,9 @@ from hiresx.device.averaging import MEANS, names
 from hiresx.device.fields import Layout
 from hiresx.device.rates import known_rate
 from hiresx.equations import DIRECTIONS, equations
+from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import STORAGE
-from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.counting import file_nodes
@@ -130,7 +131,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
         "reals_per_padded_point": _layout(case, backend).numbers_per_point + equations(case).variables * _vectors(case),
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
-        "variables": list(equations(case).conserved),
+        "variables": list(equations(case).conserved_names),
         "plans": {name: default_plan(name) if case.plan == "auto" else case.plan for name in ("cpu", "cuda")},
         "compact_bytes_per_point": compact_bytes / points if compact_obstacle(case) is None else None,
         "integrator": {
@@ -219,7 +220,7 @@ def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -
 
 
 def layout(case: Case, plan: str) -> Layout:
-    """What decides which fields the blocks of a case have, by a plan of hiresx.rhs.plans."""
+    """Return the layout of the fields of a case's blocks, by a plan of hiresx.rhs.plans."""
     system = equations(case)
     work = work_variables(plan, case.gas.reynolds is not None, system)
     registers = integrator(case.time.integrator).registers
@@ -280,7 +281,7 @@ def _steps(case: Case, dt: float) -> int | None:
 def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
     """Steps `dt`, of which those are shorter, or evenly spread (hiresx.time.step_rule), that would pass a time at which
     something is sampled or written, by the interval that makes most steps."""
-    lengths = [end, *(min(every, end) for key, every in intervals(case, sampled()).items() if key != "checkpoint")]
+    lengths = [end, *(min(every, end) for key, every in intervals(case, monitor_keys()).items() if key != "checkpoint")]
     fixed = case.time.dt is not None
     steps = [math.ceil(length / dt - 1e-9) if fixed else steps_towards(length, dt) for length in lengths]
     return max(math.ceil(end / length * n - 1e-9) for length, n in zip(lengths, steps, strict=True))

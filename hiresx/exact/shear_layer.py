@@ -36,7 +36,7 @@ class Mode:
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """rho, u, v, p (4, ...) at y, by barycentric interpolation in the mapped coordinate."""
-        at = _mapped(np.asarray(y, dtype=float), self.half_height)
+        at = _from_height(np.asarray(y, dtype=float), self.half_height)
         distance = at[..., None] - self._nodes
         hit = np.abs(distance) < 1e-14
         quotient = self._weights / np.where(hit, 1.0, distance)
@@ -63,8 +63,8 @@ def growing_mode(mach: float, wavenumber: float, half_height: float, gamma: floa
 
 def _fastest(mach: float, wavenumber: float, half_height: float, gamma: float, points: int) -> Mode:
     s, derivative = _differentiation(points)
-    y = _unmapped(s, half_height)
-    derivative = derivative / (_unmapped_slope(s, half_height))[:, None]
+    y = _to_height(s, half_height)
+    derivative = derivative / (_height_slope(s, half_height))[:, None]
     n, zero = points + 1, np.zeros((points + 1, points + 1))
     carried = np.diag(wavenumber * mach * np.tanh(y)).astype(complex)
     shear = np.diag(mach / np.cosh(y) ** 2)
@@ -99,14 +99,14 @@ def _steepness(half_height: float) -> float:
     return float(np.arctan(half_height / _LAYER))
 
 
-def _unmapped(s: np.ndarray, half_height: float) -> np.ndarray:
+def _to_height(s: np.ndarray, half_height: float) -> np.ndarray:
     return _LAYER * np.tan(_steepness(half_height) * s)
 
 
-def _unmapped_slope(s: np.ndarray, half_height: float) -> np.ndarray:
+def _height_slope(s: np.ndarray, half_height: float) -> np.ndarray:
     k = _steepness(half_height)
     return _LAYER * k / np.cos(k * s) ** 2
 
 
-def _mapped(y: np.ndarray, half_height: float) -> np.ndarray:
+def _from_height(y: np.ndarray, half_height: float) -> np.ndarray:
     return np.arctan(y / _LAYER) / _steepness(half_height)

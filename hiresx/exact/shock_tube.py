@@ -152,12 +152,12 @@ def jump(
     # A share that is 0 or 1 but for the rounding of x must not mix in a trace of the other state.
     share = np.clip(np.where(np.abs(share - np.rint(share)) < 1e-9, np.rint(share), share), 0.0, 1.0)
 
-    def conserved(state: tuple[Values, Values, Values]) -> tuple[Values, Values, Values]:
+    def conservative(state: tuple[Values, Values, Values]) -> tuple[Values, Values, Values]:
         rho, u, p = state
         return rho, rho * u, p / (gamma - 1) + 0.5 * rho * u * u
 
     rho, momentum, energy = (
-        share * a + (1 - share) * b for a, b in zip(conserved(left), conserved(right), strict=True)
+        share * a + (1 - share) * b for a, b in zip(conservative(left), conservative(right), strict=True)
     )
     p = (gamma - 1) * (energy - 0.5 * momentum**2 / rho)
     # On either side the given pressure itself, not what is left of it after the kinetic energy was added and removed.

@@ -12,7 +12,7 @@ import numpy as np
 
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.endpoint import QuantityMessages
-from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merged
+from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merge_links
 from hiresx.exchange.rows import rows
 from hiresx.exchange.transport import Transport
 
@@ -51,17 +51,17 @@ class Channel:
         ends = ("donor_direction", "direction", "sign") if directed else ()
 
         def lists(links: Iterable[HaloLink], *keys: str) -> list[tuple[HaloLink, Any, Any]]:
-            found = merged(links, *keys)
+            found = merge_links(links, *keys)
             return [(link, backend.to_device(link.to), backend.to_device(link.source)) for link in found]
 
-        def turned(links: Iterable[HaloLink]) -> list[tuple[HaloLink, Any]]:
+        def rotated_links(links: Iterable[HaloLink]) -> list[tuple[HaloLink, Any]]:
             rotated = [link for link in links if link.rotation is not None]
             return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
 
         # Between the parts of this rank: by rows where the kernels can, else by lists.
         self._local: list[tuple[HaloLink, Any, Any]] = []
         self._local_rows: list[tuple[HaloLink, Any, int]] = []
-        for link in merged(layout.local, "donor", "block", *ends):
+        for link in merge_links(layout.local, "donor", "block", *ends):
             found = rows(link.to, link.source) if self._kernel("copy_halo_rows") in program.signatures else None
             if found is None:
                 self._local += lists([link], "donor")
@@ -69,7 +69,9 @@ class Channel:
                 self._local_rows.append((link, backend.to_device(found), len(link.to)))
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
-        self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.local)}
+        self._turned = {peer.rank: rotated_links(peer.links) for peer in layout.peers} | {
+            None: rotated_links(layout.local)
+        }
         self._directed = directed
         # What copies between the parts of this rank, by quantity.
         self._copies: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
@@ -81,7 +83,7 @@ class Channel:
         self._requests: list[Any] = []
         self._due: list[tuple[Peer, Transport]] = []
         self._left = 0  # requests not yet completed
-        self.waited, self.exchanges = 0.0, 0
+        self.seconds_waited, self.exchanges = 0.0, 0
 
     def start(self, fields: ExchangedArrays) -> None:
         """Begin the exchange with other ranks, and copy between the parts of this one. One that is under way is
@@ -168,7 +170,7 @@ class Channel:
         while self._left:
             now = time.perf_counter()
             if self._take_completed():
-                self.waited += now - idle
+                self.seconds_waited += now - idle
                 idle = time.perf_counter()
             elif now - idle > YIELDING:
                 time.sleep(NAP)

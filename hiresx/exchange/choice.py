@@ -80,7 +80,8 @@ def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[t
             )
         if found.widths != facts[0].widths:
             raise HiresxError(
-                f"rank 0 exchanges {_listed(facts[0].widths)} numbers per node, rank {rank} {_listed(found.widths)}",
+                f"rank 0 exchanges {_join_widths(facts[0].widths)} numbers per node, "
+                f"rank {rank} {_join_widths(found.widths)}",
                 "start all ranks with the same case: viscous or not, and with the same scalars",
             )
     pairs = sorted({(min(a, b), max(a, b)) for a, own in enumerate(facts) for b in own.sends})
@@ -96,7 +97,7 @@ def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[t
     return {pair: _of_pair(facts, pair, asked, spare_room) for pair in pairs}
 
 
-def _listed(widths: Sequence[int]) -> str:
+def _join_widths(widths: Sequence[int]) -> str:
     return " and ".join(map(str, widths))
 
 

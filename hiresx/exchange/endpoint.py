@@ -19,7 +19,7 @@ from hiresx.exchange.message_buffers import MessageBuffers
 from hiresx.exchange.mpi import Mpi
 from hiresx.exchange.negotiation import Negotiation
 from hiresx.exchange.signalled_memory import SignalledMemory, SignalledMessages, extra_bytes
-from hiresx.exchange.staged import Staged
+from hiresx.exchange.staged import StagedTransport
 from hiresx.exchange.transport import Transport
 from hiresx.exchange.window import SharedMemory, Window
 from hiresx.mpi.communicator import GRACE, Communicator, is_on_all_ranks
@@ -27,7 +27,7 @@ from hiresx.mpi.communicator import GRACE, Communicator, is_on_all_ranks
 
 @dataclass
 class QuantityMessages:
-    """What carries one quantity: per turn the buffer to pack, and the transports."""
+    """The means to exchange one quantity: the buffer to pack for each turn, and the transports."""
 
     outgoing: Sequence[Any]
     transports: Sequence[Transport]
@@ -110,8 +110,10 @@ class Endpoint:
         into = shared = opened = sent
         if windows:
             assert self._window is not None
-            sent = buffer_layout.buffers(self._mapped(self._window.own), layout.sent)
-            shared = self._peer_messages({p.rank: self._mapped(self._window.of(p.rank)) for p in by_name[windows[0]]})
+            sent = buffer_layout.buffers(self._map_memory(self._window.own), layout.sent)
+            shared = self._peer_messages(
+                {p.rank: self._map_memory(self._window.of(p.rank)) for p in by_name[windows[0]]}
+            )
         elif over_mpi or gpu is None:
             sent = buffer_layout.buffers(self._host_memory(layout.sent), layout.sent)
         if over_mpi:
@@ -144,7 +146,7 @@ class Endpoint:
                         transport = Ipc(self._mpi_comm, tag, peers, opened[tag], gpu)
                 if name.startswith(STAGED):
                     assert gpu is not None
-                    transport = Staged(transport, sent[tag], on_device, gpu)
+                    transport = StagedTransport(transport, sent[tag], on_device, gpu)
                 transports.append(transport)
             found.append(QuantityMessages(outgoing[tag], transports))
         return found
@@ -153,8 +155,8 @@ class Endpoint:
         comm, own, opened = self._comm, packed, self._negotiation.opened
         if self._gpu is None:
             assert self._window is not None
-            own = self._mapped(self._window.own)
-            opened = {rank: self._mapped(self._window.of(rank)) for rank in range(comm.size) if rank != comm.rank}
+            own = self._map_memory(self._window.own)
+            opened = {rank: self._map_memory(self._window.of(rank)) for rank in range(comm.size) if rank != comm.rank}
         points = [facts.points for facts in self._negotiation.facts]
         return SignalledMemory(self._backend, program, comm.rank, own, opened, self._buffer_layout, points)
 
@@ -164,7 +166,7 @@ class Endpoint:
         return [memory.messages(quantity, peers, spans) for quantity in range(len(self._buffer_layout.widths))]
 
     def _peer_messages(self, memory: dict[int, Any]) -> list[list[dict[int, Any]]]:
-        """What peers have for this rank in their memory."""
+        """Return the messages for this rank in the memory of its peers."""
         facts, own = self._negotiation.facts, self._comm.rank
         points = {rank: facts[rank].points for rank in memory}
         return self._buffer_layout.messages(memory, points, {rank: facts[rank].sends[own] for rank in memory})
@@ -173,7 +175,7 @@ class Endpoint:
         size = self._buffer_layout.size(points)
         return self._backend.zeros((size,), "uint8") if self._gpu is None else self._gpu.host_memory(size)
 
-    def _mapped(self, memory: np.ndarray) -> np.ndarray:
+    def _map_memory(self, memory: np.ndarray) -> np.ndarray:
         """Shared memory as kernels of a CPU or copies of a GPU take it best."""
         if self._gpu is None:
             return memory.view(Array)

@@ -1,4 +1,4 @@
-"""What transports need of CUDA beyond the launch of kernels."""
+"""The CUDA functions that transports need besides kernel launches."""
 
 from collections.abc import Iterable
 from typing import Any

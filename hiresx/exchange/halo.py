@@ -207,9 +207,9 @@ class HaloExchange:
         return self._channels[0].exchanges, sum(channel.exchanges for channel in self._of_fluxes)
 
     @property
-    def waited(self) -> float:
+    def seconds_waited(self) -> float:
         """Seconds this rank has spent waiting for others."""
-        return self.waited_before + sum(channel.waited for channel in self._channels)
+        return self.waited_before + sum(channel.seconds_waited for channel in self._channels)
 
     def close(self) -> None:
         """Give back what MPI and CUDA hold."""
@@ -226,7 +226,7 @@ def _arrays(arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any
 
 
 def _gpu(backend: Backend) -> "Gpu | None":
-    """What transports need of a GPU; None on a CPU."""
+    """Return the GPU functions for transports; None on a CPU."""
     if backend.name != "cuda":
         return None
     from hiresx.exchange.gpu import Gpu

@@ -1,4 +1,5 @@
-"""What a rank copies between its own parts, and what it sends to and receives from every neighbour."""
+"""The layout of a halo exchange: the copies between parts of this rank, and the messages to and from every
+neighbour."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -97,7 +98,7 @@ def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray,
     return HaloLink(donor, block, to, source, entry.direction, entry.donor_direction, entry.sign, entry.rotation)
 
 
-def merged(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
+def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
     """Links that agree in the attributes `keys` as one, so that one launch serves them; its other attributes say
     nothing."""
     groups: dict[tuple[object, ...], list[HaloLink]] = {}

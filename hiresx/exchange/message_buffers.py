@@ -16,11 +16,11 @@ class MessageBuffers:
     incoming: Sequence[Any]
     width: int
 
-    def sent(self, peers: Sequence[Peer]) -> list[list[Any]]:
+    def outgoing_messages(self, peers: Sequence[Peer]) -> list[list[Any]]:
         """Per turn the messages to `peers`."""
         return [[self._part(out, p.out) for p in peers] for out in self.outgoing]
 
-    def received(self, peers: Sequence[Peer]) -> list[dict[int, Any]]:
+    def incoming_messages(self, peers: Sequence[Peer]) -> list[dict[int, Any]]:
         """Per turn the messages of `peers`, by rank."""
         return [{p.rank: self._part(into, p.into) for p in peers} for into in self.incoming]
 

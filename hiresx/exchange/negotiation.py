@@ -91,7 +91,7 @@ class Negotiation:
         with comm.together():
             if peers:
                 try:
-                    handle = self._given(packed)
+                    handle = self._memory_handle(packed)
                 except RuntimeError as error:
                     closed = dict.fromkeys(peers, f"rank {comm.rank} cannot give others its GPU memory: {error}")
         handles = comm.allgather(handle)
@@ -108,7 +108,7 @@ class Negotiation:
                     closed[rank] = f"rank {comm.rank} cannot open the GPU memory of rank {rank}: {error}"
         return closed
 
-    def _given(self, packed: Any) -> bytes:
+    def _memory_handle(self, packed: Any) -> bytes:
         """The handle of this rank's memory, which holds its mark."""
         assert self._gpu is not None
         self._gpu.write(packed, MARK + self._comm.rank)

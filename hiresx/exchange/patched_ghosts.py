@@ -20,7 +20,7 @@ from hiresx.mpi.communicator import Communicator
 STATE, FLUX = "state", "fluxes"
 TAG = 7
 # What is known of all ghosts of a patch.
-Located = patched_donors.Located | mirror_points.Mirrored
+Located = patched_donors.PatchedDonors | mirror_points.MirrorSources
 # What launches the giving and the taking, and the buffers: of what leaves, of what comes, and of that in host memory.
 _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 
@@ -160,7 +160,7 @@ class InterpolatedGhosts(ABC):
                 if turned is not None:
                     turn = np.ascontiguousarray(turned[taken].reshape(-1, 9).T, dtype=real)
                     extra |= {"shares": len(taken), "turn": device(turn)}
-                if isinstance(entry, mirror_points.Mirrored) and entry.geometry is not None:
+                if isinstance(entry, mirror_points.MirrorSources) and entry.geometry is not None:
                     geometry = np.ascontiguousarray(entry.geometry[:, chosen - ghosts[n]], dtype=real)
                     extra |= {"n": len(chosen), "geometry": device(geometry)}
                 kernel, d = _kernel(entry), int(along[chosen[0]])
@@ -204,7 +204,7 @@ class InterpolatedGhosts(ABC):
             self._backend.copy(incoming[width * self._own :], self._backend.to_device(host))
 
     def _launches(self, what: str, width: int) -> _Prepared:
-        """What one exchange launches, prepared, and its buffers."""
+        """Return the prepared launches of one exchange, and its buffers."""
         zeros, real = self._backend.zeros, str(self._real)
         outgoing = zeros((max(width * self._leaving, 1),), real)
         incoming = zeros((max(width * self._held, 1),), real)
@@ -236,7 +236,7 @@ class InterpolatedGhosts(ABC):
 
 
 def _kernel(entry: Located) -> str:
-    if isinstance(entry, mirror_points.Mirrored):
+    if isinstance(entry, mirror_points.MirrorSources):
         return "mirrored_ghosts" if entry.geometry is None else "curved_ghosts"
     return "patched_ghosts"
 
@@ -248,10 +248,10 @@ class PatchedExchange(InterpolatedGhosts):
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
     ):  # fmt: skip
         super().__init__(
-            backend, program, comm, domain, states, lambda: patched_donors.located(domain.whole, domain.extended)
+            backend, program, comm, domain, states, lambda: patched_donors.find_donors(domain.whole, domain.extended)
         )
 
-    def _shares(self, domain: Domain, found: Sequence[patched_donors.Located]) -> Iterator[patched_donors.Rows]:
+    def _shares(self, domain: Domain, found: Sequence[patched_donors.PatchedDonors]) -> Iterator[patched_donors.Rows]:
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = patched_donors.shape_maps(domain.whole)
         return patched_donors.rows(domain.whole, domain.cut, maps, donor, xi)
@@ -271,9 +271,14 @@ class MirroredGhosts(InterpolatedGhosts):
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
     ):  # fmt: skip
         super().__init__(
-            backend, program, comm, domain, states, lambda: mirror_points.mirrored(domain.whole, domain.extended)
+            backend,
+            program,
+            comm,
+            domain,
+            states,
+            lambda: mirror_points.find_mirror_sources(domain.whole, domain.extended),
         )
         self.places = frozenset(entry.place for entry in self.located)
 
-    def _shares(self, domain: Domain, found: Sequence[mirror_points.Mirrored]) -> Iterator[patched_donors.Rows]:
+    def _shares(self, domain: Domain, found: Sequence[mirror_points.MirrorSources]) -> Iterator[patched_donors.Rows]:
         return mirror_points.rows(domain.whole, domain.cut, found)

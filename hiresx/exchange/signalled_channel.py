@@ -31,10 +31,10 @@ class SignalledChannel(Channel):
         give = self._given.get(fields)
         if give is None:
             # What other ranks wait for goes first.
-            packed, copies = list(self._packed(fields)), list(self._local_copies(fields))
+            packed, copies = list(self._pack_calls(fields)), list(self._local_copies(fields))
             calls: list[Call | list[Call]] = [
                 packed,
-                self._messages.signals.raised(),
+                self._messages.signals.raise_call(),
                 copies,
                 *self._turns(fields, None),
             ]
@@ -55,8 +55,8 @@ class SignalledChannel(Channel):
             return
         take = self._taken.get(fields)
         if take is None:
-            unpacked = list(self._unpacked(fields))
-            calls: list[Call | list[Call]] = [self._messages.signals.awaited(), unpacked]
+            unpacked = list(self._unpack_calls(fields))
+            calls: list[Call | list[Call]] = [self._messages.signals.wait_call(), unpacked]
             calls += self._turns_of_peers(fields)
             take = self._taken[fields] = self._program.prepare(calls)
         self._fields = None
@@ -66,7 +66,7 @@ class SignalledChannel(Channel):
         """An exchange of these arrays was started last, by recorded launches. The device knows whether it has ended."""
         self._fields = fields
 
-    def _packed(self, fields: ExchangedArrays) -> Iterator[Call]:
+    def _pack_calls(self, fields: ExchangedArrays) -> Iterator[Call]:
         for link, to, giving in self._pack:
             assert link.donor is not None
             yield self._program.call(
@@ -76,7 +76,7 @@ class SignalledChannel(Channel):
                 sign=self._sign(link), count=self._messages.signals.count,
             )  # fmt: skip
 
-    def _unpacked(self, fields: ExchangedArrays) -> Iterator[Call]:
+    def _unpack_calls(self, fields: ExchangedArrays) -> Iterator[Call]:
         for rank, (buffer, apart) in self._messages.incoming.items():
             for link, to, giving in self._unpack[rank]:
                 assert link.block is not None

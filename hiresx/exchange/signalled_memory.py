@@ -27,7 +27,7 @@ OFFERS, OFFERED = 4, 65536
 
 
 def extra_bytes(ranks: int, quantities: int) -> int:
-    """What a rank's memory has besides the buffers of so many quantities."""
+    """Return the bytes of a rank's memory besides the buffers of so many quantities."""
     return GAP + (quantities + OFFERS) * ranks * FLAG + OFFERED
 
 
@@ -44,15 +44,15 @@ class SignalFlags:
     count: Any
     order: Any
 
-    def raised(self) -> Call:
-        """What was packed may be read."""
+    def raise_call(self) -> Call:
+        """Return the launch that tells the peers that the packed data can be read."""
         return self.program.call(
             "raise_signals", (1, 1, 1), peers=len(self.ranks), flags=self.addresses, count=self.count,
             order=self.order,
         )  # fmt: skip
 
-    def awaited(self) -> Call:
-        """What the peers have packed may be read behind it."""
+    def wait_call(self) -> Call:
+        """Return the launch that waits until the data packed by the peers can be read."""
         return self.program.call(
             "await_signals", (1, 1, 1), peers=len(self.ranks), ranks=self.peers, flags=self.flags,
             count=self.count, order=self.order,
@@ -61,8 +61,8 @@ class SignalFlags:
 
 @dataclass
 class SignalledMessages:
-    """What carries one quantity. `outgoing`: the buffers of both turns, `turn_reals` apart; `incoming`: by rank the
-    same, from the first variable of its first point for this rank on."""
+    """The buffers of one quantity. `outgoing`: those of both turns, `turn_reals` apart. `incoming`: by rank the same,
+    from the first variable of its first point for this rank on."""
 
     signals: SignalFlags
     outgoing: Any
@@ -81,7 +81,7 @@ class SharedValues:
 
     def synchronization(self) -> list[Call]:
         """Launches between those that write `own` and those that read all."""
-        return [self.signals.raised(), self.signals.awaited()]
+        return [self.signals.raise_call(), self.signals.wait_call()]
 
 
 class SignalledMemory:

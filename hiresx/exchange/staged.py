@@ -9,7 +9,7 @@ from hiresx.exchange.message_buffers import MessageBuffers
 from hiresx.exchange.transport import Transport
 
 
-class Staged(Transport):
+class StagedTransport(Transport):
     """Copies messages from the GPU's `buffers` to those of the host, `staged` (an array per turn), which the transport
     `host` sends, and what that one receives into the GPU's.
 
@@ -24,7 +24,7 @@ class Staged(Transport):
             [(there[width * a : width * b], here[width * a : width * b]) for a, b in spans]
             for there, here in zip(staged, buffers.outgoing, strict=True)
         ]
-        self._into = buffers.received(host.peers)
+        self._into = buffers.incoming_messages(host.peers)
         self._packed, self._copied = gpu.moment(), gpu.moment()
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:

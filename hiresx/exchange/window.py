@@ -50,7 +50,8 @@ class SharedMemory:
         return np.frombuffer(memory, np.uint8)
 
     def sync(self) -> None:
-        """What was written before comes before what is done, here and by ranks that hear of it, afterwards."""
+        """A memory barrier: writes before it are visible before later operations, also to ranks that are notified
+        afterwards."""
         self._window.Sync()
 
     def close(self) -> None:

@@ -96,15 +96,15 @@ class File:
         except ValueError:
             raise self.fault(at, f"{digits!r} is no number in hexadecimal digits") from None
 
-    def _tagged(self, at: int, tag: bytes, what: str) -> None:
+    def _check_tag(self, at: int, tag: bytes, what: str) -> None:
         found = self.take(at, TAG, what)
         if found != tag:
             raise self.fault(at, f"{what} is marked {found!r} instead of {tag!r}")
 
     def node(self, at: int) -> AdfHeader:
         data = self.take(at, NODE, "a node")
-        self._tagged(at, b"NoDe", "a node")
-        self._tagged(at + NODE - TAG, b"TaiL", "the end of a node")
+        self._check_tag(at, b"NoDe", "a node")
+        self._check_tag(at + NODE - TAG, b"TaiL", "the end of a node")
         count = self._hexadecimal(data[128:130], at + 128)
         if count > DIMENSIONS:
             raise self.fault(at + 128, f"a node of {count} dimensions")
@@ -128,7 +128,7 @@ class File:
         """(name, byte) of the children of a node, in the order of their making."""
         if not header.children:
             return
-        self._tagged(header.table, b"SNTb", "a table of children")
+        self._check_tag(header.table, b"SNTb", "a table of children")
         at = header.table + TAG + POINTER
         self.take(at, header.children * (NAME + POINTER), "a table of children")
         for n in range(header.children):
@@ -152,7 +152,7 @@ class File:
             raise self.fault(header.data, f"{wanted} bytes of data in a file of {len(self._map)}")
         if header.pieces == 1:
             return [self._piece(header.data, wanted)]
-        self._tagged(header.data, b"DCtb", "a table of pieces of data")
+        self._check_tag(header.data, b"DCtb", "a table of pieces of data")
         at, parts, left = header.data + TAG + POINTER, [], wanted
         for n in range(header.pieces):
             start, end = (self.pointer(at + (2 * n + m) * POINTER) for m in (0, 1))
@@ -166,7 +166,7 @@ class File:
         return parts
 
     def _piece(self, at: int, length: int) -> tuple[int, int]:
-        self._tagged(at, b"DaTa", "data")
+        self._check_tag(at, b"DaTa", "data")
         self._reach(at + TAG + POINTER, length, "data")
         return at + TAG + POINTER, length
 

@@ -12,7 +12,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
-from hiresx.grid.stored_coordinates import Nodes, Stored
+from hiresx.grid.stored_coordinates import Nodes, StoredCoordinates
 
 AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
@@ -70,7 +70,7 @@ def intersection(a: Range, b: Range) -> Range | None:
     return box if all(lo < hi for lo, hi in box) else None
 
 
-def moved(box: Range, by: tuple[int, int, int]) -> Range:
+def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
     """`box` with `by` added to its indexes."""
     return triple((lo + n, hi + n) for (lo, hi), n in zip(box, by, strict=True))
 
@@ -113,7 +113,7 @@ class Block:
     def __post_init__(self) -> None:
         for name in "xyz":
             array = getattr(self, name)
-            if not isinstance(array, Stored):
+            if not isinstance(array, StoredCoordinates):
                 array = np.asarray(array, dtype=np.float64)
             if array.ndim != 3 or array.shape != np.shape(self.x):
                 raise HiresxError(
@@ -156,9 +156,9 @@ class Block:
         return self.x.size
 
     @property
-    def stored(self) -> bool:
-        """Whether its coordinates are left in their file."""
-        return any(isinstance(c, Stored) for c in self.coordinates)
+    def is_stored(self) -> bool:
+        """True if its coordinates are left in their file."""
+        return any(isinstance(c, StoredCoordinates) for c in self.coordinates)
 
     @property
     def extents(self) -> tuple[float, float, float]:
@@ -168,7 +168,7 @@ class Block:
     def forget(self) -> None:
         """Give back the memory of nodes that were read from a file and can be read again."""
         for c in self.coordinates:
-            if isinstance(c, Stored):
+            if isinstance(c, StoredCoordinates):
                 c.forget()
 
     @property
@@ -195,9 +195,9 @@ class Block:
         return self.at((k, j, i))
 
 
-def _largest(array: np.ndarray | Stored) -> float:
+def _largest(array: np.ndarray | StoredCoordinates) -> float:
     """The largest absolute value of coordinates, nan where one is."""
-    if isinstance(array, Stored):
+    if isinstance(array, StoredCoordinates):
         return array.largest
     return float(np.maximum(np.abs(array.min()), np.abs(array.max())))
 

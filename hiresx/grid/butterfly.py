@@ -26,7 +26,7 @@ def butterfly(m: int, radii: np.ndarray, fade: tuple[int, int]) -> tuple[np.ndar
     fade[1] on the ring is polar, its layers circles of these radii and its rays straight and at equal angles; up to
     fade[0] it is as the elliptic equation says, with a smooth transition between.
     """
-    square, ring = _solved(m, tuple(float(r) for r in radii))
+    square, ring = _solve_quarter(m, tuple(float(r) for r in radii))
     share = np.clip((np.arange(1, len(radii)) - fade[0]) / (fade[1] - fade[0]), 0.0, 1.0)
     kept = 1 - share**4 * (35 - 84 * share + 70 * share**2 - 20 * share**3)
     polar = np.outer(radii[1:], _rays(4 * m))
@@ -40,14 +40,14 @@ def _rays(n: int) -> np.ndarray:
 
 
 @cache
-def _solved(m: int, radii: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _solve_quarter(m: int, radii: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """The solution of the elliptic equation, as in `butterfly`: one quarter of it, the others by turning it."""
     h = m // 2
     t = np.arange(-h + 1, h + 1)  # rays of the first quarter, the corner included
     layers = _ring(m, np.array(radii), t)
     numbers = {(a, b): n for n, (a, b) in enumerate((a, b) for a in range(1, h + 1) for b in range(-a + 1, a + 1))}
 
-    def turned(a: int, b: int) -> tuple[int, complex]:
+    def unknown(a: int, b: int) -> tuple[int, complex]:
         """(unknown, factor) of a node counted from the centre: the first quarter's, turned."""
         factor = 1 + 0j
         while (a, b) not in numbers:
@@ -62,7 +62,7 @@ def _solved(m: int, radii: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
                 weight = float(_weight(m, h - abs(a + c) / 2, h - abs(b + d) / 2))
                 matrix[row, row] += weight
                 if (c, d) != (0, 0):
-                    column, factor = turned(c, d)
+                    column, factor = unknown(c, d)
                     matrix[row, column] -= weight * factor
     edge = [numbers[h, b] for b in t.tolist()]
     inverse, known, spokes = layers[0]
@@ -74,7 +74,7 @@ def _solved(m: int, radii: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     for a in range(-h, h + 1):
         for b in range(-h, h + 1):
             if (a, b) != (0, 0):
-                number, factor = turned(a, b)
+                number, factor = unknown(a, b)
                 square[b + h, a + h] = x[number] * factor
     ring = np.empty((len(radii) - 1, 4 * m), complex)
     values = x[edge]

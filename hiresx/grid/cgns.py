@@ -17,7 +17,7 @@ from hiresx.base.arrays import triple
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock, direction
-from hiresx.grid.cgns_patches import Left, Zone, abuts, conditions, on_face, patches
+from hiresx.grid.cgns_patches import Omissions, Zone, abuts, conditions, on_face, patches
 from hiresx.grid.cgns_tree import MEND, Node, open_tree
 from hiresx.grid.cgns_units import Units, conversion
 from hiresx.grid.connections import Connection, Grid
@@ -44,7 +44,7 @@ def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | Non
     Raises HiresxError naming the node of the file that is not as it must be, and when h5py is missing.
     """
     with open_tree(path) as root:
-        return _grid(path, root, Left(path, tuple(drop), broken))
+        return _grid(path, root, Omissions(path, tuple(drop), broken))
 
 
 def kinds_of(path: Path) -> dict[str, str]:
@@ -72,7 +72,7 @@ def described_cgns(path: Path) -> str:
         return ", ".join([root.form, *([f"{' and '.join(names)} precision"] if names else [])])
 
 
-def _grid(path: Path, root: Node, left: Left) -> tuple[Grid, list[str]]:
+def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
     bases = root.children("CGNSBase_t")
     if len(bases) != 1:
         found = f"bases {', '.join(base.name for base in bases)}" if bases else "no base"
@@ -129,7 +129,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
             raise coordinates.fault(f"has no Coordinate{axis}, but {others or 'nothing'}", "store x, y and z")
         own = units.below(coordinates).below(array)
         factor, offset = conversion(array, own)
-        words.append(own.told)
+        words.append(own.describe)
         nodes.append(_in_metres(_inner(coordinates, array, size), factor, offset))
     nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
@@ -171,7 +171,7 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
 
 
 def _connections(
-    base: Node, zone: Zone, b: int, blocks: Sequence[Block], names: dict[str, int], left: Left
+    base: Node, zone: Zone, b: int, blocks: Sequence[Block], names: dict[str, int], left: Omissions
 ) -> Iterator[tuple[Connection, str]]:
     """(connection, who it is in words) of a zone."""
     for holder in zone.node.children("ZoneGridConnectivity_t"):
@@ -180,7 +180,7 @@ def _connections(
                 continue
             kind = general.child("GridConnectivityType")
             told = "overset" if kind is None else kind.text()
-            with left.named(zone.node, general):
+            with left.naming(zone.node, general):
                 raise general.fault(
                     f"is a connection of the kind {told}",
                     "HiResX joins zones node to node (GridConnectivity1to1) or by interpolation (Abutting)",
@@ -189,7 +189,7 @@ def _connections(
             if left.drops(zone.node, node):
                 continue
             donor = node.text().removeprefix(f"{base.name}/")
-            with left.named(zone.node, node):
+            with left.naming(zone.node, node):
                 if donor not in names:
                     raise node.fault(f'there is no zone "{donor}"', did_you_mean(donor, list(names), "zones"))
                 connection = _connection(node, zone, b, names[donor], blocks)
@@ -198,7 +198,7 @@ def _connections(
 
 def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block]) -> Connection:
     shape = (2, zone.dimensions)
-    own, other = node.needed("PointRange"), node.needed("PointRangeDonor")
+    own, other = node.require_child("PointRange"), node.require_child("PointRangeDonor")
     (begin, end), (donor_begin, donor_end) = own.numbers(shape), other.numbers(shape)
     face, range_ = on_face(zone, own, np.minimum(begin, end), np.maximum(begin, end))
     there = Zone(node, blocks[p], zone.dimensions)

@@ -27,7 +27,7 @@ class AdfNode(Node):
     def form(self) -> str:
         return self._file.form
 
-    def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
+    def _data_shape(self) -> tuple[tuple[int, ...], np.dtype] | None:
         header = self._header
         if header.kind in adf.EMPTY or not header.pieces:
             return None
@@ -37,7 +37,7 @@ class AdfNode(Node):
 
     def _kind_of_data(self) -> tuple[tuple[int, ...], np.dtype]:
         """Of a node that has data."""
-        found = self._described()
+        found = self._data_shape()
         assert found is not None
         return found
 
@@ -57,7 +57,7 @@ class AdfNode(Node):
                 header = file.node(at)
                 if header.kind != "LK":
                     break
-                file, at = self._others.linked(file, header, place)
+                file, at = self._others.follow_link(file, header, place)
             else:
                 raise self.fault(f"the link {name} leads in a circle")
             yield AdfNode(file, at, place, self._others)
@@ -76,7 +76,7 @@ class _Others:
             self._files[path] = self._stack.enter_context(adf.File(path))
         return self._files[path]
 
-    def linked(self, file: adf.File, header: adf.AdfHeader, place: str) -> tuple[adf.File, int]:
+    def follow_link(self, file: adf.File, header: adf.AdfHeader, place: str) -> tuple[adf.File, int]:
         """File and byte of the node that a link leads to."""
         name, _, path = bytes(file.data(header)).split(b"\0")[0].partition(file.separator)
         try:

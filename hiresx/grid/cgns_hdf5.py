@@ -30,7 +30,7 @@ class Hdf5Node(Node):
     def form(self) -> str:
         return "HDF5"
 
-    def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
+    def _data_shape(self) -> tuple[tuple[int, ...], np.dtype] | None:
         import h5py
 
         data = self.group.get(" data")
@@ -53,10 +53,10 @@ class Hdf5Node(Node):
             if isinstance(child, h5py.Group):
                 place = f"{self.place}/{name}"
                 if plain(child.attrs.get("type", b"")) == "LK":
-                    child = self._linked(child, place)
+                    child = self._follow_link(child, place)
                 yield Hdf5Node(self.path, child, place)
 
-    def _linked(self, group: Any, place: str) -> Any:
+    def _follow_link(self, group: Any, place: str) -> Any:
         import h5py
 
         target = group.get(" link")

@@ -39,7 +39,7 @@ class Zone:
 
 
 @dataclass(frozen=True)
-class Left:
+class Omissions:
     """What of a file is left out: the patches and connections `names` (PATCH or ZONE/PATCH), and, where `broken` takes
     them, patches that no nodes can be found for."""
 
@@ -50,14 +50,14 @@ class Left:
     met: set[str] = field(default_factory=set)
 
     def drops(self, zone: Node, node: Node) -> bool:
-        """Whether a patch or connection of a zone is left out."""
+        """True if a patch or connection of a zone is left out."""
         both = {node.name, f"{zone.name}/{node.name}"}
         self.seen[f"{zone.name}/{node.name}"] = None
         self.met.update(both.intersection(self.names))
         return bool(both.intersection(self.names))
 
     @contextmanager
-    def named(self, zone: Node, node: Node) -> Iterator[None]:
+    def naming(self, zone: Node, node: Node) -> Iterator[None]:
         """Errors within say the key that leaves the patch or connection out."""
         try:
             yield
@@ -86,7 +86,7 @@ def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
         yield patch, name or patch.name, kind
 
 
-def patches(base: Node, zones: Sequence[Zone], left: Left) -> tuple[list[FacePart], list[str]]:
+def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[FacePart], list[str]]:
     """Parts of faces of all boundary patches, walls first, and the names of their regions."""
     found = []
     for b, zone in enumerate(zones):
@@ -94,7 +94,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Left) -> tuple[list[FacePar
             if left.drops(zone.node, patch):
                 continue
             try:
-                with left.named(zone.node, patch):
+                with left.naming(zone.node, patch):
                     face, range_ = _patch(zone, patch)
             except HiresxError as error:
                 if left.broken is None:
@@ -109,7 +109,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Left) -> tuple[list[FacePar
             for node in filter(abuts, general.children("GridConnectivity_t")):
                 if left.drops(zone.node, node):
                     continue
-                with left.named(zone.node, node):
+                with left.naming(zone.node, node):
                     part = FacePart(b, *_patch(zone, node), f"connection {node.name} of zone {zone.node.name}")
                 found.append((len(FIRST) + 1, part, PATCHED))
     found.sort(key=lambda entry: entry[0])
@@ -117,7 +117,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Left) -> tuple[list[FacePar
 
 
 def abuts(general: Node) -> bool:
-    """Whether a connection is of faces that lie on each other without sharing nodes."""
+    """True if a connection is of faces that lie on each other without sharing nodes."""
     kind = general.child("GridConnectivityType")
     return kind is not None and kind.text() == "Abutting"
 
@@ -133,7 +133,7 @@ def _patch(zone: Zone, patch: Node) -> tuple[str, Range]:
         begin, end = node.numbers((2, zone.dimensions))
         low, high = np.minimum(begin, end), np.maximum(begin, end)
     else:
-        points = np.unique(node.listed(zone.dimensions), axis=0)
+        points = np.unique(node.integer_rows(zone.dimensions), axis=0)
         low, high = points.min(axis=0), points.max(axis=0)
         if len(points) != np.prod(high - low + 1, dtype=float):
             raise node.fault(

@@ -13,7 +13,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
-from hiresx.grid.stored_coordinates import CoordinateSource, Nodes, Stored, is_large
+from hiresx.grid.stored_coordinates import CoordinateSource, Nodes, StoredCoordinates, is_large
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 MEND = "write the file again: structured zones, 1-to-1 connections"
@@ -42,13 +42,13 @@ class Node:
     @property
     def kind(self) -> str:
         """The type of its data as NumPy calls it, "" without."""
-        found = self._described()
+        found = self._data_shape()
         return "" if found is None else found[1].name
 
     def _all(self) -> "Iterator[Node]":
         raise NotImplementedError
 
-    def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
+    def _data_shape(self) -> tuple[tuple[int, ...], np.dtype] | None:
         raise NotImplementedError
 
     def _array(self) -> np.ndarray:
@@ -68,7 +68,7 @@ class Node:
     def child(self, name: str) -> "Node | None":
         return next((node for node in self._below() if node.name == name), None)
 
-    def needed(self, name: str) -> "Node":
+    def require_child(self, name: str) -> "Node":
         node = self.child(name)
         if node is None:
             raise self.fault(f"has no {name}")
@@ -76,7 +76,7 @@ class Node:
 
     @property
     def has_data(self) -> bool:
-        return self._described() is not None
+        return self._data_shape() is not None
 
     def numbers(self, shape: tuple[int, ...], real: bool = False) -> np.ndarray:
         """Its numbers, which must have `shape` as above: int64, or float64 if `real`."""
@@ -85,7 +85,7 @@ class Node:
             raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
         return self._cast(real)
 
-    def listed(self, width: int) -> np.ndarray:
+    def integer_rows(self, width: int) -> np.ndarray:
         """Its whole numbers, rows (n, `width`) of which there is one or more."""
         found, kind = self._of_kind("iu")
         if len(found) != 2 or found[1] != width or not found[0]:
@@ -97,7 +97,7 @@ class Node:
         found, kind = self._of_kind("iuf")
         if (1,) * (3 - len(found)) + found != shape:
             raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
-        return Stored.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
+        return StoredCoordinates.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
 
     def vector(self, most: int) -> np.ndarray:
         """Its `most` finite real numbers, or less."""
@@ -125,7 +125,7 @@ class Node:
         return [plain(data[at : at + width]) for at in range(0, len(data), width)]
 
     def _of_kind(self, kinds: str) -> tuple[tuple[int, ...], np.dtype]:
-        found = self._described()
+        found = self._data_shape()
         if found is None or found[1].kind not in kinds:
             raise self.fault("has no data of the kind that is wanted")
         return found
@@ -141,7 +141,7 @@ class Node:
 
 
 def is_cgns(start: bytes) -> bool:
-    """Whether a file that begins with these bytes (32 or more) is a CGNS file, as far as they tell."""
+    """True if a file that begins with these bytes (32 or more) is a CGNS file, as far as they tell."""
     return start.startswith((HDF5, *adf.STARTS))
 
 

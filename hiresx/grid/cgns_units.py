@@ -47,7 +47,7 @@ class Units:
         return 1.0 if self.kind in PURE else METRES.get(self.unit, 1.0)
 
     @property
-    def told(self) -> str:
+    def describe(self) -> str:
         """What is done to lengths, in words; "" if nothing."""
         if self.metres != 1.0:
             return f"coordinates in the unit {self.unit} scaled by {self.metres:g} to metres"

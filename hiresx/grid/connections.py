@@ -9,7 +9,7 @@ from hiresx.base.arrays import Integers, Mask, triple
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, side, slices
-from hiresx.grid.motions import IntMatrix, Matrix, Motion, Vector, told
+from hiresx.grid.motions import IntMatrix, Matrix, Motion, Vector, format_vector
 
 IDENTITY = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 # Geometric agreement asked of periodic and shared faces, relative to the period or to the block's extent: coordinates
@@ -105,10 +105,10 @@ class Touching:
     one_step: bool = False
     over: bool = False
 
-    def told(self, blocks: Sequence[Block]) -> str:
+    def describe(self, blocks: Sequence[Block]) -> str:
         """In words."""
         nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip(AXES, self.range, strict=True))
-        where = f"{plural(self.cells, 'cell')}, the first at (x, y, z) = {told(self.place)}"
+        where = f"{plural(self.cells, 'cell')}, the first at (x, y, z) = {format_vector(self.place)}"
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
         if self.other_face is None:
             return f"{own} lies inside block '{blocks[self.other].name}' ({where})"
@@ -117,7 +117,7 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """Whether its block goes on in itself there, its last node left out."""
+        """True if its block goes on in itself there, its last node left out."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 
@@ -221,7 +221,7 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
         k, j, i = (int(m) + whole[e][0] * (e != d) for m, e in zip(np.argwhere(bad)[0], (2, 1, 0), strict=True))
         raise HiresxError(
             f"block '{b.name}': the faces {low} and {high} do not match under the period, {period}; first at "
-            f"node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = {told(b.node(i, j, k))}",
+            f"node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = {format_vector(b.node(i, j, k))}",
             "correct the period, or use another boundary condition on these faces",
         )
     step = n - 1 if shared else n

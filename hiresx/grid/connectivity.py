@@ -118,14 +118,14 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
         spec = Connectivity.model_validate(data)
     except ValidationError as error:
         raise describe_validation_error(error, Connectivity, Origin(str(path))) from None
-    blocks = _named(path, spec.blocks, blocks)
+    blocks = _name_blocks(path, spec.blocks, blocks)
     index = {block.name: b for b, block in enumerate(blocks)}
     regions = _regions(path, spec.region, blocks, index, settle=other is not None)
     connections, parts = [], []
     for n, table in enumerate(spec.connection):
         where = f"{path}: connection.{n}"
         if table.layout == PATCHED:
-            regions += _patched(where, table, blocks, index)
+            regions += _patched_sides(where, table, blocks, index)
     for n, table in enumerate(spec.connection):
         where = f"{path}: connection.{n}"
         if table.layout == PATCHED:
@@ -141,11 +141,11 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
         raise HiresxError(f"{path}: {error.message}", error.hint) from None
     connections = [replace(c, range=range_) for c, ranges in zip(connections, free, strict=True) for range_ in ranges]
     if spec.match:
-        connections += _matched(blocks, regions, connections)
+        connections += _match_free_nodes(blocks, regions, connections)
     return Grid(tuple(blocks), tuple(connections), _periods(path, spec.period, blocks, index))
 
 
-def _named(path: Path, names: Sequence[str], blocks: Sequence[Block]) -> list[Block]:
+def _name_blocks(path: Path, names: Sequence[str], blocks: Sequence[Block]) -> list[Block]:
     if names and len(names) != len(blocks):
         raise HiresxError(
             f"{path}: blocks: {plural(len(names), 'name')} for a grid of {plural(len(blocks), 'block')}",
@@ -216,7 +216,7 @@ def _add_region(blocks: list[Block], b: int, name: str, face: str, range_: Range
     blocks[b] = replace(blocks[b], regions={**known, name: (*known.get(name, ()), (face, range_))})
 
 
-def _patched(where: str, table: ConnectionTable, blocks: list[Block], index: Mapping[str, int]) -> list[FacePart]:
+def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], index: Mapping[str, int]) -> list[FacePart]:
     """The sides of a patched connection as parts of faces. They become regions; `decompose` knows what these mean."""
     given = [key for key in ("transform", "translation", "rotation") if getattr(table, key) is not None]
     if given:
@@ -278,7 +278,7 @@ def _misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, f
     return misfit(blocks, c, layout) if inside else (np.iinfo(int).max, np.inf)
 
 
-def _matched(
+def _match_free_nodes(
     blocks: Sequence[Block], regions: Sequence[FacePart], connections: Sequence[Connection]
 ) -> list[Connection]:
     """Connections where nodes coincide and nothing else holds them."""

@@ -10,7 +10,7 @@ from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction, layer, side
 from hiresx.grid.connections import TOLERANCE, Connection, broken_seam
-from hiresx.grid.motions import IntMatrix, Motion, told
+from hiresx.grid.motions import IntMatrix, Motion, format_vector
 from hiresx.grid.orientation import (
     LAYOUTS,
     donor_range,
@@ -28,8 +28,8 @@ OF_STEP = 0.25
 
 @dataclass(frozen=True)
 class ConnectionCheck:
-    """What was found of one connection: `layout`, "shared" or "offset"; `gap`, the largest distance of nodes that
-    should coincide, in L (0 in the offset layout); `nodes`, how many were compared."""
+    """The result of the check of one connection. `layout`: "shared" or "offset". `gap`: the largest distance of nodes
+    that should coincide, in L (0 in the offset layout). `nodes`: the number of compared nodes."""
 
     connection: Connection
     layout: str
@@ -78,7 +78,7 @@ def _check(blocks: Sequence[Block], c: Connection) -> ConnectionCheck:
     if layout == "shared":
         gap, bad = _gaps(blocks, c)
     else:
-        gap, bad = None, _broken(blocks, c)
+        gap, bad = None, _find_breaks(blocks, c)
     if bad.any():
         raise _mismatch(blocks, c, where, layout, bad)
     if round(np.linalg.det(c.matrix)) < 0 and not c.over_a_pole:
@@ -103,7 +103,7 @@ def _where(blocks: Sequence[Block], c: Connection) -> str:
 
 
 def _check_form(blocks: Sequence[Block], c: Connection, where: str) -> None:
-    """What needs no coordinates."""
+    """Check everything that needs no coordinates."""
     block, donor = blocks[c.block], blocks[c.donor]
     if c.face not in block.faces or tuple(c.range[direction(c.face)]) != layer(c.face, block.size):
         raise HiresxError(f"{where}: the range is not on the face", "correct the connection")
@@ -136,7 +136,7 @@ def _index(index: Iterable[int]) -> str:
 
 
 def _keeps_plane(block: Block, motion: Motion) -> bool:
-    """Whether a motion leaves singleton directions where they are (k along z, j along y)."""
+    """True if a motion leaves singleton directions where they are (k along z, j along y)."""
     if motion.rotation is not None and any(abs(motion.rotation[d][d] - 1) > 1e-9 for d in _singleton(block)):
         return False
     extent = max(block.extents)
@@ -179,7 +179,7 @@ def _gaps(blocks: Sequence[Block], c: Connection) -> tuple[np.ndarray, np.ndarra
     return gap, ~(gap <= np.maximum(allowed, 1e-13 * extent))
 
 
-def _broken(blocks: Sequence[Block], c: Connection) -> np.ndarray:
+def _find_breaks(blocks: Sequence[Block], c: Connection) -> np.ndarray:
     """Offset layout: where the grid does not go on from the block into the donor (ni, nj, nk)."""
     before, last, first, after = _over_seam(blocks, c)
     bad = broken_seam(before, last, first, after)
@@ -206,7 +206,7 @@ def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
 
 
 def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, bad: np.ndarray) -> HiresxError:
-    """What to say of the first bad node, in the order of the arrays."""
+    """Return the message about the first node that does not match, in the order of the arrays."""
     k, j, i = (int(m) for m in np.argwhere(bad.transpose(2, 1, 0))[0])
     index = _face_nodes(c)[:, i, j, k]
     there = index.copy()
@@ -214,21 +214,22 @@ def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, b
         there[direction(c.face)] += side(c.face)
     there = c.donors(there)
     place, found = (b.node(*n) for b, n in ((blocks[c.block], index), (blocks[c.donor], there)))
-    moved = "" if c.motion.still else f", after {c.motion} at {told(c.motion(found))}"
+    moved = "" if c.motion.still else f", after {c.motion} at {format_vector(c.motion(found))}"
     what = "is not the same point as" if layout == "shared" else "is not followed by"
     return HiresxError(
         f"{where}: {int(bad.sum())} of {bad.size} nodes do not match; first, node (i, j, k) = {_index(index)} at "
-        f"(x, y, z) = {told(place)} {what} node {_index(there)} of '{blocks[c.donor].name}' at {told(found)}{moved}",
+        f"(x, y, z) = {format_vector(place)} {what} node {_index(there)} of '{blocks[c.donor].name}' at "
+        f"{format_vector(found)}{moved}",
         _hint(blocks, c, layout),
     )
 
 
 def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
-    """What would make the nodes match, if there is anything so simple."""
+    """Return a simple change that makes the nodes match, if there is one."""
     motions = ((c.motion, ""), (c.motion.inverse, "the inverse motion"), (Motion(), "no motion"))
     for tried in (layout, *(other for other in LAYOUTS if other != layout)):
         for (motion, moved), matrix in product(motions, _orientations(blocks, c)):
-            if misfit(blocks, _turned(c, matrix, motion, blocks, tried), tried)[0] == 0:
+            if misfit(blocks, _reorient(c, matrix, motion, blocks, tried), tried)[0] == 0:
                 words = [f"transform = {transform_of(matrix)}"] if matrix != c.matrix else []
                 words += [moved] if moved else []
                 words += [f'layout = "{tried}"'] if tried != layout else []
@@ -238,7 +239,8 @@ def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
         shift = blocks[c.block].node(*index) - c.motion(blocks[c.donor].node(*c.donors(index)))
         shift = shift.reshape(3, -1)
         if np.ptp(shift, axis=1).max() <= TOLERANCE * np.abs(shift).max():
-            return f"all of them are off by {told(shift[:, 0])}: give that as the translation, or correct the ranges"
+            off = format_vector(shift[:, 0])
+            return f"all of them are off by {off}: give that as the translation, or correct the ranges"
     return "correct the ranges, the transform, the motion or the layout of the connection, or the grid"
 
 
@@ -249,7 +251,7 @@ def _orientations(blocks: Sequence[Block], c: Connection) -> list[IntMatrix]:
     return [c.matrix, *(m for m in found if m != c.matrix and round(np.linalg.det(m)) > 0)]
 
 
-def _turned(c: Connection, matrix: IntMatrix, motion: Motion, blocks: Sequence[Block], layout: str) -> Connection:
+def _reorient(c: Connection, matrix: IntMatrix, motion: Motion, blocks: Sequence[Block], layout: str) -> Connection:
     """A connection of the same ranges with another orientation, motion and layout."""
     there = (c.donor, c.donor_face, donor_range(c, blocks))
     return join("", (c.block, c.face, c.range), there, matrix, layout, motion)
@@ -265,7 +267,7 @@ def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, fl
     there = index.copy()
     there[direction(c.face)] += side(c.face)
     seam = c.motion(blocks[c.donor].node(*c.donors(there))) - blocks[c.block].node(*index)
-    return int(_broken(blocks, c).sum()), float(np.linalg.norm(seam, axis=0).sum())
+    return int(_find_breaks(blocks, c).sum()), float(np.linalg.norm(seam, axis=0).sum())
 
 
 def _check_way_back(blocks: Sequence[Block], connections: Sequence[Connection]) -> None:
@@ -289,13 +291,13 @@ def _check_way_back(blocks: Sequence[Block], connections: Sequence[Connection]) 
             donor = blocks[c.donor]
             raise HiresxError(
                 f"{_where(blocks, c)}: no connection leads back from its face {back.face}, first at node (i, j, k) = "
-                f"{_index(index)}, (x, y, z) = {told(donor.node(*map(int, index)))}",
+                f"{_index(index)}, (x, y, z) = {format_vector(donor.node(*map(int, index)))}",
                 "connect that face as well, by the inverse transform and motion, or correct the connection it has",
             )
 
 
 def _same_map(a: Connection, b: Connection, block: Block) -> bool:
-    """Whether two connections of one face of `block` take the same ghosts from the same nodes."""
+    """True if two connections of one face of `block` take the same ghosts from the same nodes."""
     if (a.donor, a.matrix, a.offset) != (b.donor, b.matrix, b.offset):
         return False
     ends = [(float(v.min()), float(v.max())) for v in block.coordinates]

@@ -18,7 +18,7 @@ from hiresx.grid.blocks import (
     direction,
     face_range,
     intersection,
-    moved,
+    shift_range,
     side,
     whole_box,
 )
@@ -94,7 +94,7 @@ def _overlaps(others: np.ndarray, box: np.ndarray) -> bool:
 def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERENCE_REACH) -> Iterator[Connection]:
     """Connections between the pieces of each block, where it is cut: the ghosts of one, `layers` deep, are the nodes of
     the next."""
-    of_block = _Found(blocks, pieces)
+    of_block = _PieceFinder(blocks, pieces)
     for n, (b, box) in enumerate(pieces):
         size = blocks[b].size
         for face in FACES:
@@ -118,7 +118,7 @@ def cut_connections(
 
     Raises HiresxError where a piece is so thin that ghosts would come from two.
     """
-    of_block = _Found(blocks, pieces)
+    of_block = _PieceFinder(blocks, pieces)
     for c in connections:
         d = direction(c.face)
         matrix, offset = np.array(c.matrix), np.array(c.offset)
@@ -136,10 +136,10 @@ def cut_connections(
 
 def within(box: Range, range_: Range) -> Range:
     """Nodes of a block in the indexes of its piece `box`: counted from the first node of that."""
-    return moved(range_, triple(-lo for lo, _ in box))
+    return shift_range(range_, triple(-lo for lo, _ in box))
 
 
-class _Found:
+class _PieceFinder:
     """Which pieces of a block meet a box, in their order: (number of the piece, the nodes they share)."""
 
     def __init__(self, blocks: Sequence[Block], pieces: Sequence[Piece]):

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def diffused(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np.ndarray:
+def diffuse(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """`values` (n,) at rising `positions` (n,), smoothed over the `widths` (m, n), which rise with their first index
     from 0; (m, n). The two end values stay.
 
@@ -17,11 +17,11 @@ def diffused(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> n
     above = np.concatenate([[0.0], 2 / (right * (left + right)), [0.0]])
     rows = [np.asarray(values, float)]
     for growth in 0.5 * np.diff(np.asarray(widths, float) ** 2, axis=0):
-        rows.append(_solved(growth * below, growth * above, rows[-1]))
+        rows.append(_solve_tridiagonal(growth * below, growth * above, rows[-1]))
     return np.array(rows)
 
 
-def _solved(below: np.ndarray, above: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve_tridiagonal(below: np.ndarray, above: np.ndarray, right: np.ndarray) -> np.ndarray:
     """x with (1 + below + above) x - below x[-1] - above x[+1] = right, by elimination; both coefficients positive."""
     ratio, value, ratios, values = 0.0, 0.0, [], []
     for b, a, r in zip(below.tolist(), above.tolist(), right.tolist(), strict=True):

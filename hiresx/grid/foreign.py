@@ -54,17 +54,17 @@ class Lines:
         return self._lines
 
     @property
-    def left(self) -> bool:
+    def has_more(self) -> bool:
         return self._at < len(self._lines)
 
     def next(self, what: str) -> str:
-        if not self.left:
+        if not self.has_more:
             self.fault(f"the file ends before {what}")
         self._at += 1
         return self._lines[self._at - 1][1]
 
     def peek(self) -> str:
-        return self._lines[self._at][1] if self.left else ""
+        return self._lines[self._at][1] if self.has_more else ""
 
     def integers(self, count: int, what: str) -> list[int]:
         """The first `count` numbers of the next line."""
@@ -76,7 +76,7 @@ class Lines:
 
 
 def form(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None:
-    """What reads a connectivity file of another program, by its content; None for a file of ours."""
+    """Return the reader of a connectivity file of another program, by its content; None for a HiResX file."""
     if path.suffix.lower() == ".toml":
         return None
     lines = Lines(path)
@@ -97,14 +97,14 @@ def form(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None
 
 
 def tables(path: Path, blocks: Sequence[Block]) -> dict[str, Any] | None:
-    """What a file of another program says, as the tables of a connectivity file of ours; None for one of ours. Raises
-    HiresxError naming the line."""
+    """Return the content of a file of another program as the tables of a HiResX connectivity file; None for a HiResX
+    file. Raises HiresxError naming the line."""
     reader = form(path)
     return None if reader is None else reader(path, blocks)
 
 
 def is_wall(name: str) -> bool:
-    """Whether the type of a condition, by the name that a file or this module gives it, is a solid wall."""
+    """True if the type of a condition, by the name that a file or this module gives it, is a solid wall."""
     return any(word in name.lower() for word in ("wall", "solid"))
 
 
@@ -140,7 +140,7 @@ def _connection(
     }
 
 
-def _checked(lines: Lines, patch: ForeignPatch, blocks: Sequence[Block]) -> ForeignPatch:
+def _check_patch(lines: Lines, patch: ForeignPatch, blocks: Sequence[Block]) -> ForeignPatch:
     """The patch, if it lies in a block that there is."""
     if not 0 <= patch.block < len(blocks):
         lines.fault(f"there is no block {patch.block + 1}: the grid has {len(blocks)}")
@@ -176,7 +176,7 @@ def _nmf(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
     sizes = [lines.integers(4, f"the size of block {n}")[1:] for n in range(1, count + 1)]
     _check_sizes(lines, sizes, blocks)
     regions, connections = [], []
-    while lines.left:
+    while lines.has_more:
         words = lines.next("a patch").replace("'", " ").replace('"', " ").split()
         if not words:
             continue
@@ -202,7 +202,7 @@ def _nmf_patch(lines: Lines, numbers: list[int], blocks: Sequence[Block]) -> For
         lines.fault(f"there is no face {face}: they are 1 to 6")
     name = NMF_FACES[face]
     first, second = NMF_ALONG[name[0]]
-    return _checked(
+    return _check_patch(
         lines, ForeignPatch(block - 1, name, {first: (ends[0], ends[1]), second: (ends[2], ends[3])}), blocks
     )
 
@@ -234,7 +234,7 @@ def _cfl3d(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
     open_: list[ForeignPatch] = []
     sides: list[list[tuple[ForeignPatch, tuple[int, int]]]] = [[], []]
     sized = is_patched = False
-    while lines.left:
+    while lines.has_more:
         words = lines.next("a section").split()
         if [w.upper() for w in words[:3]] == ["IDIM", "JDIM", "KDIM"]:
             _check_sizes(lines, [lines.integers(3, "IDIM JDIM KDIM") for _ in blocks], blocks)
@@ -260,7 +260,7 @@ def _cfl3d(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
 
 
 def _meet(a: ForeignPatch, b: ForeignPatch) -> bool:
-    """Whether two patches share more than a line of nodes."""
+    """True if two patches share more than a line of nodes."""
     return (a.block, a.face) == (b.block, b.face) and all(
         min(max(a.ends[d]), max(b.ends[d])) > max(min(a.ends[d]), min(b.ends[d])) for d in a.ends
     )
@@ -282,7 +282,7 @@ def _cfl3d_segments(
         if count:  # a line of names, and one of values or with the name of a file
             lines.next("the names of the data of a segment")
             lines.next("the data of a segment")
-        patch = _checked(lines, ForeignPatch(block - 1, face, whole), blocks)
+        patch = _check_patch(lines, ForeignPatch(block - 1, face, whole), blocks)
         if not kind:
             open_.append(patch)
         else:
@@ -300,7 +300,7 @@ def _cfl3d_side(lines: Lines, blocks: Sequence[Block]) -> tuple[ForeignPatch, tu
     if first[d] != last[d] or not 1 <= block <= len(blocks):
         lines.fault("the interface lies on no face of a block")
     face = FACES[2 * d + (first[d] > 1)]
-    return _checked(lines, ForeignPatch(block - 1, face, {e: (first[e], last[e]) for e in along}), blocks), along
+    return _check_patch(lines, ForeignPatch(block - 1, face, {e: (first[e], last[e]) for e in along}), blocks), along
 
 
 # --- GridPro
@@ -367,4 +367,6 @@ def _gridgen_patch(
         lines.fault("the patch lies on no face of a block")
     (d,) = thick
     face = FACES[2 * d + (plain[d][0] > 1)]
-    return _checked(lines, ForeignPatch(block, face, {e: ends for e, ends in plain.items() if e != d}), blocks), marked
+    return _check_patch(
+        lines, ForeignPatch(block, face, {e: ends for e, ends in plain.items() if e != d}), blocks
+    ), marked

@@ -15,7 +15,7 @@ from hiresx.grid.connectivity import motion_of, read_connectivity
 from hiresx.grid.connectivity_check import OverlapError, check_connections
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion, Vector
-from hiresx.grid.plane import checked, flatten, make_right_handed, moved, reverse_i
+from hiresx.grid.plane import checked_grid, flatten, make_right_handed, move_grid, reverse_i
 from hiresx.grid.plot3d import raw_blocks
 from hiresx.grid.plot3d_binary import laid_out
 from hiresx.grid.shaping import shape_grid
@@ -97,30 +97,30 @@ def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]
         words += said
     grid, said = _in_memory(grid, spec)
     words += said
-    grid = checked(grid)
+    grid = checked_grid(grid)
     by = motion_of(spec.rotate, spec.translate) if spec.rotate else Motion(None, spec.translate)
     if spec.scale != 1 or not by.still:
-        grid = moved(grid, by, spec.scale)
+        grid = move_grid(grid, by, spec.scale)
     if not joined:
         grid, said = drop_chance_contacts(replace(grid, connections=tuple(matched_connections(grid.blocks))))
         words += said
     grid, said = shape_grid(grid, spec)
-    grid = checked(grid)
+    grid = checked_grid(grid)
     return replace(grid, touching=tuple(touching(grid))), words + said
 
 
 def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
     """(a grid whose nodes are read where something asks for all of them at once, which is said)."""
-    if not any(block.stored for block in grid.blocks):
+    if not any(block.is_stored for block in grid.blocks):
         return grid, []
-    keys = [key for key in ("rotate", "translate", "coarsen", "mirror", "extrude", "revolve") if _given(spec, key)]
+    keys = [key for key in ("rotate", "translate", "coarsen", "mirror", "extrude", "revolve") if _is_set(spec, key)]
     if not keys and all(len(block.active) == 3 for block in grid.blocks):
         return grid, []
     why = f"for grid.{keys[0]}" if keys else "for a grid that is not three-dimensional"
     return replace(grid, blocks=read_whole(grid.blocks)), [f"read whole by the first rank of every host {why}"]
 
 
-def _given(spec: GridFile, key: str) -> bool:
+def _is_set(spec: GridFile, key: str) -> bool:
     value = getattr(spec, key)
     return any(value) if key == "translate" else bool(value)
 
@@ -134,7 +134,7 @@ def describe_form(path: Path) -> str:
     with path.open("rb") as file:
         if b"\0" not in file.read(64):
             return "text"
-        return laid_out(path, file, file.seek(0, 2)).told
+        return laid_out(path, file, file.seek(0, 2)).describe
 
 
 def form(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a grid file holds and what becomes of it, said before anything is computed."""
+"""The content of a grid file, and its conversion, reported before any computation."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range,
 from hiresx.grid.connections import Grid, Touching
 from hiresx.grid.from_file import describe_form, form, load_grid, read_raw
 from hiresx.grid.quality import NotPositive, hands, not_positive
-from hiresx.grid.singular import COLLAPSED, collapsed
+from hiresx.grid.singular import COLLAPSED, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
 # A face whose area vectors add up to less than this share of its area closes around something: it faces every way.
@@ -68,12 +68,12 @@ def _lines(grid: Grid) -> list[tuple[int, Range]]:
         (b, face_range(face, block.size))
         for b, block in enumerate(grid.blocks)
         for face in block.faces
-        if collapsed(block, face) is not None
+        if collapsed_direction(block, face) is not None
     ]
 
 
 def _regions(path: Path, grid: Grid) -> list[dict[str, Any]]:
-    """What is named of faces: region, block, face, nodes, and of a CGNS file the kind of its patches."""
+    """Return the named parts of faces: region, block, face, nodes, and for a CGNS file the kind of its patches."""
     kinds: dict[str, str] | None = None
     if form(path) == "CGNS":
         from hiresx.grid.cgns import kinds_of
@@ -107,7 +107,7 @@ def _not_positive(bad: NotPositive) -> dict[str, Any]:
         "nodes": f"{bad.count} of {bad.block.points}",
         "worst 1/J": bad.worst,
         "at i, j, k": list(bad.node),
-        "x, y, z": [_rounded(c) for c in bad.place],
+        "x, y, z": [_round(c) for c in bad.place],
         "why": bad.what,
     }
 
@@ -139,14 +139,14 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
                         "centre": centre,
                         "normal": normal,
                     }
-                    if triple(patch) == face_range(face, block.size) and collapsed(block, face) is not None:
+                    if triple(patch) == face_range(face, block.size) and collapsed_direction(block, face) is not None:
                         row["collapsed"] = "to a line"
                     found.append(row)
     return found
 
 
 def _in_region(block: Block, face: str, range_: Range) -> bool:
-    """Whether regions hold the middle of a range: then it is said what lies there."""
+    """True if regions hold the middle of a range: then it is said what lies there."""
     middle = [(lo + hi) // 2 for lo, hi in range_]
     return any(
         face == f and all(lo <= m < hi for m, (lo, hi) in zip(middle, part, strict=True))
@@ -167,7 +167,7 @@ def _place(block: Block, face: str, range_: Range) -> tuple[list[float], list[fl
     size = float(np.linalg.norm(normal))
     if size <= CLOSED * whole:
         normal, size = np.zeros(3), 1.0
-    return [_rounded(v) for v in nodes.mean(axis=0)], [_rounded(v / size, 3) for v in normal]
+    return [_round(v) for v in nodes.mean(axis=0)], [_round(v / size, 3) for v in normal]
 
 
 def _areas(nodes: np.ndarray, outward: np.ndarray) -> np.ndarray:
@@ -187,7 +187,7 @@ def _areas(nodes: np.ndarray, outward: np.ndarray) -> np.ndarray:
     return outward.reshape(1, 3)
 
 
-def _rounded(value: float, digits: int = 6) -> float:
+def _round(value: float, digits: int = 6) -> float:
     return float(f"{value:.{digits}g}") + 0.0
 
 
@@ -208,13 +208,13 @@ def _block(block: Block) -> dict[str, Any]:
         **{axis: [float(getattr(block, axis).min()), float(getattr(block, axis).max())] for axis in "xyz"},
         "thin": "".join(AXES[d] for d in range(3) if block.size[d] <= 2),
         "hands": hands(block),
-        "collapsed": ", ".join(_collapsed(block)),
+        "collapsed": ", ".join(_collapsed_faces(block)),
         "spacing": [min(steps, default=0.0), max(steps, default=0.0)],
         "ratio": ratio,
     }
 
 
-def _collapsed(block: Block) -> list[str]:
+def _collapsed_faces(block: Block) -> list[str]:
     """Faces whose lines in one direction are points, edges that are, and single such lines of faces, in words."""
     lines = {}
     for face in (f for f in block.faces if block.size[direction(f)] > 2):

@@ -12,7 +12,7 @@ from hiresx.grid.blocks import Block, Range, direction, face_range, rectangles, 
 from hiresx.grid.connections import TOLERANCE, Connection
 from hiresx.grid.face_ownership import FacePart, assign_nodes
 from hiresx.grid.motions import IntMatrix
-from hiresx.grid.singular import COLLAPSED, collapsed
+from hiresx.grid.singular import COLLAPSED, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
 # No node of a usable grid lies on more faces, but for those of a pole, of which rings lie at one place.
@@ -29,11 +29,11 @@ def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
     """
     _refuse_twins(blocks)
     with np.errstate(over="ignore", invalid="ignore"):
-        faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed(block, f) is None]
+        faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed_direction(block, f) is None]
     if not faces:
         return []
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
-        return _matched(blocks, faces)
+        return _match_faces(blocks, faces)
 
 
 def _refuse_twins(blocks: Sequence[Block]) -> None:
@@ -49,7 +49,7 @@ def _refuse_twins(blocks: Sequence[Block]) -> None:
             )
 
 
-def _matched(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
+def _match_faces(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
     nodes, owner, index = _face_nodes(blocks, faces)
     distance = _distance(blocks)
     if distance == 0:  # neighbours coincide: nothing to match on a grid that has no Jacobian
@@ -192,7 +192,7 @@ def _wide(index: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
 
 
 def _has_cell(mask: np.ndarray) -> bool:
-    """Whether somewhere all corners of a cell of a face are True; a diagonal line has none."""
+    """True if somewhere all corners of a cell of a face are True; a diagonal line has none."""
     for axis in (0, 1):
         if mask.shape[axis] > 1:
             mask = mask[1:] & mask[:-1] if axis == 0 else mask[:, 1:] & mask[:, :-1]

@@ -43,7 +43,7 @@ class Motion:
 
     @property
     def still(self) -> bool:
-        """Whether nothing moves."""
+        """True if nothing moves."""
         return self.rotation is None and not any(self.translation)
 
     @property
@@ -64,13 +64,13 @@ class Motion:
         words = []
         if self.rotation is not None:
             axis, angle = self.axis_and_angle
-            words.append(f"a rotation by {angle:.6g} degrees about {told(axis)}")
+            words.append(f"a rotation by {angle:.6g} degrees about {format_vector(axis)}")
         if any(self.translation):
-            words.append(f"a translation by {told(self.translation)}")
+            words.append(f"a translation by {format_vector(self.translation)}")
         return " and ".join(words)
 
 
-def told(vector: Iterable[float]) -> str:
+def format_vector(vector: Iterable[float]) -> str:
     """Three numbers as a message gives them."""
     return "({:.6g}, {:.6g}, {:.6g})".format(*(float(v) + 0.0 for v in vector))
 

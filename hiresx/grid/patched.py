@@ -27,7 +27,7 @@ STEEPEST = 3.0
 CHUNK = 2048
 
 
-def continued(nodes: np.ndarray, degree: int, layers: int) -> np.ndarray:
+def extrapolate(nodes: np.ndarray, degree: int, layers: int) -> np.ndarray:
     """Grid lines beyond a face: positions (layers, ...) of first, second, ... ghost from positions (n, ...) on the
     face and inwards, by polynomials of `degree` < n through the first degree + 1 of them."""
     t = -np.arange(1.0, layers + 1)
@@ -41,7 +41,7 @@ def degree_of(nodes: np.ndarray, layers: int) -> int:
     last = nodes[0] - nodes[1]
     length = np.linalg.norm(last, axis=0)
     for degree in range(HIGHEST, 1, -1):
-        steps = np.diff(continued(nodes, degree, layers), axis=0, prepend=nodes[:1])
+        steps = np.diff(extrapolate(nodes, degree, layers), axis=0, prepend=nodes[:1])
         size = np.linalg.norm(steps, axis=1)
         along = np.sum(steps * last, axis=1)
         if (
@@ -130,20 +130,20 @@ class BlockMap:
         # the sums over k, j and i in turn, once with the values and once with the slopes of each
         (a, b, c), (da, db, dc) = ([f[:, d, : m.shape[1]] for d, m in enumerate(index)] for f in (value, slope))
 
-        def summed(array: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        def weighted_sum(array: np.ndarray, weights: np.ndarray) -> np.ndarray:
             """Over the first axis behind those of the coordinate and the point."""
             shape = array.shape
             flat = array.reshape(*shape[:2], shape[2], -1)
             return np.matmul(weights[None, :, None], flat).reshape(*shape[:2], *shape[3:])
 
-        planes = summed(near, c)
-        lines = summed(planes, b)
-        position = summed(lines, a)
-        slopes = [summed(lines, da)]
+        planes = weighted_sum(near, c)
+        lines = weighted_sum(planes, b)
+        position = weighted_sum(lines, a)
+        slopes = [weighted_sum(lines, da)]
         if self.dimensions > 1:
-            slopes.append(summed(summed(planes, db), a))
+            slopes.append(weighted_sum(weighted_sum(planes, db), a))
         if self.dimensions > 2:
-            slopes.append(summed(summed(summed(near, dc), b), a))
+            slopes.append(weighted_sum(weighted_sum(weighted_sum(near, dc), b), a))
         return position.T, np.stack(slopes).transpose(2, 1, 0)
 
     def locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from hiresx.grid.blocks import AXES, Block, RawBlock
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.motions import Motion, Vector, motion
 from hiresx.grid.quality import hands
-from hiresx.grid.reindexing import Reindexing, reindexed
+from hiresx.grid.reindexing import Reindexing, reindex
 
 # Nodes in a direction that is there only because the program that wrote the file knows three dimensions.
 THIN = (1, 2)
@@ -59,13 +59,13 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
                 f"block '{blocks[lines[0]].name}' of {_size(blocks[lines[0]])} nodes is thin in two directions",
                 "a 2-D grid has two directions of 7 nodes or more; of a 1-D grid all blocks are thin in two",
             )
-        return _lined(grid, thin)
+        return _align_with_x(grid, thin)
     chosen = [found[0] for found in thin]
     for block, d in zip(blocks, chosen, strict=True):
         if block.size[d] == 2:
             _check_equal(block, d)
     by = [Reindexing(order=triple((*(e for e in range(3) if e != d), d)), thin=(d,)) for d in chosen]
-    grid = reindexed(grid, by)
+    grid = reindex(grid, by)
     words = []
     doubled = sum(block.size[d] == 2 for block, d in zip(blocks, chosen, strict=True))
     if doubled:
@@ -75,12 +75,12 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
         words.append("directions named i and j")
     normal = _normal(grid.blocks)
     if normal != "z":
-        grid = moved(grid, motion(np.array(TURNS[normal])))
+        grid = move_grid(grid, motion(np.array(TURNS[normal])))
         words.append(f"the plane {'y-z' if normal == 'x' else 'x-z'} turned into x-y")
-    return _levelled(grid), words
+    return _level(grid), words
 
 
-def _lined(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list[str]]:
+def _align_with_x(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list[str]]:
     """(the grid along x that blocks of one row of cells are, what was done in words)."""
     words = []
     doubled = [(block, d) for block, found in zip(grid.blocks, thin, strict=True) for d in found if block.size[d] == 2]
@@ -92,13 +92,13 @@ def _lined(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list[str]]:
         Reindexing(order=triple((*(e for e in range(3) if e not in found), *found)), thin=tuple(found))
         for found in thin
     ]
-    grid = reindexed(grid, by)
+    grid = reindex(grid, by)
     extents = [_spread(grid.blocks, axis) for axis in "xyz"]
     along = int(np.argmax(extents))
     if sorted(extents)[1] > TOLERANCE * extents[along]:
         raise HiresxError("the grid is a line that runs along none of x, y and z", "give a straight one along x")
     if along:
-        grid = moved(grid, motion(np.array(LINE_TURNS["xyz"[along]])))
+        grid = move_grid(grid, motion(np.array(LINE_TURNS["xyz"[along]])))
         words.append(f"turned from {'xyz'[along]} along x")
     _, y, z = grid.blocks[0].node(0, 0, 0)
     blocks = [type(b)(b.name, b.x, np.full(b.x.shape, y), np.full(b.x.shape, z), b.regions) for b in grid.blocks]
@@ -111,7 +111,7 @@ def _spread(blocks: Sequence[Block], axis: str) -> float:
     return max(float(v.max()) for v in values) - min(float(v.min()) for v in values)
 
 
-def _levelled(grid: Grid) -> Grid:
+def _level(grid: Grid) -> Grid:
     """A plane grid all of whose nodes have one z, that of its first node: what is left beside is round-off."""
     level = float(grid.blocks[0].z[0, 0, 0])
     blocks = [type(b)(b.name, b.x, b.y, np.broadcast_to(np.array(level), b.x.shape), b.regions) for b in grid.blocks]
@@ -134,13 +134,13 @@ def reverse_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, li
         return grid, []
     by = [Reindexing(reverse=(block.name in names, False, False)) for block in grid.blocks]
     told = ", ".join(f"'{name}'" for name in names[:4]) + (" and others" if len(names) > 4 else "")
-    return reindexed(grid, by), [f"{plural(len(names), 'block')} {why}reversed in i: {told}"]
+    return reindex(grid, by), [f"{plural(len(names), 'block')} {why}reversed in i: {told}"]
 
 
-def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
+def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
     """The grid scaled, then moved, with what it says of motions between its faces."""
 
-    def carried(own: Motion) -> Motion:
+    def transform(own: Motion) -> Motion:
         scaled = Motion(own.rotation, triple(scale * t for t in own.translation))
         if own.rotation is None:
             return Motion(None, triple(Motion(by.rotation)(np.array(scaled.translation)).tolist()))
@@ -148,25 +148,25 @@ def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 
     def of(period: Vector | Motion) -> Vector | Motion:
         if isinstance(period, Motion):
-            return carried(period)
-        return carried(Motion(None, triple(period))).translation
+            return transform(period)
+        return transform(Motion(None, triple(period))).translation
 
     blocks = []
     for block in grid.blocks:
-        if by.still and block.stored:
+        if by.still and block.is_stored:
             nodes = [c * scale for c in block.coordinates]
         else:
             nodes = list(by(scale * np.stack([block.x, block.y, block.z])))
         blocks.append(type(block)(block.name, *triple(nodes), block.regions))
     connections = []
     for c in grid.connections:
-        there = carried(c.motion) if not c.motion.still else c.motion
+        there = transform(c.motion) if not c.motion.still else c.motion
         connections.append(replace(c, translation=there.translation, rotation=there.rotation))
     periods = tuple({axis: of(period) for axis, period in known.items()} for known in grid.period)
     return Grid(tuple(blocks), tuple(connections), periods)
 
 
-def checked(grid: Grid) -> Grid:
+def checked_grid(grid: Grid) -> Grid:
     """The grid with blocks that can be computed on. Raises HiresxError as `Block` does."""
     blocks = [Block(b.name, b.x, b.y, b.z, b.regions) if isinstance(b, RawBlock) else b for b in grid.blocks]
     return replace(grid, blocks=tuple(blocks))

@@ -19,9 +19,9 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid import stored_coordinates
-from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, check_size, points, told
+from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, check_size, format_size, points
 from hiresx.grid.plot3d_others import binary_kind, no_grid
-from hiresx.grid.stored_coordinates import Bytes, Nodes, Stored
+from hiresx.grid.stored_coordinates import Bytes, Nodes, StoredCoordinates
 
 # More blocks than a grid has.
 MOST_BLOCKS = 1_000_000
@@ -39,7 +39,7 @@ class RecordLayout:
     blocks: list[tuple[list[int], list[tuple[int, int]]]]
 
     @property
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words."""
         return (
             f"{self.form}, {'big' if self.order == '>' else 'little'}-endian, "
@@ -55,14 +55,14 @@ def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]
     for n, (block, parts) in enumerate(layout.blocks, 1):
         kind = np.dtype(layout.order + layout.real)
         if keep:
-            arrays.append(_kept(path, n, block, parts, layout, kind))
+            arrays.append(_keep_parts(path, n, block, parts, layout, kind))
         else:
             arrays.append([*_block(path, n, block, memoryview(_bytes(file, parts)), layout.order, layout.real,
                                  layout.blanked)])  # fmt: skip
     return arrays
 
 
-def _kept(
+def _keep_parts(
     path: Path,
     n: int,
     block: list[int],
@@ -73,11 +73,11 @@ def _kept(
     """Coordinates that are left in the file; its blanking is read."""
     shape, bytes_ = triple([*block, 1][:3][::-1]), math.prod(block) * kind.itemsize
     if layout.blanked:
-        blanking = Stored.of(Bytes(path, layout.order + "i4", shape, tuple(parts), len(block) * bytes_))
+        blanking = StoredCoordinates.of(Bytes(path, layout.order + "i4", shape, tuple(parts), len(block) * bytes_))
         for slab in blanking.slabs():
             if not (slab > 0).all():
                 check_blanking(path, n, block, np.asarray(blanking).ravel())
-    return [Stored.of(Bytes(path, kind.str, shape, tuple(parts), c * bytes_)) for c in range(len(block))]
+    return [StoredCoordinates.of(Bytes(path, kind.str, shape, tuple(parts), c * bytes_)) for c in range(len(block))]
 
 
 def laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
@@ -105,7 +105,7 @@ def _laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
 
 
 def begins_like(path: Path) -> bool:
-    """Whether a binary file begins like one of Plot3D: with a record of 1, 2 or 3 integers, as a stream does, or as a
+    """True if a binary file begins like one of Plot3D: with a record of 1, 2 or 3 integers, as a stream does, or as a
     solution or function file."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -164,8 +164,8 @@ def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> R
         )
         if layout is None:
             raise HiresxError(
-                f"{path}, byte {at}: block {n} of {told(block)} nodes in a record of {length} bytes is neither single "
-                "nor double precision",
+                f"{path}, byte {at}: block {n} of {format_size(block)} nodes in a record of {length} bytes is neither "
+                "single nor double precision",
                 EXPORT,
             )
         layouts.add(layout)
@@ -308,8 +308,8 @@ def _no_stream(path: Path, file: BufferedReader, size: int) -> HiresxError:
         if max(max(block) for block in sizes) < 100_000:
             needed = begin + nodes * dimensions * 8
             return HiresxError(
-                f"{path}: blocks of {', '.join(map(told, sizes[:4]))}{' ...' if len(sizes) > 4 else ''} nodes take "
-                f"{needed} bytes in double precision, the file holds {size}",
+                f"{path}: blocks of {', '.join(map(format_size, sizes[:4]))}{' ...' if len(sizes) > 4 else ''} nodes "
+                f"take {needed} bytes in double precision, the file holds {size}",
                 CUT_SHORT if size < needed else EXPORT,
             )
     return HiresxError(

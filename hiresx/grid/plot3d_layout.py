@@ -1,4 +1,4 @@
-"""What the forms of Plot3D files share: blanking, shapes, and the words of a refusal."""
+"""The common part of all forms of Plot3D files: blanking, shapes, and error messages."""
 
 import math
 from pathlib import Path
@@ -21,7 +21,7 @@ def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
 
 def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
     if min(size) < 1:
-        raise HiresxError(f"{path}, {where}: block {n} has the size {told(size)}", EXPORT)
+        raise HiresxError(f"{path}, {where}: block {n} has the size {format_size(size)}", EXPORT)
 
 
 def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) -> None:
@@ -30,13 +30,13 @@ def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) ->
     if blanked.size:
         i, j, k = np.unravel_index(int(blanked[0]), ([*size, 1])[:3], order="F")
         raise HiresxError(
-            f"{path}: block {n} of {told(size)} nodes has {blanked.size} blanked nodes, first (i, j, k) = "
+            f"{path}: block {n} of {format_size(size)} nodes has {blanked.size} blanked nodes, first (i, j, k) = "
             f"({i}, {j}, {k})",
             "HiResX computes at every node: cut the blocks there, or export all nodes without IBLANK",
         )
 
 
-def told(size: list[int]) -> str:
+def format_size(size: list[int]) -> str:
     return " x ".join(map(str, size))
 
 

@@ -26,8 +26,8 @@ def no_grid(path: Path, what: str) -> HiresxError:
 
 
 def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> str | None:
-    """What a file is, "solution (Q)" or "function", None if it is neither: `head`, its first numbers; `left(n)`, how
-    many reals may follow n of them."""
+    """Return the kind of a file, "solution (Q)" or "function", or None. `head`: its first numbers. `left(n)`: the
+    possible counts of reals after n of them."""
     for many, dimensions in product((True, False), (3, 2)):
         count = int(head[0]) if many and len(head) else 1
         for extra in (0, 1):
@@ -51,16 +51,16 @@ def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> s
 
 
 def binary_kind(file: BufferedReader, size: int) -> str | None:
-    """What a binary file is, see `kind_of`: a stream, or what its Fortran records hold."""
+    """Return the kind of a binary file (see `kind_of`), from a stream or from its Fortran records."""
     for order in "<>":
         for head, length in _contents(file, size, order):
             numbers = np.frombuffer(head, order + "i4", count=len(head) // 4)
 
-            def left(n: int, length: int = length) -> list[int]:
+            def coordinate_counts(n: int, length: int = length) -> list[int]:
                 rest = length - 4 * n
                 return [rest // real for real in (4, 8) if rest % real == 0]
 
-            found = kind_of(numbers, left)
+            found = kind_of(numbers, coordinate_counts)
             if found:
                 return found
     return None

@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, points, told
+from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, format_size, points
 from hiresx.grid.plot3d_others import kind_of, no_grid
 
 # Characters; a repeat count and a quadruple-precision number take fewer.
@@ -23,7 +23,7 @@ PIECE = 200_000
 def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
     values, counts, total = _numbers(path, text)
     candidates: list[tuple[bool, int, list[list[int]], int, int]] = []
-    heads = _expanded(values, counts)
+    heads = _expand_repeats(values, counts)
     # Sizes of less than a byte each would only come from a repeat count that means harm.
     header = min(total, len(text))
     first = next(iter(text.split(b"\n", 1)), b"").replace(b",", b" ").split()
@@ -72,7 +72,7 @@ def _numbers(path: Path, text: bytes) -> tuple[np.ndarray, np.ndarray | None, in
             n = next(n for n, token in enumerate(tokens) if len(token) > LONGEST_NUMBER)
             _refuse_token(path, text, begun + n, tokens[n])
         if repeated:
-            counts.append(_unrepeated(path, text, begun, tokens))
+            counts.append(_strip_repeats(path, text, begun, tokens))
         if tokens:
             values.append(_floats(path, text, begun, tokens))
         begun += len(tokens)
@@ -90,7 +90,7 @@ def _pieces(text: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _unrepeated(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndarray:
+def _strip_repeats(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndarray:
     """Repeat counts of some tokens, which are left without them."""
     counts = np.ones(len(tokens), dtype=np.int64)
     for n, token in enumerate(tokens):
@@ -126,7 +126,7 @@ def _refuse_token(path: Path, text: bytes, n: int, token: bytes) -> NoReturn:
     raise AssertionError("the text has fewer numbers than were read from it")
 
 
-def _expanded(values: np.ndarray, counts: np.ndarray | None) -> Callable[[int], float]:
+def _expand_repeats(values: np.ndarray, counts: np.ndarray | None) -> Callable[[int], float]:
     """Access to number n of the file, repeat counts expanded."""
     if counts is None:
         return values.__getitem__
@@ -165,7 +165,7 @@ def _refuse_ascii(path: Path, head: Callable[[int], float], first: list[bytes], 
         raise HiresxError(f"{path}, line 1: the file does not begin with the sizes of its blocks", EXPORT)
     needed = used + dimensions * points(sizes)
     raise HiresxError(
-        f"{path}, line 1: blocks of {', '.join(told(s) for s in sizes[:4])} nodes"
+        f"{path}, line 1: blocks of {', '.join(format_size(s) for s in sizes[:4])} nodes"
         f"{' ...' if len(sizes) > 4 else ''} take {needed} numbers, the file holds {total}",
         CUT_SHORT if total < needed else EXPORT,
     )

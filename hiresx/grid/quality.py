@@ -1,4 +1,4 @@
-"""What the solver will feel of a grid: cell volumes, skewness, stretching, aspect ratio."""
+"""The quality of a grid: cell volumes, skewness, stretching, aspect ratio."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, RawBlock, direction, side, slices
 from hiresx.grid.connections import TOLERANCE, Grid
-from hiresx.grid.singular import PAGE, collapsed
+from hiresx.grid.singular import PAGE, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
 # Nodes worked on at a time: bounds the work memory to some 200 MB whatever the size of the grid.
@@ -124,7 +124,7 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
     for d in block.active:
         step = np.sqrt(sum(np.diff(c[k, j, i], axis=2 - d) ** 2 for c in block.coordinates))
         if step.size and step.min() <= FLAT * max(extents):
-            lines = [face for face in block.faces if collapsed(block, face) is not None]
+            lines = [face for face in block.faces if collapsed_direction(block, face) is not None]
             lines.sort(key=lambda face: _layers_from(face, block.size, node))
             return (
                 f"a grid line along {AXES[d]} has collapsed there, neighbouring nodes coincide",
@@ -133,7 +133,7 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
                 if lines
                 else f"this is no pole: leave the collapsed nodes out, or end the block before them; {PAGE}",
             )
-    displaced = _displaced(block, node)
+    displaced = _find_displaced(block, node)
     if displaced is not None:
         where = "({}, {}, {})".format(*displaced)
         return (
@@ -149,7 +149,7 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
     return "grid lines fold over each other there", "untangle the grid there"
 
 
-def _displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int, int] | None:
+def _find_displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int, int] | None:
     """The one node near `node` that is not where its neighbours along every grid line would have it, all of them at the
     same place, if the cells around have volume once it is moved there; None where there is none."""
     box = triple((max(n - 2 * REACH, 0), min(n + 2 * REACH + 1, m)) for n, m in zip(node, block.size, strict=True))
@@ -199,7 +199,7 @@ def _layers_from(face: str, size: tuple[int, int, int], node: tuple[int, int, in
 
 
 def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:
-    """Whether a grid line goes back where it came from at a node within a block."""
+    """True if a grid line goes back where it came from at a node within a block."""
     if not 0 < node[d] < block.size[d] - 1:
         return False
     behind, ahead = (tuple(n + s * (e == d) for e, n in enumerate(node)) for s in (-1, 1))

@@ -9,7 +9,7 @@ from hiresx.base.arrays import Size, triple
 from hiresx.grid.blocks import AXES, FACES, Block, Range, RawBlock, direction, side
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import Motion, Vector
-from hiresx.grid.stored_coordinates import Nodes, Stored
+from hiresx.grid.stored_coordinates import Nodes, StoredCoordinates
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Reindexing:
 
     def array(self, values: Nodes) -> Nodes:
         """Values [k, j, i] of a block under the new indexes."""
-        if isinstance(values, Stored) and (self.order, self.step, self.thin) == ((0, 1, 2), (1, 1, 1), ()):
+        if isinstance(values, StoredCoordinates) and (self.order, self.step, self.thin) == ((0, 1, 2), (1, 1, 1), ()):
             return values.reversed(self.reverse[::-1])
         cut = [slice(0, 1) if old in self.thin else slice(None) for old in (2, 1, 0)]
         turned = values[tuple(cut)].transpose([2 - self.order[d] for d in (2, 1, 0)])
@@ -68,7 +68,7 @@ class Reindexing:
         return triple(result)
 
 
-def reindexed(grid: Grid, by: Sequence[Reindexing]) -> Grid:
+def reindex(grid: Grid, by: Sequence[Reindexing]) -> Grid:
     """The grid with every block under its own new indexes. Regions and connections of thin faces are gone."""
     sizes = [block.size for block in grid.blocks]
     blocks = [_block(block, r) for block, r in zip(grid.blocks, by, strict=True)]

@@ -14,7 +14,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction, side
 from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection
 from hiresx.grid.motions import Motion
-from hiresx.grid.singular import PAGE, collapsed
+from hiresx.grid.singular import PAGE, collapsed_direction
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def ring(
     with `where`, when the face has not collapsed to a line, when the ring is neither whole nor half, when a block of it
     has too few nodes beside the pole, and for an odd number of nodes around."""
     block = blocks[b]
-    around = collapsed(block, face)
+    around = collapsed_direction(block, face)
     if around is None:
         raise HiresxError(
             f"{where}: the face {face} of block '{block.name}' has not collapsed to a line",
@@ -93,7 +93,7 @@ def ring(
             if following is None:
                 break
             if following.block == b:
-                nodes = _closed(where, blocks, following, around)
+                nodes = _steps_around(where, blocks, following, around)
                 break
             if following.block in [m.block for m in members]:
                 raise _open(where, blocks, b, face, around)
@@ -174,7 +174,7 @@ def _following(
     found = RingBlock(c.donor, FACES[2 * e + (inwards < 0)], a, o, *ends)
     line = sorted(int(n) for n in corners[3 - d - around])
     own = sorted(int(n) for n in (member.matrix.T @ (_corners(block) - member.offset[:, None]))[3 - d - around])
-    if line != own or collapsed(blocks[c.donor], found.face) is None:
+    if line != own or collapsed_direction(blocks[c.donor], found.face) is None:
         raise HiresxError(
             f"{where}: block '{blocks[c.donor].name}', which follows around the pole, does not end at the same line",
             f"rings may go from block to block, but each must hold all of the pole's line; {PAGE}",
@@ -186,7 +186,7 @@ def _corners(block: Block) -> np.ndarray:
     return np.array([[0] * 3, [n - 1 for n in block.size]]).T
 
 
-def _closed(where: str, blocks: Sequence[Block], again: RingBlock, around: int) -> int:
+def _steps_around(where: str, blocks: Sequence[Block], again: RingBlock, around: int) -> int:
     """How many steps lead around to the first block again."""
     nodes = abs(int(again.offset[around]))
     still = all(again.offset[d] == 0 for d in range(3) if d != around)

@@ -28,8 +28,8 @@ from hiresx.grid.blocks import (
 from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection, Grid
 from hiresx.grid.motions import Motion, Vector, motion, rotation_about
 from hiresx.grid.orientation import layout_of
-from hiresx.grid.reindexing import Reindexing, reindexed
-from hiresx.grid.singular import collapsed
+from hiresx.grid.reindexing import Reindexing, reindex
+from hiresx.grid.singular import collapsed_direction
 from hiresx.grid.size import refuse
 
 COORDINATES = ("x", "y", "z")
@@ -39,7 +39,7 @@ COORDINATES = ("x", "y", "z")
 Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 
 
-def coarsened(grid: Grid) -> tuple[Grid, list[str]]:
+def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
     """(the grid of every second node, what was done in words): in every direction in which both ends of the blocks, of
     their regions and connections stay, 7 nodes or more are left, and the neighbours can follow."""
     directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
@@ -76,7 +76,7 @@ def coarsened(grid: Grid) -> tuple[Grid, list[str]]:
             f"it takes odd numbers of nodes, {2 * MINIMUM_NODES - 1} or more, and patches that end at even indexes",
         )
     before = grid.points
-    grid = reindexed(grid, by)
+    grid = reindex(grid, by)
     return grid, [f"every second node taken where that can be: {grid.points} of {before} nodes"]
 
 
@@ -84,7 +84,7 @@ def _halves(lo: int, hi: int) -> bool:
     return lo % 2 == 0 and (hi - 1) % 2 == 0
 
 
-def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
+def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
     """(the grid and its image behind the plane `axis` = 0, joined there; what was done in words). Image blocks are
     called after theirs with "-mirror-" and the axis, and their regions as they were; regions on the plane are gone.
 
@@ -112,7 +112,7 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
         parts = [
             (face, range_)
             for face in block.faces
-            if collapsed(block, face) is None  # a pole's line lies in the plane, but nothing is joined there
+            if collapsed_direction(block, face) is None  # a pole's line lies in the plane, but nothing is joined there
             for range_ in _in_plane(grid, b, face, np.abs(getattr(block, axis)) <= near)
         ]
         d = direction(parts[0][0]) if parts else block.active[0]
@@ -140,7 +140,7 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
             "move the plane of symmetry to 0 (grid.translate)",
         )
     half = Grid(tuple(blocks), grid.connections, grid.period)
-    image = reindexed(half, [Reindexing(reverse=triple(e == d for e in range(3))) for d in reverse])
+    image = reindex(half, [Reindexing(reverse=triple(e == d for e in range(3))) for d in reverse])
     flip = np.eye(3)
     flip[COORDINATES.index(axis)] *= -1
     images = [
@@ -151,7 +151,7 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
         )
         for block in image.blocks
     ]
-    joins = [_flipped(replace(c, block=c.block + count, donor=c.donor + count), flip) for c in image.connections]
+    joins = [_flip(replace(c, block=c.block + count, donor=c.donor + count), flip) for c in image.connections]
     periods = [{a: _flipped_period(p, flip) for a, p in known.items()} for known in image.period]
     whole = Grid((*blocks, *images), (*grid.connections, *joins, *seams), (*half.period, *periods))
     return whole, [
@@ -196,7 +196,7 @@ def _inside(range_: Range, whole: Range) -> bool:
     return all(a <= lo and hi <= z for (lo, hi), (a, z) in zip(range_, whole, strict=True))
 
 
-def _flipped(c: Connection, flip: np.ndarray) -> Connection:
+def _flip(c: Connection, flip: np.ndarray) -> Connection:
     """A connection of the images: its motion seen in the mirror."""
     rotation = c.rotation
     if rotation is not None:
@@ -211,7 +211,7 @@ def _flipped_period(period: Vector | Motion, flip: Reals) -> Vector | Motion:
     return motion(turned, translation=flip @ np.array(period.translation))
 
 
-def extruded(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
+def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
     """(a plane grid drawn out along z over `length` in `n` nodes, which may be periodic: the last node comes one step
     before `length`; what was done in words)."""
     refuse(grid.points * n)
@@ -221,10 +221,10 @@ def extruded(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
         shape = (n, *x.shape[1:])
         return np.broadcast_to(x, shape), np.broadcast_to(y, shape), z + heights[:, None, None]
 
-    return _drawn(grid, "extrude", n, nodes, (0.0, 0.0, length)), [f"drawn out along z: {n} nodes over {length:g}"]
+    return _sweep(grid, "extrude", n, nodes, (0.0, 0.0, length)), [f"drawn out along z: {n} nodes over {length:g}"]
 
 
-def revolved(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
+def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
     """(a plane grid turned about the x axis through `angle` degrees in `n` nodes, which may be periodic: the last node
     comes one step before `angle`; what was done in words). Raises HiresxError for nodes at y <= 0."""
     for block in grid.blocks:
@@ -243,11 +243,11 @@ def revolved(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
     def nodes(x: Reals, y: Reals, z: Reals) -> tuple[Reals, Reals, Reals]:
         return np.broadcast_to(x, (n, *x.shape[1:])), y * cosine, y * sine
 
-    drawn = _drawn(grid, "revolve", n, nodes, (0.0, 0.0, 0.0) if abs(angle) == 360 else period)
+    drawn = _sweep(grid, "revolve", n, nodes, (0.0, 0.0, 0.0) if abs(angle) == 360 else period)
     return drawn, [f"turned about the x axis: {n} nodes over {angle:g} degrees"]
 
 
-def _drawn(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion) -> Grid:
+def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion) -> Grid:
     """A plane grid with `n` nodes along k, periodic under `period`."""
     if any(len(block.active) != 2 for block in grid.blocks):
         raise HiresxError(f"{key}: the grid is not plane", f"leave {key} out")
@@ -273,10 +273,10 @@ def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
     done in words)."""
     words: list[str] = []
     tasks: list[Callable[[Grid], tuple[Grid, list[str]]]] = [
-        *[coarsened] * spec.coarsen,
-        *[partial(mirrored, axis=axis) for axis in spec.mirror],
-        *([partial(extruded, n=spec.extrude.n, length=spec.extrude.length)] if spec.extrude else []),
-        *([partial(revolved, n=spec.revolve.n, angle=spec.revolve.angle)] if spec.revolve else []),
+        *[coarsen] * spec.coarsen,
+        *[partial(mirror, axis=axis) for axis in spec.mirror],
+        *([partial(extrude, n=spec.extrude.n, length=spec.extrude.length)] if spec.extrude else []),
+        *([partial(revolve, n=spec.revolve.n, angle=spec.revolve.angle)] if spec.revolve else []),
     ]
     for task in tasks:
         grid, said = task(grid)

@@ -9,7 +9,7 @@ COLLAPSED = 1e-7
 PAGE = "docs/grids.md says what a pole needs (singular lines)"
 
 
-def collapsed(block: Block, face: str) -> int | None:
+def collapsed_direction(block: Block, face: str) -> int | None:
     """The direction along which every line of nodes on `face` is a point; None if there is none, or more than one."""
     if len(block.active) < 3:
         return None

@@ -10,7 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import MINIMUM_NODES
 
 
-def stretched(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
+def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
     """Map s in [0, 1] onto [0, 1] with the largest spacing `ratio` times the smallest one (limit of many nodes).
 
     `cluster`: where the spacing is smallest. "lower", "upper" and "both" are hyperbolic tangents (slopes in the ratio
@@ -103,7 +103,7 @@ def into_sponge(first: float, stretching: float, end: float, sponge_stretching: 
     return spacing
 
 
-def marched(spacing: Callable[[float], float], end: float) -> np.ndarray:
+def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
     """Positions from 0 to the first node at or beyond `end`, spaced as spacing(x): dx/dn = spacing(x) by four
     Runge-Kutta steps per node."""
     x, nodes, h = 0.0, [0.0], 0.25
@@ -123,13 +123,13 @@ def along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.nd
     """Nodes along the axis of a jet whose nozzle ends at x = 0: inside the nozzle and outside of it, both x < 0, and
     downstream from x = 0 through the sponge. Spacing as `into_sponge`; each line ends at the first node at or beyond
     its length. Raises HiresxError where one of them has too few."""
-    downstream = marched(
+    downstream = march(
         partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,
     )
     # Upstream lines mirror the downstream one: what continues behind the exit plane has no kink.
     farthest = max(spec.nozzle_length, spec.upstream)
-    ahead = marched(partial(into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
+    ahead = march(partial(into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
     inside, outside = (
         -ahead[np.searchsorted(ahead, length - 1e-3 * spec.exit_spacing) : 0 : -1]
         for length in (spec.nozzle_length, spec.upstream)

@@ -90,14 +90,14 @@ def case_text(
     met = contacts(found) if met is None else met
     regions = [_region(name, found["regions"]) for name in dict.fromkeys(r["region"] for r in found.get("regions", ()))]
     viscous = VISCOUS if any(f'type = "{NO_SLIP}"' in lines for lines in regions) else ""
-    lines = [HEAD.format(file=path.name, title=_quoted(f"Flow on the grid {path.name}"), viscous=viscous)]
-    lines += ["[grid]", f"file = {_quoted(str(path.resolve()))}"]
+    lines = [HEAD.format(file=path.name, title=_quote(f"Flow on the grid {path.name}"), viscous=viscous)]
+    lines += ["[grid]", f"file = {_quote(str(path.resolve()))}"]
     if connectivity is not None:
-        lines.append(f"connectivity = {_quoted(str(connectivity.resolve()))}")
+        lines.append(f"connectivity = {_quote(str(connectivity.resolve()))}")
     lines += [f"# {line}" for line in found.get("done", ())]
     lines += [f"# BROKEN and left out: {row['patch']}: {row['why']}" for row in found.get("broken", ())]
     if "broken" in found:
-        lines.append(f"drop = [{', '.join(_quoted(row['patch']) for row in found['broken'])}]")
+        lines.append(f"drop = [{', '.join(_quote(row['patch']) for row in found['broken'])}]")
     closed = dict.fromkeys(contact.face[0] for contact in met if contact.way == "closes")
     if closed:
         lines.append(f"period = {{ {', '.join(f'{axis} = [0.0, 0.0, 0.0]' for axis in closed)} }}")
@@ -110,7 +110,7 @@ def case_text(
         way = f"outward normal {row['normal']}" if any(row["normal"]) else "closed"
         if "collapsed" in row:
             lines += [f"# COLLAPSED to a line: {row['block']} {row['face']}: around {row['centre']}", "[[boundary]]"]
-            lines += [f"block = {_quoted(row['block'])}", f'faces = ["{row["face"]}"]', 'type = "pole"', ""]
+            lines += [f"block = {_quote(row['block'])}", f'faces = ["{row["face"]}"]', 'type = "pole"', ""]
     for row in (row for row in free if "collapsed" not in row):
         way = f"outward normal {row['normal']}" if any(row["normal"]) else "closed"
         lines.append(f"# {row['block']} {row['face']}: around {row['centre']}, {way}")
@@ -138,7 +138,7 @@ def _region(name: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     if name == PATCHED:
         return [f"{lines[0]}: patched, which needs no condition", ""]
     type_ = type_of(name, kind)
-    lines += ["[[boundary]]", 'faces = "all"', f"range = {_quoted(name)}", f'type = "{type_}"']
+    lines += ["[[boundary]]", 'faces = "all"', f"range = {_quote(name)}", f'type = "{type_}"']
     return [*lines, *([STATE] if type_ == FAR else []), ""]
 
 
@@ -148,7 +148,7 @@ def _condition(contact: Contact) -> Iterator[str]:
     if contact.way == "closes" and contact.face.endswith("max"):
         return  # said with the other end
     yield f"# MEETS {contact.others}, without being joined: {words}"
-    yield from ("[[boundary]]", f"block = {_quoted(contact.block)}")
+    yield from ("[[boundary]]", f"block = {_quote(contact.block)}")
     if contact.way == "closes":
         yield f'faces = ["{axis}min", "{axis}max"]'
     else:
@@ -166,5 +166,5 @@ def _range_of(nodes: str) -> Range:
     return (int(first[0]), int(first[1])), (int(second[0]), int(second[1])), (int(third[0]), int(third[1]))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return toml.dumps({"t": text}).split("=", 1)[1].strip()

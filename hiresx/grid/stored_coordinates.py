@@ -32,7 +32,7 @@ Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
 def is_large(path: Path) -> bool:
-    """Whether a file may hold so many nodes, in single precision, that they are left there."""
+    """True if a file may hold so many nodes, in single precision, that they are left there."""
     return path.stat().st_size >= 12 * LARGE
 
 
@@ -122,7 +122,7 @@ class Hdf5:
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
+class StoredCoordinates:
     """A box of what a source holds, `window` (half-open, as it lies there), times `factor`, from last to first in the
     directions `reverse` (k, j, i)."""
 
@@ -135,7 +135,7 @@ class Stored:
     ndim = 3
 
     @classmethod
-    def of(cls, source: CoordinateSource) -> "Stored":
+    def of(cls, source: CoordinateSource) -> "StoredCoordinates":
         return cls(source, triple((0, n) for n in source.shape))
 
     @property
@@ -146,7 +146,7 @@ class Stored:
     def size(self) -> int:
         return math.prod(self.shape)
 
-    def part(self, slices: tuple[slice, slice, slice]) -> "Stored":
+    def part(self, slices: tuple[slice, slice, slice]) -> "StoredCoordinates":
         """A box of it, still in the file."""
         made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
         if "_extremes" in self.__dict__ or "largest_of_whole" in self.__dict__:
@@ -161,10 +161,10 @@ class Stored:
         # a nan is the least of whatever it is among
         return float(np.abs(self._extremes).max()) if found is None else found
 
-    def reversed(self, axes: tuple[bool, bool, bool]) -> "Stored":
+    def reversed(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
-    def __mul__(self, factor: float) -> "Stored":
+    def __mul__(self, factor: float) -> "StoredCoordinates":
         return replace(self, factor=self.factor * factor)
 
     def slabs(self, overlap: int = 0) -> Iterator[np.ndarray]:
@@ -254,25 +254,27 @@ def _within(n: Any, size: int) -> tuple[int, int, Any]:
     return low, int(chosen.max()) + 1, chosen - low if chosen.ndim else int(chosen) - low
 
 
-Nodes = np.ndarray | Stored
+Nodes = np.ndarray | StoredCoordinates
 
 
 def part_of(values: Nodes, slices: tuple[slice, slice, slice]) -> Nodes:
     """A box of coordinates: a view, or left in the file."""
-    return values.part(slices) if isinstance(values, Stored) else values[slices]
+    return values.part(slices) if isinstance(values, StoredCoordinates) else values[slices]
 
 
 def slabs(*coordinates: Nodes, overlap: int = 0) -> Iterator[list[np.ndarray]]:
     """Coordinates of one shape side by side in slabs of k, each with the `overlap` first planes of the next. Arrays
     come whole."""
-    if not any(isinstance(c, Stored) for c in coordinates):
+    if not any(isinstance(c, StoredCoordinates) for c in coordinates):
         yield [np.asarray(c) for c in coordinates]
         return
-    stored = (c if isinstance(c, Stored) else _held(c, overlap) for c in coordinates)
-    yield from map(list, zip(*(c.slabs(overlap) if isinstance(c, Stored) else c for c in stored), strict=True))
+    stored = (c if isinstance(c, StoredCoordinates) else _slabs(c, overlap) for c in coordinates)
+    yield from map(
+        list, zip(*(c.slabs(overlap) if isinstance(c, StoredCoordinates) else c for c in stored), strict=True)
+    )
 
 
-def _held(values: np.ndarray, overlap: int) -> Iterator[np.ndarray]:
+def _slabs(values: np.ndarray, overlap: int) -> Iterator[np.ndarray]:
     step = max(SLAB // max(math.prod(values.shape[1:]), 1), 1)
     for k in range(0, max(values.shape[0] - overlap, 1), step):
         yield values[k : k + step + overlap]

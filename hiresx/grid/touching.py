@@ -17,7 +17,7 @@ from hiresx.grid.connections import Connection, Grid, Touching
 from hiresx.grid.connectivity_check import misfit, seam_steps
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import join, possible
-from hiresx.grid.singular import collapsed
+from hiresx.grid.singular import collapsed_direction
 
 # Faces closer than this share of the spacing off them, the smaller one, are meant to meet.
 GAP = 1.1
@@ -71,7 +71,7 @@ def touching(grid: Grid) -> list[Touching]:
             for b, block in enumerate(grid.blocks)
             for face in block.faces
             # the ends of a line cannot lie along each other, nor has a collapsed face cells
-            if len(block.active) > 1 and collapsed(block, face) is None
+            if len(block.active) > 1 and collapsed_direction(block, face) is None
         ]
         found: list[Touching] = []
         coarse: dict[int, np.ndarray] = {}
@@ -189,7 +189,7 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
 
 
 def _lies_over(own: _Surface, other: _Surface, mask: np.ndarray) -> bool:
-    """Whether two faces that lie on each other face the same way, at the cell in the middle of those that do."""
+    """True if two faces that lie on each other face the same way, at the cell in the middle of those that do."""
     cell = tuple(np.argwhere(mask)[mask.sum() // 2])
     nearest = np.argmin(np.sum((other.centres - own.centres[cell]) ** 2, axis=-1))
     return bool(own.outward[cell] @ other.outward.reshape(-1, 3)[nearest] > 0)
@@ -308,7 +308,7 @@ def _nodes(block: Block, index: tuple[Any, ...]) -> np.ndarray:
 
 
 def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
-    """Whether a point lies in the cells around node `index` [k, j, i], and these are no cells at a face."""
+    """True if a point lies in the cells around node `index` [k, j, i], and these are no cells at a face."""
     edges = np.eye(3)
     for d in block.active:
         axis, n = 2 - d, block.size[d]

@@ -1,4 +1,4 @@
-"""What a batch script is made of, whichever scheduler it is for."""
+"""The common parts of batch scripts of all schedulers."""
 
 import re
 import shlex
@@ -94,8 +94,8 @@ def environment() -> tuple[str, ...]:
 
 
 def body(batch: Batch, number: str) -> list[str]:
-    """What both kinds of script have in common: the environment, which run of an array it is, by the variable `number`,
-    and whether the run is new or goes on."""
+    """Return the common part of both kinds of script: the environment, the selection of the run of an array by the
+    variable `number`, and whether the run is new or continues."""
     which = [f"out={quote(Path(batch.out))}"]
     if batch.members:
         which = [

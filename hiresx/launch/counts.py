@@ -4,7 +4,7 @@ import os
 
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
-from hiresx.placement.backend_selection import AUTO, listed
+from hiresx.placement.backend_selection import AUTO, parse_backends
 from hiresx.placement.facts import gather
 from hiresx.placement.gpus import idle
 from hiresx.topology import sysfs
@@ -16,7 +16,7 @@ def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
 
     Raises HiresxError when GPUs are asked for and there are none.
     """
-    names = listed(wish)
+    names = parse_backends(wish)
     if len(names) > 1 or ":" in wish:
         return len(names), f"--backend {wish}"
     if names[0] == "cuda" and (error := cuda.fault()):

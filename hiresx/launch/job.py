@@ -210,7 +210,7 @@ def _processes() -> Iterator[tuple[int, int, int]]:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process was stopped by a signal."""
+    """True if a process was stopped by a signal."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "T"
     return False

@@ -59,12 +59,13 @@ class Mpirun:
 
     @property
     def hydra(self) -> bool:
-        """Whether it is of MPICH's family."""
+        """True if it is of MPICH's family."""
         return self.kind in (MPICH, INTEL)
 
 
 def library() -> MpiLibrary:
-    """What mpi4py loads here. Raises HiresxError when mpi4py is not there or finds no library."""
+    """Return the MPI library that mpi4py loads here. Raises HiresxError when mpi4py is not there or finds no
+    library."""
     try:
         done = subprocess.run([sys.executable, "-P", "-c", _ASK], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
@@ -75,11 +76,11 @@ def library() -> MpiLibrary:
             raise HiresxError("several ranks need mpi4py, which is not installed", INSTALL)
         raise HiresxError(f"mpi4py cannot be used: {fault.partition('Error: ')[2] or fault}", INSTALL)
     version, text, path = done.stdout.split("\n")[:3]
-    kind, number = _named(text)
+    kind, number = _parse_name(text)
     return MpiLibrary(kind, number, path, version)
 
 
-def _named(text: str) -> tuple[str, str]:
+def _parse_name(text: str) -> tuple[str, str]:
     """(kind, version) by what a library or a launcher says of itself."""
     for kind, pattern in (
         (OPEN_MPI, r"Open MPI\)?,? ?v?([\d.]+\w*)"),
@@ -105,16 +106,16 @@ def launcher_candidates(kind: str, path: str) -> Iterator[str]:
 
 
 def query_launcher(path: str) -> Mpirun:
-    """What the launcher in a file says it is."""
+    """Return the launcher's own name and version."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return Mpirun(path, "", "")
-    return Mpirun(path, *_named(done.stdout + done.stderr))
+    return Mpirun(path, *_parse_name(done.stdout + done.stderr))
 
 
 def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:
-    """Whether processes that `mpirun` starts find each other through `library`: Open MPI's two sides are of one major
+    """True if processes that `mpirun` starts find each other through `library`: Open MPI's two sides are of one major
     version; Hydra starts every MPI of MPICH's family."""
     if OPEN_MPI in (mpirun.kind, library.kind):
         return mpirun.kind == library.kind and mpirun.version.split(".")[0] == library.version.split(".")[0]

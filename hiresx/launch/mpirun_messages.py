@@ -41,7 +41,7 @@ class MessageFilter:
         self._line, self._frame = b"", b""
 
     def feed(self, data: bytes) -> bytes:
-        """What of `data`, and of what was kept back before, is to be shown."""
+        """Return the text to show, from `data` and from text kept back before."""
         shown = b""
         *lines, self._line = (self._line + data).splitlines(keepends=True) or [b""]
         if self._line.endswith(b"\n"):
@@ -81,13 +81,13 @@ class MessageFilter:
         return b""
 
     def idle(self) -> bytes:
-        """What is to be shown when nothing has come for a while: a frame that does not end is none."""
+        """Return the text to show after a pause without output: an unfinished frame is then ordinary text."""
         if self._frame and self._frame.startswith(b"=") and b"TERMINATION" in self._frame:
             return b""
         return self.end()
 
     def end(self) -> bytes:
-        """What is left, at the end."""
+        """Return the remaining text at the end."""
         shown = self._read() if self._frame else b""
         shown, self._line = shown + self._line, b""
         return shown

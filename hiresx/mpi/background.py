@@ -20,7 +20,7 @@ class Writer:
 
     def __init__(self, outstanding: int = 2):
         self.outstanding = outstanding
-        self.waited = 0.0
+        self.seconds_waited = 0.0
         self.busy = 0.0
         self._jobs: deque[Callable[[], None]] = deque()
         self._running = False
@@ -29,7 +29,7 @@ class Writer:
         self._changed = threading.Condition()
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """A job has failed, whether that was raised or not."""
         return self._failed
 
@@ -39,7 +39,7 @@ class Writer:
             began = time.perf_counter()
             while len(self._jobs) >= self.outstanding:
                 self._changed.wait()
-            self.waited += time.perf_counter() - began
+            self.seconds_waited += time.perf_counter() - began
             self._raise()
             if self._failed:
                 return
@@ -66,7 +66,7 @@ class Writer:
             began = time.perf_counter()
             while not ready():
                 self._changed.wait()
-            self.waited += time.perf_counter() - began
+            self.seconds_waited += time.perf_counter() - began
 
     def _raise(self) -> None:
         failure, self._failure = self._failure, None
@@ -134,14 +134,14 @@ class JointWriter:
         self._failed = False
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Some work has failed, whether that was raised or not; nothing more is written."""
-        return self._failed or self._writer.failed
+        return self._failed or self._writer.has_failed
 
     @property
-    def waited(self) -> float:
+    def seconds_waited(self) -> float:
         """Seconds that this rank has waited for its thread."""
-        return self._writer.waited
+        return self._writer.seconds_waited
 
     @property
     def busy(self) -> float:
@@ -185,7 +185,7 @@ class JointWriter:
             self.advance()
 
     def _first_moves(self) -> bool:
-        """Whether this rank need not be waited for before all go on with the first work that is not published."""
+        """True if this rank need not be waited for before all go on with the first work that is not published."""
         if self._error is not None:
             return True
         if self._completed > self._known:

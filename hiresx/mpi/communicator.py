@@ -41,11 +41,11 @@ class Communicator:
         self._unanswered: Any = None
 
     def allgather(self, thing: Any) -> list[Any]:
-        """What every rank gives (anything that can be pickled), by rank."""
+        """Return the values of all ranks (anything that can be pickled), by rank."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.allgather(thing)
 
     def bcast(self, thing: Any = None, root: int = 0) -> Any:
-        """What rank `root` gives, to all."""
+        """Return the value of rank `root` on all ranks."""
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:
@@ -118,12 +118,12 @@ class Communicator:
         return self._aside
 
     def _any_failed(self, failed: bool, patience: float | None) -> bool:
-        """Whether `failed` holds on any rank. False as well on one where it does and that has lost its patience."""
+        """True if `failed` holds on any rank. False as well on one where it does and that has lost its patience."""
         flags = np.zeros(self.size, np.int8)
         asked = self.aside().Iallgather(np.array([failed], np.int8), flags)
         if failed and patience is not None:
             self._unanswered = asked  # and with it what MPI may still read and write
-            return _done(asked, patience)
+            return _completes_within(asked, patience)
         asked.Wait()
         return bool(flags.any())
 
@@ -138,10 +138,10 @@ class Communicator:
         aborting."""
         asked = self._end.Ibarrier()
         if self._abort_status:
-            if not _done(asked, 2 * GRACE):
+            if not _completes_within(asked, 2 * GRACE):
                 _say(f"rank {self.rank} has ended before the others, and ends them")
                 self.abort(self._abort_status)
-        elif not _done(asked, LONG):
+        elif not _completes_within(asked, LONG):
             _say(f"rank {self.rank} has come to its end and waits for the other ranks")
             asked.Wait()
 
@@ -161,7 +161,7 @@ class Communicator:
         order = {first: number for number, first in enumerate(sorted(set(firsts)))}
         return tuple(order[first] for first in firsts)
 
-    def shared(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
+    def share_on_host(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
         """The arrays that the first rank of this host gives (the others give None), for all ranks of the host as views
         of one copy, to be read only. They live as long as the communicator."""
         local = self.local
@@ -211,15 +211,15 @@ def _sendable(error: Exception) -> Exception:
 
 
 def is_on_all_ranks(error: BaseException) -> bool:
-    """Whether all ranks have it, and come together to where it is caught."""
+    """True if all ranks have it, and come together to where it is caught."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers so
         return False
 
 
-def _done(request: Any, seconds: float) -> bool:
-    """Whether a request of MPI is completed within so many seconds."""
+def _completes_within(request: Any, seconds: float) -> bool:
+    """True if a request of MPI is completed within so many seconds."""
     end = time.monotonic() + seconds
     while not request.Test():
         if time.monotonic() > end:
@@ -248,7 +248,7 @@ def world() -> Communicator:
     MPI than the launcher.
     """
     if not _world:
-        comm = _started()
+        comm = _start()
         if comm.size > 1:
             sys.excepthook = partial(_end_all, sys.excepthook)
             sys.exit = partial(_exit, sys.exit)  # type: ignore[assignment]
@@ -259,7 +259,7 @@ def world() -> Communicator:
     return _world[0]
 
 
-def _started() -> Communicator:
+def _start() -> Communicator:
     expected = launcher_environment.launched_processes()
     if expected in (None, 1):
         return single_process()

@@ -40,7 +40,7 @@ def process_number(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
-    """What started this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" when that is not known."""
+    """Return the launcher of this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" if unknown."""
     if "OMPI_COMM_WORLD_SIZE" in environment:
         return "Open MPI"
     if "MPI_LOCALNRANKS" in environment or "HYDI_CONTROL_FD" in environment:
@@ -76,7 +76,7 @@ def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
     by = launcher_name(environment)
     if not MPI.Is_initialized():
         if by in ("Open MPI", "MPICH") and (by == "Open MPI") != library.startswith("Open MPI"):
-            raise _mixed(some, f"the mpirun of {by} started them, mpi4py uses {library}", by)
+            raise _mixed_error(some, f"the mpirun of {by} started them, mpi4py uses {library}", by)
         # Windows are for memory that the ranks of a host share; the component for networks complains without one.
         os.environ.setdefault("OMPI_MCA_osc", "^ucx")
         # Ranks that wait leave their core to whoever has work.
@@ -85,11 +85,11 @@ def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
         atexit.register(_finalize, MPI)
     size = MPI.COMM_WORLD.Get_size()
     if expected and size != expected:
-        raise _mixed(some, f"mpi4py's {library} counts {size}", by)
+        raise _mixed_error(some, f"mpi4py's {library} counts {size}", by)
     return MPI
 
 
-def _mixed(some: str, what: str, by: str) -> HiresxError:
+def _mixed_error(some: str, what: str, by: str) -> HiresxError:
     hint = "start it with hiresx launch, which finds the mpirun of that library"
     if by == "Slurm":
         hint = "srun --mpi=pmix (srun --mpi=list names what there is), or mpi4py with the MPI module of the cluster"

@@ -1,1 +1,1 @@
-"""What a run leaves and shows: four rooms whose imports run one way, `saved` -> `fields` -> `watch` -> `show`."""
+"""The output of a run, in four packages whose imports run one way: `saved` -> `fields` -> `watch` -> `show`."""

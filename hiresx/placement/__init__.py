@@ -26,7 +26,7 @@ from hiresx.placement import cores, cpu_binding, gpus
 from hiresx.placement.backend_selection import AUTO, by_rank
 from hiresx.placement.cores import Share
 from hiresx.placement.facts import PlacementFacts, gather
-from hiresx.placement.gpus import Chosen
+from hiresx.placement.gpus import GpuChoice
 from hiresx.placement.stored_placement import Placement, Seat
 from hiresx.topology import memory, sysfs
 from hiresx.topology.cpus import format_list
@@ -64,7 +64,7 @@ def place(
         names = by_rank(backends, hosts)
         facts = gather(names[comm.rank] in (AUTO, "cuda"))
     known = comm.allgather(facts)
-    names = _resolved(names, known)
+    names = _resolve_auto(names, known)
     if bytes_ is None:
         per_node = Layout(STORAGE["fp64"]).exchanged_bytes(viscous=True)  # of which only ratios count
         bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else halo_bytes(cut, per_node)
@@ -82,7 +82,7 @@ def _square(bytes_: ArrayLike, size: int) -> np.ndarray:
     return matrix
 
 
-def _resolved(names: list[str], known: list[PlacementFacts]) -> list[str]:
+def _resolve_auto(names: list[str], known: list[PlacementFacts]) -> list[str]:
     """auto become cuda or cpu. Raises for a GPU that is not there, the same on all ranks."""
     lacking = [rank for rank, name in enumerate(names) if name == "cuda" and known[rank].fault]
     if lacking:
@@ -102,7 +102,7 @@ def _resolved(names: list[str], known: list[PlacementFacts]) -> list[str]:
 
 def _host_placement(
     comm: Communicator, known: list[PlacementFacts], names: list[str], bytes_: np.ndarray, strategy: str | None
-) -> tuple[Machine, dict[int, tuple[Chosen | None, Share]]]:
+) -> tuple[Machine, dict[int, tuple[GpuChoice | None, Share]]]:
     """(this host's machine, {rank of this host: (Chosen or None, Share)}), worked out by its first rank."""
     here = [rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]]
     wanting = {rank: known[rank] for rank in here if names[rank] == "cuda"}
@@ -110,7 +110,7 @@ def _host_placement(
     seen = None
     with comm.together():
         if comm.rank in first.values():
-            seen = _discovered()  # not on one rank for all: a scheduler may show each rank other GPUs
+            seen = _discover_host()  # not on one rank for all: a scheduler may show each rank other GPUs
         elif comm.local.root:
             seen = sysfs.discover()
     machines = dict(zip(here, comm.local.allgather(seen), strict=True))
@@ -123,11 +123,11 @@ def _host_placement(
             machine = machines[next(iter(wanting), here[0])]
             shares = cores.cut(machine, {rank: known[rank] for rank in here}, {r: c.gpu for r, c in chosen.items()})
             answer = machine, {rank: (chosen.get(rank), shares[rank]) for rank in here}
-    answers: tuple[Machine, dict[int, tuple[Chosen | None, Share]]] = comm.local.bcast(answer)
+    answers: tuple[Machine, dict[int, tuple[GpuChoice | None, Share]]] = comm.local.bcast(answer)
     return answers
 
 
-def _discovered() -> Machine:
+def _discover_host() -> Machine:
     """This host. NVML tells of the second that has passed: a run that has just ended is no reason to keep away."""
     machine = discover()
     if any((gpu.utilisation or 0) > BUSY_UTILISATION for gpu in machine.gpus):
@@ -141,7 +141,7 @@ def _bind_and_make(
     facts: PlacementFacts,
     name: str,
     machine: Machine,
-    chosen: Chosen | None,
+    chosen: GpuChoice | None,
     share: Share,
     bind: bool,
 ) -> tuple[Seat, Backend]:
@@ -193,6 +193,6 @@ def _bind_and_make(
 
 
 def _host_problems(comm: Communicator, machine: Machine) -> list[str]:
-    """What the hosts lack, and what stands in the way there, each once."""
+    """Return the problems of the hosts, each once."""
     lines = comm.allgather(tuple(machine.problems) if comm.local.root and machine.gpus else ())
     return list(dict.fromkeys(line for some in lines for line in some))

@@ -11,7 +11,7 @@ AUTO = "auto"
 _FORM = "write one backend for all, or a list by rank such as cuda,cuda,cpu,cpu or, shorter, cuda:2,cpu:2"
 
 
-def listed(text: str) -> list[str]:
+def parse_backends(text: str) -> list[str]:
     """Names of "cpu", "cuda,cpu,cpu" or "cuda:1,cpu:2"; Raises HiresxError for what is no such list."""
     found = []
     for word in text.split(","):
@@ -30,7 +30,7 @@ def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
 
     Raises HiresxError as `listed` does, and for a list of another length.
     """
-    names, size = listed(text), len(hosts)
+    names, size = parse_backends(text), len(hosts)
     if len(names) == 1 and ":" not in text:
         return names * size
     if len(names) == size:

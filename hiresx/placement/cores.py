@@ -31,7 +31,7 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
     """
     found: dict[int, Share] = {}
     groups = dict.fromkeys(fact.cpus for fact in facts.values())
-    kept = _kept(machine, facts) if len(groups) > 1 else ""
+    kept = _launcher_remark(machine, facts) if len(groups) > 1 else ""
     for allowed in groups:
         ranks = [rank for rank, fact in facts.items() if fact.cpus == allowed]
         near = {rank: _near(machine, gpus[rank], allowed) for rank in ranks if rank in gpus}
@@ -47,7 +47,7 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
             shares = dict.fromkeys(ranks, allowed)
         else:
             bound = ()
-            shares = _even(ranks, cores, near) if len(near) == len(ranks) else _mixed(ranks, cores, near)
+            shares = _even(ranks, cores, near) if len(near) == len(ranks) else _share_with_gpus(ranks, cores, near)
         turns = len(cores) < len(ranks)
         for rank, cpus in shares.items():
             nodes = _nodes(machine, cpus)
@@ -57,8 +57,8 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
     return found
 
 
-def _kept(machine: Machine, facts: Mapping[int, PlacementFacts]) -> str:
-    """What there is to say of a launcher that bound the ranks."""
+def _launcher_remark(machine: Machine, facts: Mapping[int, PlacementFacts]) -> str:
+    """Return a remark on the binding of ranks by a launcher."""
     used = sum(1 for core in machine.cores if any(core & fact.cpus for fact in facts.values()))
     message = "the launcher has bound the ranks: kept"
     by = next(iter(facts.values())).launcher
@@ -102,7 +102,7 @@ def _even(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict
     return found
 
 
-def _mixed(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict[int, Cpus]:
+def _share_with_gpus(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict[int, Cpus]:
     """A rank with a GPU needs one core, near it if one is left; the others share what remains."""
     left = list(cores)
     found: dict[int, Cpus] = {}

@@ -8,7 +8,7 @@ from hiresx.topology.binding import Binding
 _last: list[tuple[frozenset[int], frozenset[int]]] = []
 
 
-def allowed() -> frozenset[int]:
+def allowed_cpus() -> frozenset[int]:
     """The CPUs that whoever started this process lets it use."""
     now = binding.bound_cpus()
     return _last[0][0] if _last and _last[0][1] == now else now
@@ -21,7 +21,7 @@ def now() -> frozenset[int]:
 
 def bind(cpus: frozenset[int], gpu: int | None) -> Binding:
     """Bind this process and all its threads to `cpus`; a refusal is a warning of the result."""
-    before = allowed()
+    before = allowed_cpus()
     made = binding.bind(cpus, gpu)
     _last[:] = [(before, made.is_)]
     return made

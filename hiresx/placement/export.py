@@ -30,7 +30,7 @@ def _rankfile(made: PlacementPlan, hosts: Sequence[str]) -> str:
     """Cores by hwloc's logical numbers, as mpirun reads them."""
     machine = made.machine
     shares = _shares(made)
-    order = logical_cores(machine, _allowed(machine))
+    order = logical_cores(machine, _allowed_cpus(machine))
     lines: list[str] = []
     for host in hosts or ("localhost",):
         for cpus in shares:
@@ -89,7 +89,7 @@ def _number(machine: Machine, gpu: int) -> int:
     return cards.index(machine.gpus[gpu].bus_id or str(gpu))
 
 
-def _allowed(machine: Machine) -> Cpus:
+def _allowed_cpus(machine: Machine) -> Cpus:
     if machine.live and machine.allowed is not None:
         return machine.allowed
     known = [*machine.cores, *(node.cpus for node in machine.numa), *(gpu.cpus or () for gpu in machine.gpus)]
@@ -99,7 +99,7 @@ def _allowed(machine: Machine) -> Cpus:
 def _shares(made: PlacementPlan) -> list[Cpus]:
     """CPUs of each rank as a run would bind them."""
     machine, placement = made.machine, made.strategies[made.best].placement
-    allowed = _allowed(machine)
+    allowed = _allowed_cpus(machine)
     if not machine.cores:
         raise HiresxError(
             "the recording has no cores to bind ranks to", "record the machine with: hiresx topo --save machine.json"

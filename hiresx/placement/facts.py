@@ -1,4 +1,4 @@
-"""What a rank knows of itself before anything is chosen."""
+"""The facts that a rank knows about itself before any placement."""
 
 import os
 import platform
@@ -29,7 +29,7 @@ class PlacementFacts:
 
 def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementFacts:
     """The facts of this process. `gpu`: whether it may want one; if not, the driver is left alone."""
-    host, cpus, threads = platform.node(), cpu_binding.allowed(), requested_threads(environment)
+    host, cpus, threads = platform.node(), cpu_binding.allowed_cpus(), requested_threads(environment)
     by = launcher_name(environment)
     if not gpu:
         return PlacementFacts(host, cpus, threads, by)

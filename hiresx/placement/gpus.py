@@ -16,7 +16,7 @@ from hiresx.topology.machine import GPU, Machine
 from hiresx.topology.place import free_gpus, plan
 
 
-class Chosen(NamedTuple):
+class GpuChoice(NamedTuple):
     gpu: GPU
     why: tuple[str, ...]
 
@@ -27,7 +27,7 @@ def choose(
     bytes_: np.ndarray,
     off_host: np.ndarray,
     strategy: str | None = None,
-) -> dict[int, Chosen]:
+) -> dict[int, GpuChoice]:
     """The GPU of each rank. `facts`: of the ranks of this host that compute on one; `machines`: the host as ranks that
     are offered the same GPUs see it. `bytes_` (n, n), `off_host` (n,): of all ranks, per exchange. `strategy`: one of
     `hiresx.topology.place`, None for that with the shortest exchange.
@@ -36,7 +36,7 @@ def choose(
     first; the order in which CUDA counts them makes no difference. Busy GPUs are left out while there are others; ranks
     beyond the number of GPUs share them evenly.
     """
-    found: dict[int, Chosen] = {}
+    found: dict[int, GpuChoice] = {}
     views = dict.fromkeys(frozenset(fact.gpus) for fact in facts.values())
     for view in sorted(views, key=len):
         ranks = [rank for rank, fact in facts.items() if frozenset(fact.gpus) == view]
@@ -47,14 +47,14 @@ def choose(
             used = facts[rank].used
             if used is not None:
                 gpu = machine.gpus[number[facts[rank].gpus[used]]]
-                found[rank] = Chosen(gpu, ("this process has computed on it before",))
+                found[rank] = GpuChoice(gpu, ("this process has computed on it before",))
         ranks = [rank for rank in ranks if rank not in found]
         gpus, why = _free(machine, sorted(number[address] for address in offered))
         taken = {chosen.gpu.address for chosen in found.values()}
         left = tuple(gpu for gpu in gpus if machine.gpus[gpu].address not in taken)
         gpus = left if len(left) >= len(ranks) else gpus
         for some, near in _parts(machine, gpus, {rank: facts[rank] for rank in ranks}):
-            found |= _planned(machine, some, near, bytes_, off_host, why, strategy)
+            found |= _plan(machine, some, near, bytes_, off_host, why, strategy)
     for rank, chosen in found.items():
         others = [r for r, c in found.items() if r != rank and c.gpu.address == chosen.gpu.address]
         notes = [f"shared with rank{'s' * (len(others) > 1)} {', '.join(map(str, others))}"] if others else []
@@ -62,13 +62,13 @@ def choose(
             notes.append(
                 "MIG: CUDA shows a process one slice; start each rank with CUDA_VISIBLE_DEVICES=MIG-... of its own"
             )
-        notes += _hidden(rank, found, facts, machines[facts[rank].gpus])
+        notes += _hidden_gpu_remarks(rank, found, facts, machines[facts[rank].gpus])
         found[rank] = chosen._replace(why=(*chosen.why, *notes))
     return found
 
 
-def _hidden(
-    rank: int, chosen: Mapping[int, Chosen], facts: Mapping[int, PlacementFacts], machine: Machine
+def _hidden_gpu_remarks(
+    rank: int, chosen: Mapping[int, GpuChoice], facts: Mapping[int, PlacementFacts], machine: Machine
 ) -> list[str]:
     """What there is to say of GPUs of other ranks of this host that this one is not shown, with the mask that shows
     them. `machine`: as the rank sees it, whatever the mask hides from CUDA."""
@@ -163,7 +163,7 @@ def _parts(
     return [(list(facts), gpus)]
 
 
-def _planned(
+def _plan(
     machine: Machine,
     ranks: list[int],
     gpus: tuple[int, ...],
@@ -171,7 +171,7 @@ def _planned(
     off_host: np.ndarray,
     why: tuple[str, ...],
     strategy: str | None,
-) -> dict[int, Chosen]:
+) -> dict[int, GpuChoice]:
     made = plan(machine, traffic(bytes_[np.ix_(ranks, ranks)], off_host[ranks]), gpus=gpus)
     name = strategy or made.best
     if len(gpus) > 1 and len(ranks) > 1:
@@ -180,4 +180,4 @@ def _planned(
             notes += f", exchange {made.gain(name):.0%} shorter than round-robin"
         why = (notes, *why)
     placed = made.strategies[name].placement
-    return {rank: Chosen(machine.gpus[gpu], why) for rank, gpu in zip(ranks, placed, strict=True)}
+    return {rank: GpuChoice(machine.gpus[gpu], why) for rank, gpu in zip(ranks, placed, strict=True)}

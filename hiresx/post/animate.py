@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.fields import derived, field_file
-from hiresx.output.show import plot
+from hiresx.output.show import run_plot
 from hiresx.output.show.look import Look
 from hiresx.post.result import as_run, file_stem
 
@@ -37,7 +37,7 @@ def animate(
     sizes = field_file.describe(paths[-1])["blocks"].values()
     in_space = any(min(shape) > 1 for shape in sizes)
     chosen = np.unique(np.linspace(0, len(paths) - 1, min(_SAMPLED, len(paths))).astype(int))
-    return plot.animate_files(
+    return run_plot.animate_files(
         paths, target, fps, variable, look.plane or ("z" if in_space else None), look=look, style=_STYLE,
         sampled=[paths[n] for n in chosen],
     )  # fmt: skip

@@ -112,11 +112,13 @@ def farfield(
     stream = fwh.Stream(mach, pressure=1 / run.gamma)
     areas = stored.fixed["area"]
     plane = stored.plane
-    around = fwh.Surface(stored.placed("x", "y", "z"), stored.placed("normal_x", "normal_y", "normal_z"), areas, plane)
+    around = fwh.Surface(
+        stored.fixed_columns("x", "y", "z"), stored.fixed_columns("normal_x", "normal_y", "normal_z"), areas, plane
+    )
     number = max(len(stored.caps), 1)
     _check_outside(stored, around, heard_at, number)
-    unresolved = _unresolved(stored, first, len(time), stored.name)
-    kinds, group = np.unique(stored.placed("first", "last").astype(int), axis=0, return_inverse=True)
+    unresolved = _unresolved_share(stored, first, len(time), stored.name)
+    kinds, group = np.unique(stored.fixed_columns("first", "last").astype(int), axis=0, return_inverse=True)
     dt = float(time[-1] - time[0]) / (len(time) - 1)
     if plane:
         reader = _reader(stored, first, len(time), 0, stream, density == "pressure")
@@ -297,7 +299,7 @@ def _reader(
     return flow
 
 
-def _unresolved(stored: StoredSurface, first: int, count: int, name: str) -> float:
+def _unresolved_share(stored: StoredSurface, first: int, count: int, name: str) -> float:
     """Share of the variance of the pressure that lies above what the samples resolve. Raises HiresxError where it is
     too large."""
     places = np.unique(np.linspace(0, len(stored.fixed["x"]) - 1, _LOOKED_AT).astype(int))

@@ -102,7 +102,7 @@ def _lengths(
 
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
-    """Whether the tone is carried where the grid carries frequencies up to `cutoff`; None where that is not known, and
+    """True if the tone is carried where the grid carries frequencies up to `cutoff`; None where that is not known, and
     where it may be the image of a higher one, which it is not up to `trusted`."""
     if cutoff is None or not np.isfinite(cutoff):
         return None

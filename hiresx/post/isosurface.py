@@ -124,7 +124,7 @@ def isosurface(
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class PictureView:
     """How places (3,) are seen in a picture of `width` by `height` pixels: `turn` @ place + `shift` is the pixel to the
     right, that downwards, and how near it is."""
 
@@ -154,7 +154,7 @@ class SeenAxis:
 _SHORTEST = 0.04
 
 
-def box_axes(bounds: Sequence[float], seen: Seen) -> list[SeenAxis]:
+def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
     """Axes of the box `bounds` (x from, to, ...) along edges at the border of its picture, x and y below, z at the
     left; none for a direction that is looked along."""
     from matplotlib.ticker import MaxNLocator
@@ -281,7 +281,7 @@ def _surface(
 def _picture(
     pyvista: ModuleType, found: Any, shown: str, norm: Any, chosen: str, bounds: list[float], opacity: float,
     view: tuple[float, float, float], wide: int,
-) -> tuple[np.ndarray, "Seen"]:  # fmt: skip
+) -> tuple[np.ndarray, "PictureView"]:  # fmt: skip
     """Red, green, blue (height, width, 3), cut to what is drawn, and how that is seen."""
     _check_gl()
     from matplotlib import colormaps
@@ -324,7 +324,7 @@ def _picture(
     scale = high / (2 * upwards / zoom)
     over = np.stack([scale * right, -scale * np.cross(towards, right), towards])
     corner = np.array([wide / 2 - columns[0], high / 2 - rows[0], 0.0])
-    return cut, Seen(over, corner - over @ middle, cut.shape[1], cut.shape[0])
+    return cut, PictureView(over, corner - over @ middle, cut.shape[1], cut.shape[0])
 
 
 def _check_gl() -> None:

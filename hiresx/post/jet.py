@@ -16,10 +16,10 @@ from hiresx.results import Run
 
 @dataclass(frozen=True, eq=False)
 class Jet:
-    """What was found of one run; parts that it does not tell are None, and `missing` says what they need."""
+    """The results for one run. Unavailable parts are None, and `missing` states their requirements."""
 
     run: Run
-    state: jet_theory.Expanded
+    state: jet_theory.ExpandedJet
     flow: jet_shape.Mean | None
     cells: jet_shape.Cells | None
     screech: jet_screech.Screech | None
@@ -73,7 +73,7 @@ def jet(
 
 
 def analyse(
-    run: Run, state: jet_theory.Expanded, start: float | None = None, end: float | None = None,
+    run: Run, state: jet_theory.ExpandedJet, start: float | None = None, end: float | None = None,
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
     """The analysis of one run; `expanded_jet` gives its `state`. See `jet`."""
@@ -113,7 +113,7 @@ def analyse(
     scale = state.length / state.velocity
     try:
         pair = jet_screech.lips(run, lips, state.shape) if lips is None or "." not in lips else lips
-        expected = jet_theory.expected(state) / scale
+        expected = jet_theory.screech_strouhal(state) / scale
         heard = jet_screech.screech(run, expected, scale, pair, start, end, segments)
         summary["screech"] = heard.summary
     except HiresxError as error:
@@ -133,7 +133,7 @@ def analyse(
 def expanded_jet(
     run: Run, ratio: float | None = None, mach: float | None = None, temperature: float | None = None,
     shape: jet_theory.Shape | None = None,
-) -> jet_theory.Expanded:  # fmt: skip
+) -> jet_theory.ExpandedJet:  # fmt: skip
     """The jet of a run, of its case's parameters and grid where they are not given; see `jet`."""
     parameters = run.case.get("parameters") or {}
     ratio = parameters.get("pressure_ratio") if ratio is None else ratio
@@ -148,7 +148,7 @@ def expanded_jet(
             f"the case of {run.path} has no parameter pressure_ratio",
             "give exit over ambient pressure: --pressure-ratio",
         )
-    state = jet_theory.expanded(float(ratio), float(mach), run.gamma, float(temperature), shape=shape)
+    state = jet_theory.expand_jet(float(ratio), float(mach), run.gamma, float(temperature), shape=shape)
     if not state.mach > 1:
         raise HiresxError(
             f"exit pressure {ratio:g} and exit Mach number {mach:g} make no supersonic jet", "see --pressure-ratio"
@@ -190,7 +190,7 @@ def _shear_line(run: Run) -> str:
 
 
 def _predictions(
-    state: jet_theory.Expanded, cells: jet_shape.Cells | None, carried: dict[str, Any] | None
+    state: jet_theory.ExpandedJet, cells: jet_shape.Cells | None, carried: dict[str, Any] | None
 ) -> list[dict[str, Any]]:
     sheet = jet_theory.spacing(state)
     found = [

@@ -49,7 +49,7 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
         right.fill_between(mach, *bounds, color="0.6", alpha=0.5, lw=0, label=f"correlations, {names}")
     for n, points in enumerate(known):
         how = {"mec": "0.35", "ms": 5, "ls": "", "label": points.label, "zorder": 2, "marker": _MARKS[n % len(_MARKS)]}
-        how["mfc"] = "0.35" if points.measured else "none"
+        how["mfc"] = "0.35" if points.is_measured else "none"
         for ax, key in ((left, "Ls"), (right, "St")):
             if key in points.columns and points.columns[key][0].size:
                 ax.plot(*points.columns[key], **how)

@@ -25,8 +25,8 @@ class MeasuredPoints:
     columns: Mapping[str, tuple[np.ndarray, np.ndarray]]
 
     @property
-    def measured(self) -> bool:
-        """Whether it is an experiment's."""
+    def is_measured(self) -> bool:
+        """True if it is an experiment's."""
         return self.source.startswith("measured")
 
     @property

@@ -120,7 +120,7 @@ def _half_width(y: np.ndarray, u: np.ndarray) -> float | None:
 
 
 @dataclass(frozen=True)
-class Discarded:
+class DiscardedMaximum:
     """A maximum of the pressure on the axis that ends no cell: where, how far behind the last one that does, its rise,
     and why."""
 
@@ -140,7 +140,7 @@ class Cells:
     expansions: list[float]
     lengths: list[float]
     depths: list[float]
-    discarded: list[Discarded]
+    discarded: list[DiscardedMaximum]
 
     @property
     def mean(self) -> float | None:
@@ -182,7 +182,7 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
     expansions: list[float] = []
     lengths: list[float] = []
     depths: list[float] = []
-    discarded: list[Discarded] = []
+    discarded: list[DiscardedMaximum] = []
     least, before = FIRST * abs((exit_pressure or ambient) - ambient), 0
     for n in maxima:
         within = low[(low > before) & (low < n)]
@@ -191,7 +191,7 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
         length = at - (ends[-1] if ends else 0.0)
         why = "it lies behind the end of the train" if discarded else _mismatch(length, rise, lengths, least, sheet)
         if why:
-            discarded.append(Discarded(at, length, rise, why))
+            discarded.append(DiscardedMaximum(at, length, rise, why))
             continue
         ends.append(at)
         expansions.append(float(fine[deepest]))

@@ -29,7 +29,7 @@ _SHORTENED = 0.8
 
 
 @dataclass(frozen=True)
-class Expanded:
+class ExpandedJet:
     """The jet expanded without losses to the ambient pressure: Mach number, nozzle pressure ratio (total over ambient),
     exit over ambient pressure, velocity in c_ref, height in h (diameter in D)."""
 
@@ -46,14 +46,14 @@ class Expanded:
         return 1.0 if self.shape == "planar" else self.height
 
 
-def expanded(
+def expand_jet(
     pressure_ratio: float,
     exit_mach: float = 1.0,
     gamma: float = 1.4,
     total_temperature: float = 1.0,
     aspect: float = np.inf,
     shape: Shape = "planar",
-) -> Expanded:
+) -> ExpandedJet:
     """Of a nozzle whose exit has `pressure_ratio` times the ambient pressure and the Mach number `exit_mach`; the total
     temperature is `total_temperature` times the ambient one; `aspect`: width over height of a planar nozzle."""
     g = 0.5 * (gamma - 1)
@@ -65,39 +65,39 @@ def expanded(
     height = 1 + (area - 1) * (1.0 if np.isinf(aspect) else aspect / (aspect + 1))
     if shape == "round":
         height = np.sqrt(area)
-    return Expanded(mach, float(npr), float(pressure_ratio), velocity, float(height), shape)
+    return ExpandedJet(mach, float(npr), float(pressure_ratio), velocity, float(height), shape)
 
 
-def of_mach(mach: float, gamma: float = 1.4, total_temperature: float = 1.0, shape: Shape = "planar") -> Expanded:
+def of_mach(mach: float, gamma: float = 1.4, total_temperature: float = 1.0, shape: Shape = "planar") -> ExpandedJet:
     """The jet of this fully expanded Mach number out of a sonic nozzle."""
     g = 0.5 * (gamma - 1)
     ratio = ((1 + g * mach**2) / (1 + g)) ** (gamma / (gamma - 1))
-    return expanded(ratio, 1.0, gamma, total_temperature, shape=shape)
+    return expand_jet(ratio, 1.0, gamma, total_temperature, shape=shape)
 
 
-def spacing(jet: Expanded) -> float:
+def spacing(jet: ExpandedJet) -> float:
     """Length of a shock cell by the vortex sheet: Ls/h = 2 sqrt(Mj^2 - 1) hj/h, Ls/D = 1.3064 sqrt(Mj^2 - 1) Dj/D."""
     constant = 2.0 if jet.shape == "planar" else _PRANDTL_PACK
     return float(constant * np.sqrt(max(jet.mach**2 - 1, 0.0)) * jet.height)
 
 
-def strouhal(jet: Expanded, convection: float, cell: float | None = None) -> float:
+def strouhal(jet: ExpandedJet, convection: float, cell: float | None = None) -> float:
     """St of f = uc / (Ls (1 + uc/c)), uc = `convection` Uj; `cell`: Ls, default that of the vortex sheet."""
     cell = spacing(jet) if cell is None else cell
     return jet.length * convection / (cell * (1 + convection * jet.velocity))
 
 
-def tam_seiner_yu(jet: Expanded) -> float:
+def tam_seiner_yu(jet: ExpandedJet) -> float:
     """St = (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c) of a round jet: uc = .7 Uj and cells of .8 of the vortex sheet's."""
     return float(0.67 / np.sqrt(jet.mach**2 - 1) / (1 + 0.7 * jet.velocity))
 
 
-def empirical(jet: Expanded, constant: float) -> float:
+def empirical(jet: ExpandedJet, constant: float) -> float:
     """St = f h/Uj of the wavelength lambda/h = K sqrt(NPR - 1.893), K = `constant`; of planar jets."""
     return float(1 / (constant * np.sqrt(max(jet.npr - _CHOKED, 1e-12)) * jet.velocity))
 
 
-def expected(jet: Expanded) -> float:
+def screech_strouhal(jet: ExpandedJet) -> float:
     """St of the screech that correlations give."""
     if jet.shape == "round":
         return tam_seiner_yu(jet)
@@ -105,7 +105,7 @@ def expected(jet: Expanded) -> float:
 
 
 # What a formula gives for a jet, and its name.
-Formula = tuple[str, Callable[[Expanded], float]]
+Formula = tuple[str, Callable[[ExpandedJet], float]]
 
 
 def spacings(shape: Shape) -> list[Formula]:

@@ -46,7 +46,7 @@ def profile(
     ]
     longest = max(found.sizes[along] for found in ours)
 
-    def padded(values: np.ndarray) -> np.ndarray:
+    def pad(values: np.ndarray) -> np.ndarray:
         return np.concatenate([values, np.full(longest - values.size, np.nan)])
 
     one = len(lines) == 1
@@ -54,9 +54,9 @@ def profile(
     held = {}
     for name in variables:
         text = ours[0][name].attrs
-        stacked = ours[0][name].values if one else np.stack([padded(found[name].values) for found in ours])
+        stacked = ours[0][name].values if one else np.stack([pad(found[name].values) for found in ours])
         held[name] = (over, stacked, text.get("long_name", name), text.get("units", ""))
-    place = ours[0][along].values if one else np.stack([padded(found[along].values) for found in ours])
+    place = ours[0][along].values if one else np.stack([pad(found[along].values) for found in ours])
     coordinates = {along: (over, place, f"{along} coordinate", "L")}
     if not one:
         coordinates["line"] = ("line", lines, "line", "1")

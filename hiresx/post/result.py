@@ -1,4 +1,4 @@
-"""What an analysis gives: numbers, arrays, a picture, and the files that keep them, whole or not at all."""
+"""The result of an analysis: numbers, arrays, a picture, and complete files of them."""
 
 import html
 import re
@@ -131,12 +131,12 @@ def dataset(variables: Mapping[str, Any], coordinates: Mapping[str, Any], **attr
     """An xarray.Dataset of (dimensions, values, long name, units)."""
     xarray = needs.xarray()
 
-    def made(entry: tuple[Any, ...]) -> tuple[Any, ...]:
+    def variable(entry: tuple[Any, ...]) -> tuple[Any, ...]:
         dimensions, values, long_name, units = entry
         return dimensions, values, {"long_name": long_name, "units": units}
 
     return xarray.Dataset(
-        {name: made(entry) for name, entry in variables.items()},
-        {name: made(entry) for name, entry in coordinates.items()},
+        {name: variable(entry) for name, entry in variables.items()},
+        {name: variable(entry) for name, entry in coordinates.items()},
         attributes,
     )

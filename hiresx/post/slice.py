@@ -7,7 +7,7 @@ import numpy as np
 from hiresx.output.fields import derived
 from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
-from hiresx.post import view
+from hiresx.post import plane_view
 from hiresx.post.result import Result, as_run, file_stem
 from hiresx.results import needs
 
@@ -33,7 +33,7 @@ def slice(
     else:
         derived.check(names, "variable")
         tree = run.fields(which, names, subset)
-    horizontal, vertical, pieces, where = view.flat(tree, look, *names)
+    horizontal, vertical, pieces, where = plane_view.plane_of_fields(tree, look, *names)
     xarray = needs.xarray()
     blocks = list(tree.children)
     held = {}

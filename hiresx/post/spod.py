@@ -10,7 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file, field_header
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
-from hiresx.post import modes, view
+from hiresx.post import modes, plane_view
 from hiresx.post.result import Result, as_run, file_stem
 from hiresx.post.snapshots import Snapshots
 from hiresx.results import Run, needs
@@ -59,7 +59,7 @@ def spod(
     one.attrs = series.attrs
     if one.hiresx.dimensions != 2:
         raise HiresxError("modes are found of plane fields", "write a plane: [[output.subset]] plane = { z = 0.0 }")
-    horizontal, vertical, pieces, _ = view.flat(one, look)
+    horizontal, vertical, pieces, _ = plane_view.plane_of_fields(one, look)
     weights = np.concatenate([_areas(piece[horizontal], piece[vertical]).ravel() for piece in pieces])
     kinds = {node[variable].dtype for node in blocks.values()}
     with Snapshots(times.size, weights.size, np.result_type(*kinds)) as snapshots:

@@ -1,8 +1,8 @@
-"""What a run left behind, as xarray objects: `hiresx.open(RUN)`.
+"""The results of a run as xarray objects: `hiresx.open(RUN)`.
 
 Uses `output`. Needs xarray: pip install 'hiresx[post]'.
 """
 
-from hiresx.results.run import Run, open
+from hiresx.results.run_reader import Run, open
 
 __all__ = ["Run", "open"]

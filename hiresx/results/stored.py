@@ -14,7 +14,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file, derived, field_file
-from hiresx.output.saved.netcdf import LOCK
+from hiresx.output.saved.netcdf_library import LOCK
 
 AXES = ("x", "y", "z")
 
@@ -88,7 +88,7 @@ def _shape(key: Sequence[Any], nodes: Sequence[int]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Computed:
+class ComputedArray:
     """An array (nk, nj, ni) that `function` makes of those that the `parts` select: a root mean square of a moment."""
 
     function: Callable[..., np.ndarray]

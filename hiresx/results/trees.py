@@ -12,7 +12,7 @@ from hiresx.output.fields import derived, field_file
 from hiresx.output.fields.field_header import read_header
 from hiresx.results import needs
 from hiresx.results.block_tree import block_tree
-from hiresx.results.stored import AXES, Computed, StoredVariable, lazy
+from hiresx.results.stored import AXES, ComputedArray, StoredVariable, lazy
 
 INDEXES = ("k", "j", "i")
 _NUMBERS = {
@@ -48,11 +48,11 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
             source = StoredVariable(tuple(paths), block, name, shape, kind, gamma, series)
             held[name] = xarray.Variable(dimensions, lazy(source), _about(name))
         nodes[f"/{block}"] = xarray.Dataset(held, {**_places(paths[0], block, shape, gamma), **clock})
-    root = {**_called(first), "part": first["part"], "gamma": gamma, "file": str(paths[0])}
+    root = {**_case_attributes(first), "part": first["part"], "gamma": gamma, "file": str(paths[0])}
     return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
 
 
-def _called(about: dict[str, Any]) -> dict[str, str]:
+def _case_attributes(about: dict[str, Any]) -> dict[str, str]:
     """Title and symbol of the length in the case of a field file."""
     return {"title": about["case"].get("title", ""), "length_symbol": about["case"].get("length_symbol", "L")}
 
@@ -96,7 +96,7 @@ def averages(path: Path) -> Any:
         if kinds:
             held |= _moments(source, kinds[0], nodes[f"/{block}/{kinds[0]}"])
         nodes[f"/{block}"] = xarray.Dataset(held, places)
-    root = {**_called(about), "part": "", "gamma": gamma, "file": str(path)}
+    root = {**_case_attributes(about), "part": "", "gamma": gamma, "file": str(path)}
     root["averaged_over"] = over
     return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
 
@@ -113,9 +113,9 @@ def _moments(source: Callable[[str], StoredVariable], kind: str, stored: Any) ->
             entry = derived.about(one)
             text = {"long_name": f"root mean square of the fluctuations of {entry.long_name} ({kind})"}
             # Round-off may leave a variance of nothing below zero.
-            rms = Computed(lambda v: np.sqrt(np.maximum(v, 0.0)), (source(f"{kind}/{name}"),))
+            rms = ComputedArray(lambda v: np.sqrt(np.maximum(v, 0.0)), (source(f"{kind}/{name}"),))
             found[f"rms_{one}"] = xarray.Variable(INDEXES, lazy(rms), text | {"units": entry.scale})
-    energy = Computed(lambda *v: 0.5 * sum(v), tuple(source(f"{kind}/{name}") for name in ("u_u", "v_v", "w_w")))
+    energy = ComputedArray(lambda *v: 0.5 * sum(v), tuple(source(f"{kind}/{name}") for name in ("u_u", "v_v", "w_w")))
     text = {"long_name": f"kinetic energy of the fluctuations per mass ({kind})", "units": "c_ref^2"}
     found["tke"] = xarray.Variable(INDEXES, lazy(energy), text)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.functions import prescribed, prescribed_scalar
+from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
 from hiresx.case.waves import Waves
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
@@ -43,7 +43,7 @@ def _given(
 ) -> Iterator[tuple[int, str, Callable[[], Any]]]:
     """Number of the condition, name of the function and what gives its values at the start."""
     for number, name, function, (x, y, z) in asked(case, decomposition, profiles, steady=False):
-        yield number, name, partial(prescribed, case, function, x, y, z, 0.0)
+        yield number, name, partial(evaluate_profile, case, function, x, y, z, 0.0)
     for number, condition, places in faces(case, decomposition, steady=False):
         for scalar, name in getattr(condition, "scalars", {}).items():
             if isinstance(name, str):
@@ -53,7 +53,7 @@ def _given(
 
 def _of_scalar(case: Case, scalar: str, function: Callable[..., Any], places: list[np.ndarray]) -> list[Any]:
     x, y, z = places
-    return [prescribed_scalar(case, scalar, function, x, y, z, 0.0)]
+    return [evaluate_scalar_profile(case, scalar, function, x, y, z, 0.0)]
 
 
 def _fastest(values: Any) -> float:

@@ -21,7 +21,7 @@ class SplitDecomposed(InviscidPlan):
     def launches(self, d: int, first: bool) -> list[Call]:
         s = self.state
         sd = s.strides[d]
-        flux = s.work[: len(s.equations.conserved)]
+        flux = s.work[: len(s.equations.conserved_names)]
         ni, nj, nk = (n + (e == d) for e, n in enumerate(s.size))
         calls = [
             self.program.call(

@@ -58,12 +58,12 @@ def run_jobs(
         now = refine_for_ranks(case, job.ranks) if mode == "weak" else case
         say(f"{plural(job.ranks, 'rank')}" + (f", {job.placement}" if job.placement else ""))
         with tempfile.TemporaryDirectory() as folder:
-            yield {"placement": job.placement} | _done(
+            yield {"placement": job.placement} | _measure_run(
                 Path(folder), now, job, launcher, steps, repeats, backend, transport, limit
             )
 
 
-def _done(
+def _measure_run(
     folder: Path,
     case: Case,
     job: Job,

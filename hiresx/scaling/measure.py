@@ -46,7 +46,7 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
         solver.settle()
         solver.backend.synchronize()
         solver.stopwatch.reset()
-        waited_before = solver.halo.waited
+        waited_before = solver.halo.seconds_waited
         comm.barrier()
         began = time.perf_counter()
         _advance(solver, steps)
@@ -55,7 +55,7 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
         taken[solver.overlap].append(float(comm.max(time.perf_counter() - began)) / steps)
         if solver.overlap:
             stages.append({name: seconds / steps for name, seconds in solver.stopwatch.seconds.items()})
-            waited.append((solver.halo.waited - waited_before) / steps)
+            waited.append((solver.halo.seconds_waited - waited_before) / steps)
     solver.overlap = True
     own = {
         "stages": {name: median(s[name] for s in stages) for name in stages[0]},

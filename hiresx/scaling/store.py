@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.output.saved import files, library_files
-from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.netcdf_library import LOCK, library
 from hiresx.output.show import picture_file
 
 # name -> (what it is, unit)

@@ -5,8 +5,8 @@ and what it leaves in the next; `ends`: when it stops; `agreement`: what its ran
 """
 
 from hiresx.estimate import estimate
+from hiresx.simulation.block_view import BlockView
 from hiresx.simulation.continuation import kept_case
 from hiresx.simulation.simulation import Simulation
-from hiresx.simulation.view import BlockView
 
 __all__ = ["BlockView", "Simulation", "estimate", "kept_case"]

@@ -1,4 +1,4 @@
-"""What the ranks of a run have to agree upon before they begin."""
+"""The agreement of the ranks of a run before it begins."""
 
 import hashlib
 import json

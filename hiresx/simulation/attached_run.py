@@ -13,8 +13,8 @@ from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.watch import monitors as watch
 from hiresx.simulation import blow_up
+from hiresx.simulation.block_view import BlockView
 from hiresx.simulation.continuation import Continuation
-from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver
 from hiresx.solver.initial_flow import Flow
 

@@ -39,7 +39,7 @@ class BlowUp(HiresxError):
 
 
 def _hint(solver: Solver) -> str:
-    """What the case can still do. A restart may change the step, and not what is computed."""
+    """Return a hint for the case after a blow-up. A restart may change the step, but not the computation."""
     limits = kernels.trait("positivity", solver.case.scheme.positivity, "limits_flux")
     limiter = 'begin anew with scheme.positivity = "limiter"'
     return ", or ".join([f"lower {_step(solver)}", *([] if limits else [limiter])])

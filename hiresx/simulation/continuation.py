@@ -100,7 +100,7 @@ class Continuation:
     def contents(
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
-        """What a checkpoint of now holds. Collective."""
+        """Return the content of a checkpoint of the current state. Collective."""
         attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,

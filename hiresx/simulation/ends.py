@@ -32,11 +32,11 @@ class Ends:
         """A step took so long, with all that hangs on it."""
         self._longest_step = max(seconds, 0.5 * self._longest_step)
 
-    def finished(self, solver: Solver, last_step: int | None) -> bool:
-        return reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
+    def is_finished(self, solver: Solver, last_step: int | None) -> bool:
+        return is_reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
 
-    def asked(self, requests: Requests) -> bool:
-        """Whether a signal reached any of the ranks, or the time is up. Collective."""
+    def is_stop_requested(self, requests: Requests) -> bool:
+        """True if a signal reached any of the ranks, or the time is up. Collective."""
         due = self._comm.root and self._checkpoints is not None and self._checkpoints.is_due()
         found = np.array([requests.signal or 0, self._out_of_time(), due], dtype=float)
         if self._comm.size > 1:
@@ -54,8 +54,8 @@ class Ends:
         return wall.monotonic() - self._made + last > limit
 
 
-def reached(spec: Time, time: float, steps: int, dt: float, last_step: int | None) -> bool:
-    """Whether a run that came to `time` in `steps`, the last of them `dt`, is at the end of [time], `spec`, or at its
+def is_reached(spec: Time, time: float, steps: int, dt: float, last_step: int | None) -> bool:
+    """True if a run that came to `time` in `steps`, the last of them `dt`, is at the end of [time], `spec`, or at its
     `last_step`."""
     if last_step is not None and steps >= last_step:
         return True

@@ -17,7 +17,7 @@ from hiresx.simulation.redistribution import redistribute
 from hiresx.solver import Solver
 
 
-class Carried:
+class HandOver:
     """All that goes from `solver` to the one that follows it on `ground`: what a checkpoint holds, and what was timed.
     `captured`: what `attachments`, and those before, hand to their successors. Collective."""
 
@@ -34,19 +34,19 @@ class Carried:
         self._values, self._read = solver.values(), move(solver.pieces())
         self._stopwatch, self._overlap, self._retaken = solver.stopwatch, solver.overlap, solver.retaken
         self._waited = 0.0
-        self.captured = _moved(captured, move)
+        self.captured = _move(captured, move)
         self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
         """Go to another cut than the one that was thought of. Collective."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         assert self._read.pieces is not None  # they lie in memory
-        self._read, self.captured = move(self._read.pieces), _moved(self.captured, move)
+        self._read, self.captured = move(self._read.pieces), _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
         """Give back what MPI and the device hold for the one before. Collective."""
         solver.backend.synchronize()
-        self._waited = solver.halo.waited
+        self._waited = solver.halo.seconds_waited
         solver.halo.close()
 
     def free(self) -> None:
@@ -60,7 +60,7 @@ class Carried:
         solver.halo.waited_before = self._waited
 
 
-def _moved(
+def _move(
     captured: Mapping[str, Mapping[str, Any]], move: Callable[[Sequence[Piece]], Reader]
 ) -> dict[str, dict[str, Any]]:
     """What lies in memory of what attachments captured, moved; what lies in a file can be read by any cut."""

@@ -21,7 +21,11 @@ def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> N
     comm, stencil = ground.comm, ground.whole.stencil
     here = {rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]}
     for n, part in enumerate(ground.cut.parts):
-        if part.rank not in here or ground.cut.blocks[n].stored or not isinstance(ground.extended[part.whole], tuple):
+        if (
+            part.rank not in here
+            or ground.cut.blocks[n].is_stored
+            or not isinstance(ground.extended[part.whole], tuple)
+        ):
             continue
         poles = [p for p in ground.cut.patches if p.block == n and p.condition.kernel == "pole"]
         coordinates = ground.coordinates(part)

@@ -1,4 +1,4 @@
-"""What a run writes down about itself: run.json, and what it says of its ranks."""
+"""The records of a run about itself: run.json, and messages about its ranks."""
 
 import time as wall
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from hiresx.placement import Placement
 from hiresx.solver import Solver
 
 
-class Logged(WatchedRun, Protocol):
-    """What a logbook says of a simulation, and that it has begun."""
+class LoggedRun(WatchedRun, Protocol):
+    """The properties of a simulation that a logbook records."""
 
     begun: bool
 
@@ -43,7 +43,7 @@ class Logbook:
     """run.json of one `Simulation.run`, which ends after `last_step` at the latest (None: by time alone). Without a
     directory only the record that is returned."""
 
-    def __init__(self, simulation: Logged, last_step: int | None = None):
+    def __init__(self, simulation: LoggedRun, last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
         self._began, self._first_step = wall.perf_counter(), simulation.step_count
         self._ranks: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ class Logbook:
         return [] if s.comm.size == 1 else _placement_lines(s.placement, self._ranks, s.solver.integrator.stages)
 
     def _gather(self) -> None:
-        """What each rank computes. Collective."""
+        """Return the parts that each rank computes. Collective."""
         s = self.simulation
         seats = s.placement.document()["ranks"]
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
@@ -110,7 +110,7 @@ class Logbook:
         """Collective but for a run that `fail`s."""
         if error is None:
             s = self.simulation
-            own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
+            own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}
             self._ranks = [rank | more for rank, more in zip(self._ranks, s.comm.allgather(own), strict=True)]
         entries = self._entries()
         if self._record is not None:
@@ -137,7 +137,7 @@ class Logbook:
 
 
 def _own(solver: Solver) -> dict[str, Any]:
-    """What run.json says of this rank besides its seat."""
+    """Return the entries of run.json for this rank besides its place."""
     return {
         "points": sum(state.block.points for state in solver.states),
         "parts": [

@@ -112,7 +112,7 @@ class Rebalancing:
             self._later(solver, self._apart)
             return None
         looked = wall.monotonic()
-        seconds = self._computed(solver)
+        seconds = self._computing_time(solver)
         points = points_by_rank(ground.cut.parts, solver.comm.size)
         found = plan_cut(ground, points, seconds) if seconds.max() > 0 else None
         if self._rule != "auto":
@@ -144,7 +144,7 @@ class Rebalancing:
         self._from = solver.steps, wall.monotonic()
         self._stopwatch = dict(solver.stopwatch.seconds)
 
-    def _computed(self, solver: Solver) -> np.ndarray:
+    def _computing_time(self, solver: Solver) -> np.ndarray:
         """Seconds that each rank computed since the last look, waiting for nobody: (ranks,), of a step, or of a
         right-hand side where steps are taken whole."""
         count = solver.steps - self._from[0]

@@ -13,7 +13,7 @@ from hiresx.decomposition.parts import points_by_rank
 from hiresx.estimate import refuse_oversized
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.simulation.attached_run import AttachedRun
-from hiresx.simulation.epochs import Carried, Epoch
+from hiresx.simulation.epochs import Epoch, HandOver
 from hiresx.simulation.rebalance import Plan, Rebalancing
 
 
@@ -65,7 +65,7 @@ class RecutRun(AttachedRun):
             self._refuse_oversized(ground)
         self._check()
         opened = bool(self._open)
-        carried = Carried(self.solver, self.attachments if opened else [], self._continuation.captured, ground)
+        carried = HandOver(self.solver, self.attachments if opened else [], self._continuation.captured, ground)
         for attachment in self.attachments:
             if isinstance(attachment, FieldOutput):
                 attachment.pausing = True

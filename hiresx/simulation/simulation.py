@@ -21,7 +21,7 @@ from hiresx.grid import Grid, build
 from hiresx.mpi.communicator import Communicator, world
 from hiresx.output.fields import field_output
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
+from hiresx.output.saved import checkpoint, directories, files, identity, netcdf_library, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch.monitors.probe import ProbeMonitor
@@ -111,7 +111,7 @@ class Simulation(RecutRun):
             field_output.check(self.case)
             check_profiles(self.case, profiles or ())
             if self.out is not None:
-                netcdf.library()
+                netcdf_library.library()
         self.resolved = self.case.model_dump(mode="json")
         check_same(self.comm, self.resolved)
         hosts = len(set(self.comm.hosts))
@@ -237,7 +237,7 @@ class Simulation(RecutRun):
                     for line in [*log.begin(), *remarks(self.case), *self._remarks_on_step(), *self._overlaps()]:
                         bar.note(line)
                     self.begun = True
-                    while not self._finished(last_step) and not self._ends.asked(requests):
+                    while not self._is_finished(last_step) and not self._ends.is_stop_requested(requests):
                         watchdog.record_step()
                         try:
                             self._advance(bar, last_step, log)
@@ -246,15 +246,17 @@ class Simulation(RecutRun):
                             self._go_back(self._trace.back(error), bar)
                     watchdog.stop()
                     # A script that calls `run` again and again may say that it will.
-                    self._pausing = not write_last and self._finished(last_step) and not self._finished(spec.steps)
+                    self._pausing = (
+                        not write_last and self._is_finished(last_step) and not self._is_finished(spec.steps)
+                    )
                     if self._checkpoints is not None and not self._pausing:
                         self._checkpoints.write(self.solver)
-                    if not self._finished(last_step):
+                    if not self._is_finished(last_step):
                         requests.act()
                     for attachment in self.attachments:
                         if isinstance(attachment, FieldOutput):
                             attachment.pausing = self._pausing
-                    stopped = None if self._finished(last_step) else self._out_of_time_message()
+                    stopped = None if self._is_finished(last_step) else self._out_of_time_message()
                     self._continuation.captured = {
                         a.name: checkpoint.restore_in_memory(a.capture()) for a in self.attachments
                     }
@@ -292,7 +294,7 @@ class Simulation(RecutRun):
 
     def _rebalance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         """Between two steps: another cut, if one was asked for, or is worth it by now."""
-        if self._finished(last_step):
+        if self._is_finished(last_step):
             return
         found, plan = self._wanted, None
         if found is None:
@@ -335,7 +337,7 @@ class Simulation(RecutRun):
                 bar.note(line)
         self._stepped = True
         residual = None
-        if self._record_due() or self._finished(last_step):
+        if self._record_due() or self._is_finished(last_step):
             residual = self._record_residual()
         bar.update(self.step_count, self.time, None if self.case.time.local else dt, residual)
         with bar.aside():
@@ -376,8 +378,8 @@ class Simulation(RecutRun):
     def _record_due(self) -> bool:
         return self.step_count % self.case.monitor.every == 0
 
-    def _finished(self, last_step: int | None) -> bool:
-        return self._ends.finished(self.solver, last_step)
+    def _is_finished(self, last_step: int | None) -> bool:
+        return self._ends.is_finished(self.solver, last_step)
 
     def _out_of_time_message(self) -> str:
         return (
@@ -442,7 +444,7 @@ class Simulation(RecutRun):
     # ---- checkpoints
 
     def _contents(self) -> checkpoint.Contents:
-        """What a checkpoint of now holds."""
+        """Return the content of a checkpoint of the current state."""
         history = self.history
         if history and history[-1]["step"] == self.step_count and not self._record_due():
             history = history[:-1]  # the last look of a run that stops here: one that goes on has none

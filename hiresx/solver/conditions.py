@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.functions import prescribed, prescribed_scalar
+from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
@@ -79,10 +79,10 @@ class Conditions:
 
     def _profile(self, name: str) -> Callable[..., Any]:
         function = self._profiles.get(name) or name
-        return partial(prescribed, self._case, function)
+        return partial(evaluate_profile, self._case, function)
 
     def _scalar(self, name: str, function: str) -> scalars.Value:
-        return partial(prescribed_scalar, self._case, name, self._profiles.get(function) or function)
+        return partial(evaluate_scalar_profile, self._case, name, self._profiles.get(function) or function)
 
     def _sponge_layers(self) -> list[SpongeLayer]:
         layers, blocks, gamma = [], self._blocks, self._case.gas.gamma
@@ -120,7 +120,7 @@ class Conditions:
         """True if the host has nothing to do for the conditions during a step."""
         return not self.poles.any and not self.outflow.on_host and all(c.settled for c in self._changing)
 
-    def closed(self, state: BlockState) -> set[str]:
+    def faces_with_flux_sums(self, state: BlockState) -> set[str]:
         """Return the faces of a part whose conditions need the sums of mass fluxes behind them."""
         return {c.patch.face for c in self.all if c.closed and c.state is state}
 

@@ -135,7 +135,7 @@ class Solver:
 
     @property
     def overlap(self) -> bool:
-        """Whether computation overlaps with the halo exchange."""
+        """True if computation overlaps with the halo exchange."""
         return self._ghosts.overlap
 
     @overlap.setter

@@ -70,7 +70,7 @@ class Terms:
         self.inviscid = [
             plan_class(
                 blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
-                conditions.closed(s),
+                conditions.faces_with_flux_sums(s),
                 *([{d: self.viscous[n].fluxes[d] for d in carried}] if carried else []),
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))

@@ -31,7 +31,7 @@ _ELSEWHERE = "a sweep is of one case: leave that as it was, or begin another swe
 
 
 def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
-    """Whether the sweep `plan` of `case` is in `out`, perhaps with other values; False where nothing is. Raises
+    """True if the sweep `plan` of `case` is in `out`, perhaps with other values; False where nothing is. Raises
     HiresxError for a folder that holds something else, and for another sweep, naming the difference."""
     if not holds_sweep(out):
         return False
@@ -78,7 +78,7 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
 
 
 def holds_sweep(out: Path) -> bool:
-    """Whether a sweep is in `out`; False where nothing is. Raises HiresxError for anything else."""
+    """True if a sweep is in `out`; False where nothing is. Raises HiresxError for anything else."""
     if (out / NAME).is_file():
         return True
     if os.path.lexists(out / "run.json"):

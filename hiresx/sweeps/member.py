@@ -22,21 +22,21 @@ def log(out: Path, member: SweepMember) -> Path:
 
 
 def need(out: Path, member: SweepMember) -> Need:
-    """What is to be done for a run. Raises HiresxError, naming the difference, where another case was run in its
+    """Return the action that a run needs. Raises HiresxError, naming the difference, where another case was run in its
     folder."""
     folder = out / member.name
     if not (folder / "run.json").is_file():
         return "begin"
     kept = record.read(folder)
     if kept.get("case"):
-        asked = _known(member.case)
-        refuse_differences(str(folder), _unplaced(_known(kept["case"]), asked), asked)
+        asked = _with_defaults(member.case)
+        refuse_differences(str(folder), _with_grid_parts(_with_defaults(kept["case"]), asked), asked)
     if kept.get("status") == "finished":
         return "nothing"
     return "go on" if checkpoint.list_checkpoints(folder) else "begin again"
 
 
-def _known(case: dict[str, Any]) -> dict[str, Any]:
+def _with_defaults(case: dict[str, Any]) -> dict[str, Any]:
     """A resolved case with the defaults of keys that an older version had not."""
     try:
         found = Case.from_dict(case).model_dump(mode="json")
@@ -45,7 +45,7 @@ def _known(case: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _unplaced(ran: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+def _with_grid_parts(ran: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     """The case of a record, which has numbers where sponges lie, with the parts of the grid that `asked` names."""
     sponges = [
         {**there, **{key: here[key] for key in ("start", "end") if isinstance(here[key], dict)}}
@@ -76,7 +76,7 @@ def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
 
 
 def last_error(path: Path) -> str:
-    """What the last start of a run gave as the reason of its end."""
+    """Return the recorded error of the last start of a run."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

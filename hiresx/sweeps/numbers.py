@@ -100,7 +100,7 @@ class Analysis:
 
 
 def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
-    """What --collect "VERB [options]" means. Raises HiresxError for one that names no verb."""
+    """Return the analyses of --collect "VERB [options]". Raises HiresxError for an unknown verb."""
     found: list[Analysis] = []
     for text in texts:
         try:

@@ -18,7 +18,7 @@ def draw(table: SweepTable, x: str, y: str) -> tuple[Any, Any]:
     curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
     HiresxError for a column that is not there or holds no number."""
     picture_file.require_matplotlib()
-    across, up = table.named(x), table.named(y)
+    across, up = table.full_name(x), table.full_name(y)
     rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]
     if not rows:
         raise HiresxError(f'no run has a number in the column "{up}"', "the table shows the state of the runs")

@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class TableRequest:
-    """What the table and the picture shall show."""
+    """The requested content of the table and of the picture."""
 
     columns: Sequence[ReducedColumn] = ()
     analyses: Sequence[Analysis] = ()
@@ -42,7 +42,7 @@ class TableRequest:
         empty = table.table(of, [], self.columns)
         for name in self.plot or ():
             if not name.startswith(tuple(f"{analysis.name}." for analysis in self.analyses)):
-                empty.named(name)
+                empty.full_name(name)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def run(
             need = needs[one.name]
             if need != "nothing":
                 label = f"{n + 1}/{len(of.members)}"
-                say(f"[{label}] {one.name}{'' if need == 'begin' else f' ({need})'}: {clock.left()}")
+                say(f"[{label}] {one.name}{'' if need == 'begin' else f' ({need})'}: {clock.remaining()}")
                 found = _one(out, one, need, how, launcher, f"[{label}] " if show else None, say)
                 clock.took()
             found = found or requests.signal
@@ -182,7 +182,7 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
 
 
 def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:
-    """What follows hiresx run."""
+    """Return the arguments of hiresx run."""
     if need == "go on":
         return ["--restart", str(out / one.name), *words]
     return [str(out / folder.CASE), *one.words, *words, "--out", str(out / one.name)]
@@ -230,7 +230,7 @@ def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
 
 
 def _free(place: Path, say: Say) -> bool:
-    """Whether no process keeps a run; one that is about to end is awaited."""
+    """True if no process keeps a run; one that is about to end is awaited."""
     until, announced = wall.monotonic() + PATIENCE, False
     while True:
         try:
@@ -269,7 +269,7 @@ class _Clock:
         self._since = now
         self.todo -= 1
 
-    def left(self) -> str:
+    def remaining(self) -> str:
         text = f"{self.todo} left"
         if self._took:
             text += f", about {duration(self.todo * sum(self._took) / len(self._took))}"

@@ -34,16 +34,16 @@ class SweepTable:
     rows: tuple[dict[str, Any], ...]
 
     @property
-    def unfinished(self) -> list[dict[str, Any]]:
+    def unfinished_rows(self) -> list[dict[str, Any]]:
         """The rows of runs that are not finished, or of which something could not be found."""
         return [row for row in self.rows if row["status"] != "finished" or row[ERROR]]
 
     def column(self, name: str) -> list[Any]:
         """The values of a column, by its name or, of a key, the last part of that. Raises HiresxError for another."""
-        full = self.named(name)
+        full = self.full_name(name)
         return [row[full] for row in self.rows]
 
-    def named(self, name: str) -> str:
+    def full_name(self, name: str) -> str:
         """The full name of a column. Raises HiresxError where there is none."""
         near = [key for key in self.keys if key.rpartition(".")[2] == name]
         if name in self.columns:

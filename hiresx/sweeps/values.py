@@ -1,4 +1,4 @@
-"""What a sweep varies: keys of a case with the values of each, as they are written in `--set KEY=V,V,...`."""
+"""The varied keys of a sweep with their values, as written in `--set KEY=V,V,...`."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiresx.case import Case, bundled, copy_bundled, load, loader, presets, schema
+from hiresx.case import Case, bundled_cases, copy_bundled, load, loader, presets, schema
 from hiresx.case import error_messages as faults
 from hiresx.case.toml import dumps
 from hiresx.errors import HiresxError
@@ -97,7 +97,7 @@ def test_infinite_reynolds_is_inviscid():
     assert Case.from_dict(changed("gas.reynolds", 100)).gas.reynolds == 100
 
 
-@pytest.mark.parametrize("name", bundled())
+@pytest.mark.parametrize("name", bundled_cases())
 def test_bundled_cases_load_with_every_preset_and_survive_a_round_trip(name, tmp_path):
     for preset in (None, *presets(name)):
         case = load(name, preset)
@@ -331,8 +331,8 @@ def test_missing_argument(folder):
 
 
 def test_copy_bundled(tmp_path):
-    target = copy_bundled(bundled()[0], tmp_path / "a" / "mine")
+    target = copy_bundled(bundled_cases()[0], tmp_path / "a" / "mine")
     assert load(target).name == "mine"
-    assert "exists already" in refusal(copy_bundled, bundled()[0], target)
-    assert "cannot be written" in refusal(copy_bundled, bundled()[0], target / "case.toml" / "sub")
-    assert "did you mean" in refusal(copy_bundled, bundled()[0] + "x", tmp_path / "b")
+    assert "exists already" in refusal(copy_bundled, bundled_cases()[0], target)
+    assert "cannot be written" in refusal(copy_bundled, bundled_cases()[0], target / "case.toml" / "sub")
+    assert "did you mean" in refusal(copy_bundled, bundled_cases()[0] + "x", tmp_path / "b")

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hiresx import HiresxError
-from hiresx.case import bundled, find
+from hiresx.case import bundled_cases, find
 from hiresx.case.loader import load
 from hiresx.case.toml import dumps
 
 EXAMPLES = int(os.environ.get("HIRESX_FUZZ_EXAMPLES", "150"))
-CASES = {name: tomllib.loads(find(name).read_text(encoding="utf-8")) for name in bundled()}
-TEXTS = {name: find(name).read_text(encoding="utf-8") for name in bundled()}
+CASES = {name: tomllib.loads(find(name).read_text(encoding="utf-8")) for name in bundled_cases()}
+TEXTS = {name: find(name).read_text(encoding="utf-8") for name in bundled_cases()}
 
 numbers = st.integers(-(2**70), 2**70) | st.floats() | st.sampled_from([0, 1, -1, 7, 1e-300, 1e300])
 words = st.sampled_from(["box", "wavy", "periodic", "slip-wall", "far-field", "imin", "all", "js", "inf", "", "x"])

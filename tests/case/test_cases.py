@@ -7,14 +7,14 @@ import shlex
 import numpy as np
 import pytest
 
-from hiresx.case import bundled, load, presets
+from hiresx.case import bundled_cases, load, presets
 from hiresx.decomposition import decompose
 from hiresx.decomposition.patches import poles
 from hiresx.errors import HiresxError
 from hiresx.grid import build, check_jacobian
 from hiresx.output.fields.derived import VARIABLES
 
-EVERY = [(name, preset) for name in bundled() for preset in (None, *presets(name))]
+EVERY = [(name, preset) for name in bundled_cases() for preset in (None, *presets(name))]
 # Large grids, thinned where nothing but their size would be tested.
 THINNED = {
     ("taylor-green", None): ("grid.n=[16,16,16]",),
@@ -42,7 +42,7 @@ def has_exact(case):
 
 
 def test_all_are_there():
-    assert set(bundled()) == NAMES
+    assert set(bundled_cases()) == NAMES
 
 
 @pytest.mark.parametrize(("name", "preset"), EVERY)
@@ -86,7 +86,7 @@ def test_the_exact_solution_starts_as_the_initial_state(name, preset):
     np.testing.assert_array_equal(initial, case.evaluate("exact", block.x, block.y, block.z, 0.0))
 
 
-@pytest.mark.parametrize("name", bundled())
+@pytest.mark.parametrize("name", bundled_cases())
 def test_description_opens_the_case_and_its_commands_are_valid(name):
     case = load(name)
     text = (case.directory / "case.toml").read_text()
@@ -307,7 +307,7 @@ def test_planar_jet_paper_is_the_papers():
 
 def test_functions_say_what_they_take():
     """A case is copied to be edited: arguments by name only, no defaults that would hide a missing parameter."""
-    for name in bundled():
+    for name in bundled_cases():
         case = load(name)
         if not (case.directory / "case.py").is_file():
             continue

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hiresx.case import load, presets
-from hiresx.case.functions import prescribed
+from hiresx.case.functions import evaluate_profile
 from hiresx.case.schema import Sponge
 from hiresx.case.waves import Waves
 from hiresx.errors import HiresxError
@@ -88,7 +88,7 @@ def test_a_hot_jet():
 def test_the_screech_preset_forces_nothing_and_starts_with_every_mode():
     """What enters stays as it is; the start has velocities of all modes up to 8, both directions, and no symmetry."""
     case = load("round-jet", "screech")
-    assert not prescribed(case, "nozzle", *np.zeros((3, 1)), 0.0)[1].frequency.size
+    assert not evaluate_profile(case, "nozzle", *np.zeros((3, 1)), 0.0)[1].frequency.size
     theta = 2 * np.pi * np.arange(64) / 64
     x, y, z = np.full(64, 1.3), 0.42 * np.cos(theta), 0.42 * np.sin(theta)
     modes = np.abs(np.fft.fft(case.evaluate("initial", x, y, z)[1])) / 64
@@ -168,14 +168,14 @@ def test_the_inflow_gives_waves():
     """Of u, v and w alone, in the layer alone, and of frequencies between those of the case; none, if none are asked
     for, so that a device has all of them from the start."""
     case, at = load("round-jet"), places()
-    _, *velocity, _ = prescribed(case, "nozzle", *at, 0.0)
+    _, *velocity, _ = evaluate_profile(case, "nozzle", *at, 0.0)
     core = np.hypot(*at[1:]) < 0.5 - 3.0 * case.parameters["layer"]
     for wave in velocity:
         assert wave.frequency.size == 8 and (np.abs(wave.frequency - 2.0) <= 1.0).all()
         moved = np.any(wave.amplitudes, axis=0)
         assert not moved[core].any() and moved[~core].all() and 50 < core.sum() < 250
         assert wave.least().shape == at[0].shape
-    still = prescribed(load("round-jet", None, ["parameters.disturbance=0"]), "nozzle", *at, 0.0)
+    still = evaluate_profile(load("round-jet", None, ["parameters.disturbance=0"]), "nozzle", *at, 0.0)
     assert [value.frequency.size for value in still if isinstance(value, Waves)] == [0]
     np.testing.assert_array_equal(still[1].mean, velocity[0].mean)
 

@@ -5,7 +5,7 @@ import pytest
 from checkpoint_cases import CHANNEL
 
 from hiresx import Case, HiresxError, Waves
-from hiresx.case.functions import prescribed
+from hiresx.case.functions import evaluate_profile
 
 CHANNEL_CASE = Case.from_dict(CHANNEL)
 X, Y, Z = np.random.default_rng(0).uniform(size=(3, 4, 3, 5))
@@ -45,9 +45,9 @@ def test_what_a_function_gives():
 
     state = CHANNEL_CASE.evaluate(swell, X, Y, Z, 0.1)
     np.testing.assert_allclose(state[1], 1.5 + 0.1 * Y * np.sin(0.4 * np.pi), rtol=1e-15)
-    rho, u, *_ = prescribed(CHANNEL_CASE, swell, X, Y, Z, 0.1)
+    rho, u, *_ = evaluate_profile(CHANNEL_CASE, swell, X, Y, Z, 0.1)
     assert u.cos[0].shape == u.sin[0].shape == rho.shape == X.shape
-    assert u.same_as(prescribed(CHANNEL_CASE, swell, X, Y, Z, 0.2)[1])
+    assert u.same_as(evaluate_profile(CHANNEL_CASE, swell, X, Y, Z, 0.2)[1])
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition, partition
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.refine import Refinement
-from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
+from hiresx.decomposition.sections import CLOSED, _exchange_cost, _inner
 from hiresx.device.fields import Layout
 from hiresx.equations import GAS
 from hiresx.equations.storage import STORAGE
@@ -245,7 +245,7 @@ def test_short_lines_cost_more():
 def cheapest(size, sides, ranks, ideal) -> float:
     """Cost of the dearest rank, over all ways to cut a box in two again and again, anywhere."""
     if ranks == 1:
-        return work(size) + excess(prod(size), ideal) + EXCHANGE * _exchanged(size, sides)
+        return work(size) + excess(prod(size), ideal) + EXCHANGE * _exchange_cost(size, sides)
     best = np.inf
     for d, first in product(range(3), range(1, ranks)):
         for at in range(MINIMUM_NODES, size[d] - MINIMUM_NODES + 1):

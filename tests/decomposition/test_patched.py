@@ -15,7 +15,7 @@ from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, read_grid, write_connectivity, write_plot3d
 from hiresx.grid.blocks import RawBlock, whole_box
 from hiresx.grid.grid_report import grid_report
-from hiresx.grid.patched import BlockMap, continued, degree_of, lagrange
+from hiresx.grid.patched import BlockMap, degree_of, extrapolate, lagrange
 from hiresx.grid.starting_case import case_text
 from hiresx.mpi.communicator import single_process
 from hiresx.output.watch import history
@@ -38,10 +38,10 @@ def test_grid_lines_go_on_as_smoothly_as_they_can():
     t = np.arange(0.0, 6.0)
     smooth = (1.1**t)[:, None, None] * np.ones((3, 2))
     assert degree_of(smooth, 3) == 4
-    np.testing.assert_allclose(continued(smooth, 4, 3)[:, 0, 0], 1.1 ** -np.arange(1.0, 4.0), atol=2e-3)
+    np.testing.assert_allclose(extrapolate(smooth, 4, 3)[:, 0, 0], 1.1 ** -np.arange(1.0, 4.0), atol=2e-3)
     rough = np.array([0.0, 1.0, 3.0, 9.0, 27.0, 81.0])[:, None, None] * np.ones((3, 2))
     assert degree_of(rough, 3) == 1
-    np.testing.assert_allclose(continued(rough, 1, 3)[:, 0, 0], [-1, -2, -3])
+    np.testing.assert_allclose(extrapolate(rough, 1, 3)[:, 0, 0], [-1, -2, -3])
 
 
 def test_points_are_found_in_a_curved_block():
@@ -86,7 +86,7 @@ def test_coordinates_go_on_behind_a_patched_face():
 def told(boundary, blocks):
     with pytest.raises(HiresxError) as error:
         whole = decompose(case(boundary, {"steps": 1}), Grid(blocks))
-        patched_donors.located(whole, extended_coordinates(whole))
+        patched_donors.find_donors(whole, extended_coordinates(whole))
     return str(error.value)
 
 
@@ -222,7 +222,7 @@ def test_faces_that_meet_are_offered(tmp_path):
     (tmp_path / "case.toml").write_text(case_text(tmp_path / "grid.xyz", grid_report(tmp_path / "grid.xyz")))
     offered = load(tmp_path)
     whole = decompose(offered, build(offered.grid, tmp_path))
-    assert [entry.donor.tolist() for entry in patched_donors.located(whole, extended_coordinates(whole))] == [
+    assert [entry.donor.tolist() for entry in patched_donors.find_donors(whole, extended_coordinates(whole))] == [
         [1] * 39,
         [0] * 57,
     ]

@@ -147,7 +147,7 @@ def told(comm):
     exchange.start_state()
     exchange.start_state()  # finishes the one before
     exchange.close()
-    found = [neighbour, exchange.remote, exchange.counts, exchange.waited]
+    found = [neighbour, exchange.remote, exchange.counts, exchange.seconds_waited]
     inviscid, _, _ = set_up(place, cut, comm, INVISCID)
     found.append(inviscid.neighbours[0].flux_bytes)
     # Too little shared memory on this host

@@ -116,7 +116,7 @@ def test_large_files_too(tmp_path, monkeypatch):
 
     path = written(tmp_path / "g.cgns", lambda base, zone, nodes: cgns.units(base, "Inch"))
     monkeypatch.setattr(stored_coordinates, "LARGE", 0)
-    assert build(GridFile(file=str(path))).blocks[0].stored
+    assert build(GridFile(file=str(path))).blocks[0].is_stored
     assert factor_of_stored(path) == pytest.approx(0.0254)
 
 

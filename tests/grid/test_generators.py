@@ -9,7 +9,7 @@ from hiresx.decomposition import decompose, extended_coordinates
 from hiresx.errors import HiresxError
 from hiresx.grid import build, check_jacobian, matched_connections, quality
 from hiresx.grid.cutting import even_starts
-from hiresx.grid.diffusion import diffused
+from hiresx.grid.diffusion import diffuse
 from hiresx.grid.generators.airfoil_c import Section
 
 STATE = {"rho": 1.0, "u": 0.4, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
@@ -309,12 +309,12 @@ def test_a_corner_of_the_wall_stays_there():
 def test_diffusion():
     x = np.sort(np.concatenate([np.linspace(-10, 10, 801), np.linspace(-1, 1, 201) + 0.001]))
     widths = np.broadcast_to(np.linspace(0, 1, 41)[:, None], (41, len(x)))
-    kink = diffused(x, np.abs(x), widths)
+    kink = diffuse(x, np.abs(x), widths)
     np.testing.assert_array_equal(kink[0], np.abs(x))
     # |x| smoothed by a Gaussian of width s is s sqrt(2/pi) at 0.
     np.testing.assert_allclose(kink[1:, np.argmin(np.abs(x))], widths[1:, 0] * np.sqrt(2 / np.pi), rtol=0.03, atol=3e-3)
     np.testing.assert_allclose(kink[:, [0, -1]], 10.0)
-    np.testing.assert_allclose(diffused(x, 3 - 2 * x, widths), np.broadcast_to(3 - 2 * x, widths.shape), atol=1e-12)
+    np.testing.assert_allclose(diffuse(x, 3 - 2 * x, widths), np.broadcast_to(3 - 2 * x, widths.shape), atol=1e-12)
 
 
 # --- the bundled cases on them

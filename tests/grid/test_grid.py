@@ -18,7 +18,7 @@ from hiresx.grid import (
     quality,
     write_plot3d,
 )
-from hiresx.grid.spacing import from_centre, from_wall, marched
+from hiresx.grid.spacing import from_centre, from_wall, march
 
 
 def box(n=(8, 9, 10), **keys) -> Box:
@@ -111,8 +111,8 @@ def test_lines_keep_their_promises():
     slope = 1.5 * centre[1] - 0.3 * centre[2] + centre[3] / 30  # 6th-order central at 0, the line being odd
     assert slope == pytest.approx(1e-3, rel=1e-5)
     np.testing.assert_allclose(from_wall(10, 1.0, 0.1, ""), np.linspace(0, 1, 11))
-    assert len(marched(lambda x: 0.1, 1.0)) == 11
-    growing = marched(lambda x: 0.1 + 0.2 * x, 5.0)  # dx/dn = a + b x
+    assert len(march(lambda x: 0.1, 1.0)) == 11
+    growing = march(lambda x: 0.1 + 0.2 * x, 5.0)  # dx/dn = a + b x
     np.testing.assert_allclose(growing, 0.5 * np.expm1(0.2 * np.arange(len(growing))), rtol=1e-6)
     with pytest.raises(HiresxError, match=r"larger than the uniform spacing 0\.1"):
         from_wall(10, 1.0, 0.11, "first_spacing")

@@ -29,7 +29,7 @@ from hiresx.grid import (
     write_plot3d,
 )
 from hiresx.grid.plane import make_right_handed
-from hiresx.grid.reindexing import Reindexing, reindexed
+from hiresx.grid.reindexing import Reindexing, reindex
 from hiresx.output.show.describe import describe
 from hiresx.output.show.plot_quality import worst
 
@@ -174,7 +174,7 @@ def test_left_handed_blocks_are_reversed(tmp_path):
     random = np.random.default_rng(0)
     by = [Reindexing(reverse=tuple(bool(r) for r in random.integers(0, 2, 3))) for _ in arrangement.blocks]
     by[0], by[1] = Reindexing(reverse=(False, True, False)), Reindexing(order=(1, 0, 2))
-    write_plot3d(tmp_path / "g.x", reindexed(Grid(tuple(arrangement.blocks)), by))
+    write_plot3d(tmp_path / "g.x", reindex(Grid(tuple(arrangement.blocks)), by))
     grid = build(GridFile(file=str(tmp_path / "g.x")))
     assert len(grid.connections) == 2 * len(arrangement.tables)
     check_jacobian(grid)
@@ -246,7 +246,7 @@ def test_reindexing_keeps_what_is_joined():
             Reindexing(tuple(random.permutation(3).tolist()), tuple(bool(r) for r in random.integers(0, 2, 3)))
             for _ in grid.blocks
         ]
-        turned, _ = make_right_handed(reindexed(grid, by))
+        turned, _ = make_right_handed(reindex(grid, by))
         assert sum(check.nodes for check in check_connections(turned.blocks, turned.connections)) > 0
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from hiresx.cli import execute
 from hiresx.grid import Block, Grid, write_plot3d
-from hiresx.grid.grid_report import _rounded, grid_report, unassigned_parts
+from hiresx.grid.grid_report import _round, grid_report, unassigned_parts
 from hiresx.grid.starting_case import case_text
 
 
@@ -69,4 +69,4 @@ def test_info_says_what_is_left_over(tmp_path, capsys):
 
 
 def test_what_rounds_to_nothing_has_no_sign():
-    assert [str(_rounded(value)) for value in (-0.0, -0.12345678)] == ["0.0", "-0.123457"]
+    assert [str(_round(value)) for value in (-0.0, -0.12345678)] == ["0.0", "-0.123457"]

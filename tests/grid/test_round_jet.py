@@ -110,7 +110,7 @@ def section(m: int) -> Grid:
     flat = [Block(b.name, *(c[:, :, 0][None] for c in (b.y, b.z, 0 * b.x))) for b in solid]
     last = (0, 1)
     joined = []
-    for c in [*round_jet._around(solid, 1, 0, m), *round_jet._closed(solid, 1)]:
+    for c in [*round_jet._around(solid, 1, 0, m), *round_jet._self_connections(solid, 1)]:
         matrix = np.roll(np.array(c.matrix), (-1, -1), (0, 1))
         face = {"j": "i", "k": "j"}[c.face[0]] + c.face[1:]
         joined.append(

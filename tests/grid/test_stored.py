@@ -15,11 +15,11 @@ from test_cgns import written
 from hiresx.case.grid_file import GridFile
 from hiresx.case.schema import Case
 from hiresx.decomposition import Part, domain, extended_coordinates
-from hiresx.decomposition.ghost_layers import filled
+from hiresx.decomposition.ghost_layers import coordinates_in_box
 from hiresx.decomposition.partition import partition
 from hiresx.estimate.resolution import sound
 from hiresx.grid import build, quality, stored_coordinates
-from hiresx.grid.stored_coordinates import Bytes, Stored
+from hiresx.grid.stored_coordinates import Bytes, StoredCoordinates
 from hiresx.output.saved.identity import fingerprint
 
 STATE = {"rho": 1.0, "p": 0.7142857142857143}
@@ -67,7 +67,7 @@ def test_the_same_grid_box_by_box(tmp_path, monkeypatch, form, real, order, keys
     monkeypatch.setattr(stored_coordinates, "LARGE", 0)
     monkeypatch.setattr(stored_coordinates, "SLAB", 4000)
     left = build(spec)
-    assert all(block.stored for block in left.blocks) and not any(block.stored for block in held.blocks)
+    assert all(block.is_stored for block in left.blocks) and not any(block.is_stored for block in held.blocks)
     assert left.connections == held.connections and len(held.connections) > 4
     assert quality(left) == quality(held)
     for found, wanted in zip(fingerprint(left), fingerprint(held), strict=True):
@@ -77,7 +77,7 @@ def test_the_same_grid_box_by_box(tmp_path, monkeypatch, form, real, order, keys
     shells = extended_coordinates(decomposed(left, FAR))
     for block, shell, wanted in zip(left.blocks, shells, extended_coordinates(decomposed(held, FAR)), strict=True):
         for box in ([slice(0, n) for n in shell.shape], [slice(2, n - 5) for n in shell.shape]):
-            for found, c in zip(filled(block, shell, 3, tuple(box)), wanted, strict=True):
+            for found, c in zip(coordinates_in_box(block, shell, 3, tuple(box)), wanted, strict=True):
                 np.testing.assert_array_equal(found, c[tuple(box)])
 
 
@@ -86,7 +86,7 @@ def test_an_index_takes_what_it_takes_of_an_array(tmp_path, all_large, reverse):
     values = np.random.default_rng(0).random((9, 8, 7))
     (tmp_path / "numbers").write_bytes(b"head" + values.astype(">f8").tobytes())
     source = Bytes(tmp_path / "numbers", ">f8", values.shape, ((4, 1000), (1004, 10**6)))
-    nodes = Stored.of(source).reversed(reverse) * 2.0
+    nodes = StoredCoordinates.of(source).reversed(reverse) * 2.0
     values = 2 * values[tuple(slice(None, None, -1 if r else 1) for r in reverse)]
     k, j, i = np.meshgrid([0, 3], [2, 2, 1], [6], indexing="ij")
     for known in (False, True):  # before and after the file has been looked through
@@ -118,7 +118,7 @@ def test_keys_that_ask_for_all_nodes_say_so(tmp_path, all_large, caplog):
     caplog.set_level("INFO")
     path = delivered(tmp_path, "stream", "f8", "<")
     grid = build(GridFile(file=str(path), translate=[1.0, 0.0, 0.0]))
-    assert not any(block.stored for block in grid.blocks)
+    assert not any(block.is_stored for block in grid.blocks)
     assert "read whole by the first rank of every host for grid.translate" in caplog.text
 
 
@@ -139,7 +139,7 @@ def shared_out(comm, path):
     found = domain(case(path), comm, None, lambda whole: partition(whole, comm.size))
     parts = [(found.cut.parts[n], found.coordinates(found.cut.parts[n]), found.cut.blocks[n].x) for n in found.mine]
     assert all(isinstance(x, np.ndarray) for _, _, x in parts)
-    assert all(block.stored for n, block in enumerate(found.cut.blocks) if n not in found.mine)
+    assert all(block.is_stored for n, block in enumerate(found.cut.blocks) if n not in found.mine)
     return parts
 
 
@@ -164,7 +164,7 @@ def test_a_part_takes_less_memory_than_the_whole(tmp_path, monkeypatch):
     bump = 0.05 * np.sin(6 * i) * np.sin(6 * j) * np.sin(6 * k)
     nodes = np.stack([i + bump, j - bump, k + bump])
     write(tmp_path / "g.x", [nodes], "stream")
-    monkeypatch.setattr(Stored, "__array__", whole)
+    monkeypatch.setattr(StoredCoordinates, "__array__", whole)
     tracemalloc.start()
     try:
         made = domain(case(tmp_path / "g.x"), parts=lambda whole: [Part(0, ((0, n), (0, n), (32 * m, 32 * m + 32)), m)
@@ -206,7 +206,7 @@ class Counted:
 def test_the_largest_of_a_part(looked_through):
     """Its own; that of the whole where that is known, so that nothing is read again."""
     source = Counted()
-    stored = Stored.of(source)
+    stored = StoredCoordinates.of(source)
     if looked_through:
         assert stored.largest == 59
     before = source.reads

@@ -44,7 +44,7 @@ def test_the_first_of_two_ranks_holds_its_half(tmp_path, monkeypatch):
     assert own < 0.65 * nodes.nbytes
     assert held - own < 0.25 * nodes.nbytes
     assert peak - own < 0.4 * nodes.nbytes
-    assert not any("_rims" in vars(c) for b in made.cut.blocks if b.stored for c in (b.x, b.y, b.z))
+    assert not any("_rims" in vars(c) for b in made.cut.blocks if b.is_stored for c in (b.x, b.y, b.z))
 
 
 def test_patched_interfaces_want_the_nodes_in_memory(tmp_path, monkeypatch, caplog):
@@ -62,6 +62,6 @@ def test_patched_interfaces_want_the_nodes_in_memory(tmp_path, monkeypatch, capl
     monkeypatch.setattr(stored_coordinates, "LARGE", 0)
     found = domain(made)
     assert "read whole by the first rank of every host for its patched interfaces" in caplog.text
-    assert not any(block.stored for block in (*found.grid.blocks, *found.whole.blocks))
+    assert not any(block.is_stored for block in (*found.grid.blocks, *found.whole.blocks))
     for mine, other in zip(found.extended, wanted.extended, strict=True):
         np.testing.assert_array_equal(mine, other)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hiresx import HiresxError, Simulation
 from hiresx.output.saved import checkpoint, container
-from hiresx.output.saved.container import Damaged
+from hiresx.output.saved.container import DamagedCheckpoint
 
 EXAMPLES = int(os.environ.get("HIRESX_EXAMPLES", "200"))
 JSON = st.recursive(
@@ -150,5 +150,5 @@ def test_bytes_changed_cut_or_added_are_refused(finished, data):
     if new == content:
         checkpoint.find(changed)
     else:
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedCheckpoint):
             checkpoint.find(changed)

@@ -15,7 +15,7 @@ from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import container, distributed_arrays
-from hiresx.output.saved.container import Damaged
+from hiresx.output.saved.container import DamagedCheckpoint
 
 
 def stored(path: Path, boxes: list, array: np.ndarray) -> container.Container:
@@ -81,7 +81,7 @@ def test_only_pieces_that_meet_the_box_are_read(tmp_path):
     read = distributed_arrays.read_from_file(found, "p/")
     left = ((1, 6), (0, 4), (0, 2))
     assert np.array_equal(read("q", left), array[(..., *slices(left))])
-    with pytest.raises(Damaged, match=r"array p/q\[6:12,0:4,0:3\] was changed"):
+    with pytest.raises(DamagedCheckpoint, match=r"array p/q\[6:12,0:4,0:3\] was changed"):
         read("q", ((5, 7), (0, 1), (0, 1)))
 
 
@@ -98,16 +98,16 @@ def test_pieces_that_do_not_fit_are_refused(tmp_path):
         tmp_path / "c", {}, [("q[0:3,0:2,0:1]", array), ("q[2:5,0:2,0:1]", array), ("r[0:2,0:3,0:1]", array)]
     )
     found = container.Container(tmp_path / "c")
-    with pytest.raises(Damaged, match="the pieces of r do not fit"):
+    with pytest.raises(DamagedCheckpoint, match="the pieces of r do not fit"):
         distributed_arrays.read_from_file(found)
     container.write(tmp_path / "c", {}, [("q[0:3,0:2,0:1]", array), ("q[2:5,0:2,0:1]", array)])
     read = distributed_arrays.read_from_file(container.Container(tmp_path / "c"))
     assert not read("q", ((0, 2), (0, 2), (0, 1))).any()
-    with pytest.raises(Damaged, match=r"two pieces of q hold nodes of \[2:5,"):
+    with pytest.raises(DamagedCheckpoint, match=r"two pieces of q hold nodes of \[2:5,"):
         read("q", ((0, 5), (0, 2), (0, 1)))
-    with pytest.raises(Damaged, match=r"nodes of q\[3:6,0:2,0:1\] are in no piece"):
+    with pytest.raises(DamagedCheckpoint, match=r"nodes of q\[3:6,0:2,0:1\] are in no piece"):
         read("q", ((3, 6), (0, 2), (0, 1)))
-    with pytest.raises(Damaged, match="there is no array p"):
+    with pytest.raises(DamagedCheckpoint, match="there is no array p"):
         read("p", box)
     with pytest.raises(LookupError, match="no array"):
         distributed_arrays.read_from_memory([])("p", box)
@@ -128,9 +128,9 @@ def test_pieces_in_other_places_are_refused(tmp_path_factory, seed):
     container.write(
         path, {}, [(key if key != label else distributed_arrays.label("q", ends), made[key]) for key in made]
     )
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedCheckpoint):
         distributed_arrays.read_from_file(container.Container(path))("q", tuple((0, n) for n in size))
-    with pytest.raises(Damaged):  # nor is a large array made for it
+    with pytest.raises(DamagedCheckpoint):  # nor is a large array made for it
         read = distributed_arrays.read_from_file(container.Container(path))
         read("q", ((0, read.whole("q")[0][1]), *((0, 10**9),) * 2))
 

@@ -314,7 +314,8 @@ def test_what_fails_on_one_rank_fails_on_all(disk):
 def test_damaged_files_are_refused_by_all_ranks(tmp_path):
     found = run_ranks(3, damaged, tmp_path)[0]
     for told in found["told"]:
-        assert len(set(told)) == 1 and told[0].startswith("Damaged ") and "is not a whole checkpoint" in told[0], told
+        assert len(set(told)) == 1 and told[0].startswith("DamagedCheckpoint "), told
+        assert "is not a whole checkpoint" in told[0], told
     assert len(set(found["apart"])) == 1 and "is another file to rank 2 than to rank 0" in found["apart"][0]
     assert all("of format 1, written by hiresx 0; this one reads format 2" in told for told in found["early"])
     assert all("no such run and no such checkpoint" in told for told in found["nowhere"])

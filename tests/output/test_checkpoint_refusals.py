@@ -15,7 +15,7 @@ from hiresx import Case, HiresxError, Simulation, Waves, cli, load
 from hiresx.case.schema import Time
 from hiresx.grid import Block, Grid
 from hiresx.output.saved import checkpoint, container, identity
-from hiresx.output.saved.container import Damaged
+from hiresx.output.saved.container import DamagedCheckpoint
 
 # --- what is refused
 
@@ -173,7 +173,7 @@ def test_a_hundred_flipped_bits_are_refused(run):
         flipped = bytearray(content)
         flipped[place // 8] ^= 1 << place % 8
         path.write_bytes(flipped)
-        with pytest.raises(Damaged, match="is not a whole checkpoint"):
+        with pytest.raises(DamagedCheckpoint, match="is not a whole checkpoint"):
             checkpoint.find(path)
     assert checkpoint.find(run).container.values["solver"]["steps"] == 4, "the one before is taken"
 
@@ -183,10 +183,10 @@ def test_a_truncated_one_is_refused(run):
     content = path.read_bytes()
     for size in (0, 1, 8, 55, 56, len(content) // 3, len(content) // 2, len(content) - 9, len(content) - 1):
         path.write_bytes(content[:size])
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedCheckpoint):
             checkpoint.find(path)
     path.write_bytes(content + b"\0")
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedCheckpoint):
         checkpoint.find(path)
 
 
@@ -225,7 +225,7 @@ def test_what_no_run_can_have_written_is_refused(run):
     found = container.Container(path)
     values = {key: value for key, value in found.values.items() if key != "solver"}
     container.write(path, values, [])
-    with pytest.raises(Damaged, match="does not hold what a checkpoint must"):
+    with pytest.raises(DamagedCheckpoint, match="does not hold what a checkpoint must"):
         Simulation(backend="cpu", restart=path)
 
 
@@ -264,11 +264,11 @@ def test_what_changes_after_it_was_opened_is_noticed_when_it_is_read(tmp_path, p
     content[len(container.MAGIC) + place] ^= 1
     path.write_bytes(content)
     for way in ways:
-        with pytest.raises(Damaged, match="array a was changed"):
+        with pytest.raises(DamagedCheckpoint, match="array a was changed"):
             way()
     assert np.array_equal(found.array("b"), a + 1)
     for share in (0, 1):
-        with pytest.raises(Damaged) if share == 0 else contextlib.nullcontext():
+        with pytest.raises(DamagedCheckpoint) if share == 0 else contextlib.nullcontext():
             found.verify(share, 2)
 
 

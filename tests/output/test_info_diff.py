@@ -343,7 +343,9 @@ def test_a_state_kept_as_differences_is_compared_whole():
     reference = [1.1, 0.2, -0.3, 0.45, 2.5]
     q = (whole - np.reshape(reference, (5, 1, 1, 1))).astype(np.float32)
     kept = {"q.0": q, "carry.0": whole - np.reshape(reference, (5, 1, 1, 1)) - q}
-    found = compare_checkpoints._conserved(lambda name, box: kept[name], 0, ((0, 4), (0, 3), (0, 2)), reference)
+    found = compare_checkpoints._conservative_values(
+        lambda name, box: kept[name], 0, ((0, 4), (0, 3), (0, 2)), reference
+    )
     np.testing.assert_allclose(found, whole, rtol=1e-14)
-    plain = compare_checkpoints._conserved(lambda name, box: whole, 0, ((0, 4), (0, 3), (0, 2)), None)
+    plain = compare_checkpoints._conservative_values(lambda name, box: whole, 0, ((0, 4), (0, 3), (0, 2)), None)
     np.testing.assert_array_equal(plain, whole)

@@ -196,7 +196,7 @@ def stressed(comm: Communicator, folder: Path) -> list[dict]:
         except HiresxError as error:
             raised.append(str(error))
         raised = comm.allgather(raised)
-        found.append({"fails": fails, "notes": notes, "raised": raised, "failed": comm.allgather(writer.failed)})
+        found.append({"fails": fails, "notes": notes, "raised": raised, "failed": comm.allgather(writer.has_failed)})
     return found
 
 

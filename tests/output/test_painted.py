@@ -13,8 +13,8 @@ from hiresx import HiresxError, cli
 from hiresx.base import notify
 from hiresx.output.show import colours, picture_file, plot_history, raster
 from hiresx.output.show.look import Look
-from hiresx.output.show.plot import plot_run
 from hiresx.output.show.plot_grid import plot_grid
+from hiresx.output.show.run_plot import plot_run
 
 
 def quarters(shared):

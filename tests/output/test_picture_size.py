@@ -12,8 +12,8 @@ from plotted import case, jet, ring, save
 from hiresx.errors import HiresxError
 from hiresx.output.show import exact_size
 from hiresx.output.show.look import Look
-from hiresx.output.show.plot import animate_run, plot_run
 from hiresx.output.show.plot_grid import plot_grid
+from hiresx.output.show.run_plot import animate_run, plot_run
 
 LONG = "A jet of a nozzle whose name is far longer than any picture of it could ever be wide, $p_e/p_\\infty = 2.09$"
 DPI = 200

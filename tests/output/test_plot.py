@@ -12,7 +12,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields.formats import netcdf
 from hiresx.output.saved import record
 from hiresx.output.show import colours, lines
-from hiresx.output.show.plot import plot_run
+from hiresx.output.show.run_plot import plot_run
 
 CASE_TOML = box(
     "[41, 1, 1]", "[1.0, 0.0, 0.0]", "end = 1.0", boundary("supersonic-outflow", '["imin", "imax"]'),

@@ -15,10 +15,10 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf
 from hiresx.output.show import colours, lines
-from hiresx.output.show import plot as plot_module
 from hiresx.output.show import plot_history as plot_history_module
-from hiresx.output.show.plot import animate_run, plot_run
+from hiresx.output.show import run_plot as plot_module
 from hiresx.output.show.plot_history import plot_history
+from hiresx.output.show.run_plot import animate_run, plot_run
 from hiresx.output.watch import history
 
 

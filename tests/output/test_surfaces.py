@@ -119,7 +119,7 @@ def test_values_are_those_of_the_flow_at_the_places(alone):
     assert {name: len(records) for name, records in found.items()}["box"] == 4
     for name, tolerance in (("box", 2e-5), ("round", 2e-5), ("nodes", 1e-15)):
         stored = surface_file.read(alone / "surfaces" / f"{name}.nc")
-        exact = dict(zip(("rho", "u", "v", "w", "p"), flow(*stored.placed("x", "y", "z").T), strict=True))
+        exact = dict(zip(("rho", "u", "v", "w", "p"), flow(*stored.fixed_columns("x", "y", "z").T), strict=True))
         for column, values in exact.items():
             if column not in "vw" or name == "nodes":  # slip walls change those at the walls
                 np.testing.assert_allclose(found[name][column][0], values, rtol=0, atol=tolerance, err_msg=column)

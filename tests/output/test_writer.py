@@ -36,7 +36,7 @@ def test_jobs_are_done_in_order_and_the_third_waits_for_the_first():
     assert not done, "nobody waits for two"
     threading.Timer(0.2, gate.set).start()
     writer.submit(lambda: done.append(3))
-    assert done[0] == 1 and writer.waited > 0.1
+    assert done[0] == 1 and writer.seconds_waited > 0.1
     writer.drain()
     assert done == [1, 2, 3]
     assert not any(thread.name == "output" and thread.is_alive() for thread in threading.enumerate()) or writer.busy
@@ -50,7 +50,7 @@ def test_a_failure_is_raised_once_and_ends_the_writing():
 
     writer.submit(fail)
     writer.drain()
-    assert writer.failed
+    assert writer.has_failed
     with pytest.raises(HiresxError, match="cannot write it"):
         writer.check()
     writer.check()

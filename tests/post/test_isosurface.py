@@ -107,13 +107,13 @@ def test_without_opengl_it_is_said_and_the_surface_is_written(run, tmp_path, mon
     [(300, 25, "xyz"), (40, 60, "xyz"), (200, -20, "xyz"), (270, 90, "xy"), (270, 0, "xz"), (0, 0, "yz")],
 )
 def test_the_scales_of_the_box_stand_at_the_border_of_its_picture(azimuth, elevation, names):
-    from hiresx.post.isosurface import Seen, box_axes
+    from hiresx.post.isosurface import PictureView, box_axes
 
     a, e = np.radians(azimuth), np.radians(elevation)
     towards = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)]).round(15)
     up = np.array([0.0, 1.0, 0.0] if elevation == 90 else [0.0, 0.0, 1.0])
     right = np.cross(up, towards) / np.linalg.norm(np.cross(up, towards))
-    seen = Seen(
+    seen = PictureView(
         np.stack([100 * right, -100 * np.cross(towards, right), towards]), np.array([500.0, 400.0, 0]), 900, 800
     )
     bounds = [-2.0, 4.0, -1.0, 1.5, 0.0, 3.0]

@@ -19,7 +19,7 @@ from hiresx.post import jet, jet_page, jet_points, jet_shape, jet_theory, lags
 from hiresx.post.jet_screech import lips
 
 CASE = made_runs.CASE | {"parameters": {"pressure_ratio": 2.09, "exit_mach": 1.0}}
-STATE = jet_theory.expanded(2.09)
+STATE = jet_theory.expand_jet(2.09)
 
 # Ls/h, St of uc = .55 and .70 Uj, St of K = 5.2 and 5.0, over Mj: Tam's formulas and Powell's, computed elsewhere.
 FORMULAS = """
@@ -53,7 +53,7 @@ ROUND = """
 def test_formulas_of_round_jets_are_those_of_the_reference(row):
     mach, diameter, spacing, strouhal = map(float, row)
     state = jet_theory.of_mach(mach, shape="round")
-    found = [state.height, jet_theory.spacing(state), jet_theory.expected(state)]
+    found = [state.height, jet_theory.spacing(state), jet_theory.screech_strouhal(state)]
     assert found == pytest.approx([diameter, spacing, strouhal], abs=6e-4)
 
 
@@ -78,7 +78,7 @@ def test_the_state_of_the_bundled_jet():
     assert (STATE.npr, STATE.mach, STATE.velocity, STATE.height) == pytest.approx(
         (3.95622, 1.55134, 1.274619, 1.21256), abs=2e-5
     )
-    hot = jet_theory.expanded(2.09, total_temperature=1.2)
+    hot = jet_theory.expand_jet(2.09, total_temperature=1.2)
     assert hot.velocity == pytest.approx(1.274619 * 1.2**0.5, rel=1e-6)
 
 
@@ -263,7 +263,7 @@ def test_a_round_jet_has_its_own_lengths_and_formulas(tmp_path):
     """Two tones at places around the lip: the helical one is found in what is opposite, over the diameter's scale."""
     case = CASE | {"parameters": {"pressure_ratio": 1.729}, "grid": {"generator": "round-jet"}}
     folder = made_runs.run(tmp_path, case)
-    state = jet_theory.expanded(1.729, shape="round")
+    state = jet_theory.expand_jet(1.729, shape="round")
     time = 0.05 * np.arange(6000)
     f = 0.351 * state.velocity / state.length
     angles = np.arange(8) * np.pi / 4
@@ -336,7 +336,7 @@ def test_points_that_are_kept_have_a_source():
             assert points.source.partition(": ")[0] in ("measured", "computed")
             assert all(np.isfinite(values).all() for pair in points.columns.values() for values in pair)
     (measured,) = jet_points.stored_points("round")
-    assert measured.measured and measured.label == "Panda 1999 (measured)"
+    assert measured.is_measured and measured.label == "Panda 1999 (measured)"
     assert dict(zip(*measured.columns["St"], strict=True)) == {1.19: 0.596, 1.42: 0.351}
 
 

@@ -56,7 +56,7 @@ def test_a_run_is_kept_without_its_place_and_makes_a_page(tmp_path):
                "started": "2026-01-02T00:00:00+00:00", "versions": {"driver": "580"},
                "hardware": {"host": "mine", "cpu": "A CPU", "gpus": [gpu]}}  # fmt: skip
     (folder / "run.json").write_text(json.dumps(record))
-    state = jet_theory.expanded(1.729, shape="round")
+    state = jet_theory.expand_jet(1.729, shape="round")
     time, angles = 0.05 * np.arange(6000), np.arange(8) * np.pi / 4
     turning = 2e-3 * np.sin(2 * np.pi * 0.351 * state.velocity / state.length * time[:, None] - angles)
     noise = 2e-4 * np.random.default_rng(2).standard_normal(turning.shape)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pytest
 from paths import ROOT
 
-from hiresx.case import Case, bundled, presets
+from hiresx.case import Case, bundled_cases, presets
 from hiresx.case.loader import merge
 from hiresx.case.reference import page
 from hiresx.cli import execute
@@ -163,7 +163,7 @@ def test_the_start_command_names_what_exists():
     (start,) = re.findall(r"<!-- start -->\n```\n(.*?)\n```\n<!-- end start -->", text, re.DOTALL)
     words = shlex.split(start)
     case, preset = words[words.index("run") + 1], words[words.index("--preset") + 1]
-    assert case in bundled() and preset in presets(case)
+    assert case in bundled_cases() and preset in presets(case)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (extra,) = re.findall(r"\.\[(\w+)\]", start)
     assert extra in extras

@@ -168,7 +168,7 @@ def test_what_there_is_of_a_scalar_stays(where):
     """In a periodic box, and between no-slip walls, to round-off; viscous, with shocks and jumps of the scalar."""
     for boundary in (None, [{"faces": "all", "type": "no-slip-wall"}]):
         made = solver(case(boundary=boundary, reynolds=200.0, periodic=() if boundary else ("x", "y")), where=where)
-        rows = [made.states[0].equations.conserved.index(f"rho_{name}") for name in NAMES]
+        rows = [made.states[0].equations.conserved_names.index(f"rho_{name}") for name in NAMES]
         before = [total(made, row) for row in rows]
         for _ in range(20):
             made.step()

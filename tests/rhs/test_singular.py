@@ -11,7 +11,7 @@ from hiresx.decomposition import decompose, domain
 from hiresx.device import backend
 from hiresx.grid import Block, Connection, Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import face_range
-from hiresx.grid.singular import collapsed
+from hiresx.grid.singular import collapsed_direction
 from hiresx.output.watch import monitors
 from hiresx.solver import Solver
 from hiresx.verify.turned_blocks import difference, random_parts
@@ -197,7 +197,12 @@ def test_doubled_nodes_around_the_pole():
 
 def test_a_collapsed_face_is_named():
     grid = _doubled()
-    assert [collapsed(grid.blocks[0], face) for face in ("imin", "imax", "jmin", "kmin")] == [2, 2, None, None]
+    assert [collapsed_direction(grid.blocks[0], face) for face in ("imin", "imax", "jmin", "kmin")] == [
+        2,
+        2,
+        None,
+        None,
+    ]
     with pytest.raises(HiresxError, match="collapsed") as error:
         check_jacobian(grid)
     assert 'type = "pole"' in str(error.value) + str(error.value.hint)

@@ -288,7 +288,7 @@ def test_verify(hiresx_command, monkeypatch):
 
 
 def test_plot(hiresx_command, monkeypatch, place):
-    monkeypatch.setattr("hiresx.output.show.plot.plot_run", lambda directory, **options: [directory / "rho.png"])
+    monkeypatch.setattr("hiresx.output.show.run_plot.plot_run", lambda directory, **options: [directory / "rho.png"])
     assert hiresx_command("plot", "box") == (0, "wrote box/rho.png\n", "")
     assert json.loads(hiresx_command("plot", "box", "--json")[1]) == {"pictures": ["box/rho.png"]}
 

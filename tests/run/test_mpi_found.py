@@ -126,7 +126,7 @@ def test_two_mpis_for_real():
     ],
 )
 def test_what_an_mpi_calls_itself(text, expected):
-    assert mpi_library._named(text) == expected
+    assert mpi_library._parse_name(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -321,7 +321,7 @@ def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
     sweep = tmp_path / "sweep"
     found = hiresx.sweep(case, {"time.dt": [50.0, 1e-3], "time.steps": [3]}, sweep, progress=False)
     assert [row["status"] for row in found.rows] == ["failed", "finished"]
-    assert "time" in found.unfinished[0]["error"] and len(found.unfinished) == 1
+    assert "time" in found.unfinished_rows[0]["error"] and len(found.unfinished_rows) == 1
     status, _, err = command("sweep", case, "--set", "time.dt=50.0,1e-3", "--set", "time.steps=3", "--out", sweep)
     assert (
         status == 3
@@ -339,7 +339,7 @@ def test_a_full_disk_fails_a_run_which_goes_on_when_there_is_space(done, case, t
     with largest_file(9_000):
         (row,) = hiresx.sweep(case, values, sweep, columns=columns, progress=False).rows
     assert row["status"] == "failed" and "cannot write" in row["error"]
-    assert hiresx.sweep(case, values, sweep, columns=columns, progress=False).unfinished == []
+    assert hiresx.sweep(case, values, sweep, columns=columns, progress=False).unfinished_rows == []
     assert rows(sweep) == rows(folder / "sweep")[:1]
 
 

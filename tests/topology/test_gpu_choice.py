@@ -82,7 +82,7 @@ def test_what_has_just_ended_does_not_make_a_gpu_busy(monkeypatch):
     seen = [busy, SEVEN, SEVEN]
     monkeypatch.setattr(placement, "discover", lambda: seen.pop(0))
     monkeypatch.setattr(placement, "SAMPLE", 0.0)
-    assert placement._discovered() is SEVEN and placement._discovered() is SEVEN and not seen
+    assert placement._discover_host() is SEVEN and placement._discover_host() is SEVEN and not seen
 
 
 def test_a_gpu_that_the_scheduler_gave_is_taken():

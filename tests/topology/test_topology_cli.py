@@ -237,7 +237,7 @@ def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     from hiresx.placement import cpu_binding, verification
 
     assert [entry.right for entry in verification.verify(single_process(), backends="cpu")] == [True]
-    given = cpu_binding.allowed()
+    given = cpu_binding.allowed_cpus()
     monkeypatch.setattr(verification.cpu_binding, "now", lambda: frozenset([4095]))
     monkeypatch.setattr(verification, "place", lambda *_, **__: _seated(given))
     (standing,) = verification.verify(single_process(), backends="cpu")

@@ -40,7 +40,7 @@ def test_the_rate_of_a_wave_is_the_slope_of_its_logarithm(monkeypatch):
     history = [{"time": t, "wave": a} for t, a in zip(time, amplitude, strict=True)]
     run = SimpleNamespace(simulation=SimpleNamespace(history=[{"time": 0.0}, *history]))
     assert mixing_layer.rate(run) == pytest.approx(0.2)
-    assert mixing_layer.grown(run) == pytest.approx(np.exp(0.2 * 15))
+    assert mixing_layer.growth(run) == pytest.approx(np.exp(0.2 * 15))
     monkeypatch.setattr(mixing_layer, "exact", lambda run: 0.25)
     assert mixing_layer.error(run) == pytest.approx(-0.2)
     theory = mixing_layer.curves(run)["theory"]

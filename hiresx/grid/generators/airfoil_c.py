@@ -26,7 +26,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, Regions
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.cutting import cut_along_i, even_starts
-from hiresx.grid.diffusion import diffused
+from hiresx.grid.diffusion import diffuse
 from hiresx.grid.spacing import from_centre
 
 
@@ -40,8 +40,8 @@ def generate(spec: AirfoilC) -> Grid:
     section = Section(spec.naca)
     u, outline = _line(spec, section)
     eta = _distances(spec, section, u, outline)
-    w = section.unfolded(outline, u)
-    v = eta + diffused(u, w.imag, eta)
+    w = section.unfold(outline, u)
+    v = eta + diffuse(u, w.imag, eta)
     w = u * np.sqrt(1 + eta**2 / (u**2 + section.trailing_edge**2)) + 1j * v
     nodes = section.focus + 0.5 * w * w
     nodes[0] = outline
@@ -79,7 +79,7 @@ class Section:
         _, slope = self._mean_line(np.array(0.0))
         direction = (1 + 1j * slope) / abs(1 + 1j * slope)
         self.focus = 0.5 * 1.1019 * self.thickness**2 * complex(direction)
-        self.trailing_edge = float(self.unfolded(1 + 0j, 1.0).real)
+        self.trailing_edge = float(self.unfold(1 + 0j, 1.0).real)
 
     def _mean_line(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Height and slope."""
@@ -102,7 +102,7 @@ class Section:
         cut = behind - 1j * self._mean_line(np.array(1.0))[1] * np.expm1(-behind)
         return x + 1j * mean + np.where(upper, half, -half) * normal + cut
 
-    def unfolded(self, z: np.ndarray | complex, side: np.ndarray | float) -> np.ndarray:
+    def unfold(self, z: np.ndarray | complex, side: np.ndarray | float) -> np.ndarray:
         """w with Im w > 0 on the surface; `side`: positive where z belongs to the upper one. There the argument of
         z - z0 goes from about 0 on the cut to about pi at the nose, on the lower side to -pi; at the nose both give the
         same w."""
@@ -114,7 +114,7 @@ class Section:
         low, high = -2 - np.abs(u), 2 + np.abs(u)
         for _ in range(60):
             s = 0.5 * (low + high)
-            below = self.unfolded(self.outline(s), s).real < u
+            below = self.unfold(self.outline(s), s).real < u
             low, high = np.where(below, s, low), np.where(below, high, s)
         return self.outline(0.5 * (low + high))
 
@@ -125,7 +125,7 @@ def _line(spec: AirfoilC, section: Section) -> tuple[np.ndarray, np.ndarray]:
     On the airfoil du/dn is level at the leading edge, where the square root itself draws the nodes together, and at the
     trailing edge, where it is what `trailing_edge_spacing` asks for; on the cut it grows from that, a hyperbolic sine.
     """
-    end = float(section.unfolded(section.outline(np.sqrt(1 + spec.wake)), 1.0).real)
+    end = float(section.unfold(section.outline(np.sqrt(1 + spec.wake)), 1.0).real)
     half, edge = (spec.n_airfoil - 1) / 2, section.trailing_edge
     last = spec.trailing_edge_spacing / edge
     first = 2 * edge / half - last
@@ -160,7 +160,7 @@ def _distances(spec: AirfoilC, section: Section, u: np.ndarray, outline: np.ndar
     # |dz/dw| = |w|. From this size on the first distance is levelled over the chord; on the cut it grows with |w|. The
     # size at the nose, about 0.1, levelled as well would skew the lines ahead of it by 60 degrees.
     least, edge = 0.4, section.trailing_edge
-    size = np.hypot(least, np.abs(section.unfolded(outline, u)))
+    size = np.hypot(least, np.abs(section.unfold(outline, u)))
     first = spec.first_spacing / edge * (0.5 + 0.5 * (np.hypot(least, edge) / size) ** 4) ** 0.25
     outer = _outer(spec, section, u)
     cells = spec.n_normal - 1

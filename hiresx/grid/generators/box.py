@@ -11,7 +11,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block
 from hiresx.grid.connections import Grid
 from hiresx.grid.motions import Motion, Vector
-from hiresx.grid.spacing import stretched
+from hiresx.grid.spacing import stretch
 
 
 def generate(spec: Box) -> Grid:
@@ -20,8 +20,8 @@ def generate(spec: Box) -> Grid:
     A periodic axis has n unique nodes and none at the upper end; the others have nodes at both ends. Every axis may be
     made periodic by the boundary conditions, a non-periodic one with its end nodes held on both sides.
     """
-    stretch = spec.stretch or {}
-    for axis in stretch:
+    stretches = spec.stretch or {}
+    for axis in stretches:
         if axis in spec.periodic:
             raise HiresxError(
                 f"grid.stretch.{axis}: the axis is periodic, and stretching would leave a kink at its seam",
@@ -29,7 +29,7 @@ def generate(spec: Box) -> Grid:
             )
     lines = []
     for axis, s in zip(COORDINATES, unit_lines(spec), strict=True):
-        lines.append(stretched(s, stretch[axis].cluster, stretch[axis].ratio) if axis in stretch else s)
+        lines.append(stretch(s, stretches[axis].cluster, stretches[axis].ratio) if axis in stretches else s)
     block = Block("box", *triple(box_nodes(spec, lines)))
     return Grid((block,), period=(box_period(spec, range(3)),))
 

@@ -13,7 +13,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import MINIMUM_NODES, Block, Regions, face_range
 from hiresx.grid.connections import Grid
 from hiresx.grid.cutting import cut_along_i
-from hiresx.grid.diffusion import diffused
+from hiresx.grid.diffusion import diffuse
 from hiresx.grid.spacing import from_centre, from_wall
 
 
@@ -41,7 +41,7 @@ def generate(spec: ChannelBump) -> Grid:
     cells = spec.n_normal - 1
     first = spec.height / cells if spec.first_spacing is None else spec.first_spacing
     distance = from_wall(cells, spec.height, first, "first_spacing")[:, None]
-    raised = diffused(x, _wall(spec, x), np.broadcast_to(distance, (cells + 1, len(x))))
+    raised = diffuse(x, _wall(spec, x), np.broadcast_to(distance, (cells + 1, len(x))))
     y = distance + (1 - distance / spec.height) * raised
 
     shape = (spec.nk, *y.shape)

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.case.grids import Cone
 from hiresx.grid.blocks import Block, Regions, face_range
 from hiresx.grid.connections import Grid
-from hiresx.grid.diffusion import diffused
+from hiresx.grid.diffusion import diffuse
 from hiresx.grid.spacing import from_centre, from_wall
 
 
@@ -29,7 +29,7 @@ def generate(spec: Cone) -> Grid:
     cells = spec.n_normal - 1
     first = 1 / cells if spec.first_spacing is None else spec.first_spacing / spec.height
     share = from_wall(cells, 1.0, first, "first_spacing / height")[:, None]
-    y = share * outer + (1 - share) * diffused(x, wall, share * outer)
+    y = share * outer + (1 - share) * diffuse(x, wall, share * outer)
     shape = (1, *y.shape)
     size = shape[::-1]
     faces = {"inlet": "imin", "outlet": "imax", "outer": "jmax"}

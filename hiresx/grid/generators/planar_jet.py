@@ -24,7 +24,7 @@ from hiresx.case.grids import PlanarJet
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, face_range
 from hiresx.grid.connections import Connection, Grid
-from hiresx.grid.spacing import along_jet, into_sponge, marched
+from hiresx.grid.spacing import along_jet, into_sponge, march
 
 
 def generate(spec: PlanarJet) -> Grid:
@@ -102,7 +102,7 @@ def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     fine = spec.lip_thickness / lip_cells
     lip = 0.5 + fine * np.arange(lip_cells + 1)
     reach = 0.5 + spec.lip_thickness
-    beyond = reach + marched(
+    beyond = reach + march(
         partial(into_sponge, fine, spec.stretching[1], spec.half_height - reach, spec.sponge_stretching),
         spec.half_height - reach + spec.sponge_height,
     )

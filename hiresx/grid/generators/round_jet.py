@@ -28,7 +28,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import MINIMUM_NODES, Block, Range, face_range
 from hiresx.grid.butterfly import butterfly
 from hiresx.grid.connections import IDENTITY, Connection, Grid
-from hiresx.grid.spacing import along_jet, into_sponge, marched
+from hiresx.grid.spacing import along_jet, into_sponge, march
 
 CORE, JET, NOZZLE, OUTSIDE = range(4)
 # Growth of the spacing from one layer in the nozzle to the next that is still refused, as a logarithm.
@@ -72,7 +72,7 @@ def generate(spec: Any) -> Grid:
     connections = [
         *_around(blocks, JET, len(inside), m),
         *_around(blocks, NOZZLE, 0, m),
-        *(seam for b in (JET, NOZZLE, OUTSIDE) for seam in _closed(blocks, b)),
+        *(seam for b in (JET, NOZZLE, OUTSIDE) for seam in _self_connections(blocks, b)),
     ]
     # (donor, first layer of the donor in the jet block, layers of the jet block it feeds)
     for donor, row, rows in ((NOZZLE, 0, (0, wall - 1)), (OUTSIDE, wall + lip - 1, (wall + lip, len(ring)))):
@@ -95,7 +95,7 @@ def _faces(block: Block, *faces: str) -> tuple[tuple[str, Range], ...]:
     return tuple((face, face_range(face, block.size)) for face in faces)
 
 
-def _closed(blocks: tuple[Block, ...], b: int) -> list[Connection]:
+def _self_connections(blocks: tuple[Block, ...], b: int) -> list[Connection]:
     """A ring with itself."""
     size = blocks[b].size
     return [
@@ -146,7 +146,7 @@ def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
     lip_cells = max(round(spec.lip_thickness * spec.boundary_layer_points / spec.boundary_layer_thickness), 1)
     fine = spec.lip_thickness / lip_cells
     inner = _from_core(spec, fine, m)
-    beyond = marched(
+    beyond = march(
         partial(into_sponge, fine, spec.stretching[1], spec.radius - reach, spec.sponge_stretching),
         spec.radius - reach + spec.sponge_height,
     )

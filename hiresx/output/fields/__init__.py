@@ -1,6 +1,6 @@
-"""What fields look like in files: derived variables, selections, netCDF and VTK, written while the run goes on.
+"""Field files: derived variables, selections, netCDF and VTK, written during the run. Uses `saved`.
 
-Uses `saved`. `read` reads a field file: `from hiresx.output import fields`.
+`read` reads a field file: `from hiresx.output import fields`.
 """
 
 from hiresx.output.fields.field_file import read

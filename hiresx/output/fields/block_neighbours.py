@@ -74,7 +74,7 @@ class Neighbours:
         return found
 
     def _short(self, c: "Connection") -> bool:
-        """Whether the donor has not all of the layers."""
+        """True if the donor has not all of the layers."""
         donor = self._groups[c.donor]["x"].shape
         return donor[2 - c.donor_direction] < DIFFERENCE_REACH
 

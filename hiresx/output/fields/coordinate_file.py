@@ -17,7 +17,7 @@ from hiresx.base.arrays import weighted_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields.selection import NodeBlock, Piece
 from hiresx.output.saved import files
-from hiresx.output.saved.netcdf import LOCK, h5py
+from hiresx.output.saved.netcdf_library import LOCK, h5py
 
 AXES = ("x", "y", "z")
 # Attribute of the file of the coordinates: SHA-256 of them.
@@ -126,7 +126,7 @@ def check(path: Path) -> None:
 
 @cache
 def _whole(path: Path, changed: int, size: int) -> bool:
-    """Whether the file of coordinates holds what its digest says, or has none."""
+    """True if the file of coordinates holds what its digest says, or has none."""
     wanted = _digest_of(path)
     if not wanted:
         return True

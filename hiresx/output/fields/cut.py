@@ -117,10 +117,14 @@ def line_samples(
     # A node on the line was met along both of its grid lines, and once more in the block beside it.
     apart = np.diff(joined[along][order], prepend=-np.inf) > 1e-9 * max(np.ptp(joined[along]), 1e-300)
     order = order[apart]
-    return parts, order, _gaps(joined[along][order], [_covered(piece, axis, value, along) for piece in pieces])
+    return (
+        parts,
+        order,
+        _gaps(joined[along][order], [_covered_intervals(piece, axis, value, along) for piece in pieces]),
+    )
 
 
-def _covered(piece: Piece, axis: str, value: float, along: str) -> np.ndarray:
+def _covered_intervals(piece: Piece, axis: str, value: float, along: str) -> np.ndarray:
     """Intervals (m, 2) of the coordinate `along` that the cells on the line span."""
     s, a = (
         np.stack([f[:-1, :-1], f[:-1, 1:], f[1:, :-1], f[1:, 1:]])

@@ -210,7 +210,7 @@ def about(name: str) -> Variable:
 
 
 def is_known(name: str) -> bool:
-    """Whether it is a variable of every case: of the gas, derived, or a field."""
+    """True if it is a variable of every case: of the gas, derived, or a field."""
     return name in VARIABLES or name in output_fields()
 
 

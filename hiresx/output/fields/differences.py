@@ -31,8 +31,8 @@ def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndar
     d = np.empty_like(f)
     _central(f, d[REACH:-REACH])
     for n, row in enumerate(_EDGE):
-        d[n] = _weighted(row, f[:NODES])
-        d[-1 - n] = -_weighted(row, f[: -NODES - 1 : -1])
+        d[n] = _weighted_sum(row, f[:NODES])
+        d[-1 - n] = -_weighted_sum(row, f[: -NODES - 1 : -1])
     for side in (0, 1):
         if (found := (beyond or {}).get((axis, side))) is not None:
             _across(d, f, found, side)
@@ -59,7 +59,7 @@ def _across(d: np.ndarray, f: np.ndarray, beyond: BeyondFace, side: int) -> None
     layers[:REACH] = np.where(beyond.there, sign * central, layers[:REACH])
 
 
-def _weighted(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:
+def _weighted_sum(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:
     # Term by term: a matrix product has an order of its own for every size, and a block must not tell where it is cut.
     total = weights[0] * layers[0]
     for weight, values in zip(weights[1:], layers[1:], strict=True):

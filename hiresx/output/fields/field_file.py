@@ -20,7 +20,7 @@ from hiresx.output.fields import block_neighbours, coordinate_file, derived
 from hiresx.output.fields.differences import Sides
 from hiresx.output.saved import file_layout, files, library_files
 from hiresx.output.saved.files import FileLayout, JointFile
-from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.netcdf_library import LOCK, library
 from hiresx.output.saved.places import IndexBox
 
 SUFFIX = ".nc"
@@ -52,10 +52,8 @@ class FieldBlock:
 
 @dataclass
 class FieldFileContent:
-    """What a field file holds: time in L / c_ref, step, the resolved case and the blocks.
-
-    `part`: "" for whole fields, else what part of them it is.
-    """
+    """The content of a field file: time in L / c_ref, step, the resolved case and the blocks. `part`: "" for whole
+    fields, else the part that it holds."""
 
     path: Path
     time: float
@@ -232,11 +230,9 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """What a field file holds, without its arrays: time, step, case, variables (names), precision of them,
-    blocks (name -> (nk, nj, ni)), part ("" for whole fields).
-
-    Raises HiresxError when the file is missing or is not a field file.
-    """
+    """Return the content of a field file without its arrays: time, step, case, variables (names), precision of them,
+    blocks (name -> (nk, nj, ni)), part ("" for whole fields). Raises HiresxError when the file is missing or is not a
+    field file."""
     with open_file(path) as (file, groups):
         names = [name for name in groups[0].variables if name not in ("x", "y", "z")]
         return {
@@ -279,7 +275,7 @@ def open_file(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def neighbours(file: Any, groups: Sequence[Any]) -> block_neighbours.Neighbours:
-    """What lies beyond the faces of the blocks of a file of `open_file`."""
+    """Return the data beyond the faces of the blocks of a file of `open_file`."""
     return block_neighbours.Neighbours(groups, getattr(file, block_neighbours.ATTRIBUTE, ""))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.fields import field_file
-from hiresx.output.saved.netcdf import LOCK, h5py
+from hiresx.output.saved.netcdf_library import LOCK, h5py
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class FieldOutput(Attachment):
     @property
     def summary(self) -> dict[str, Any]:
         """Files begun, seconds the writing took in its thread, and seconds that the run waited for it."""
-        return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.waited}
+        return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.seconds_waited}
 
     def begin(self, solver: Any, restarted: bool) -> None:
         """Removes what an earlier run left of later steps, and writes the first fields; of a run that continues, only
@@ -198,7 +198,7 @@ class FieldOutput(Attachment):
     def finish(self, solver: Any) -> None:
         """Writes the last fields, unless the run is only `pausing` or an exception is being handled: then the state may
         be bad, or between two steps. Returns when all is written; raises a failure that was not raised yet."""
-        if sys.exception() is None and not self._writer.failed and not self.pausing:
+        if sys.exception() is None and not self._writer.has_failed and not self.pausing:
             self._write(solver, [output for output in self._outputs if output.written != solver.steps])
         self._writer.drain()
 
@@ -287,7 +287,7 @@ class _Files(Work):
         """Points between nodes of several ranks."""
         content = self._content
         sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, LocalSamples)]
-        of_pieces = [share.sent(self._left[n]) for n, share in sampled]
+        of_pieces = [share.values_for_ranks(self._left[n]) for n, share in sampled]
         received = comm.mpi_comm.alltoall([list(of_rank) for of_rank in zip(*of_pieces, strict=True)])
         left, self._left = self._left, []
         with comm.together(), ExitStack() as opened:

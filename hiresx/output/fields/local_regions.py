@@ -34,8 +34,8 @@ _KEPT = 1 << 30
 
 
 class LocalState(NamedTuple):
-    """What a part holds of a box: the conservative variables `q` (variables, bk, bj, bi), and `fields` (bk, bj, bi) by
-    name."""
+    """The share of a part in a box: the conservative variables `q` (variables, bk, bj, bi), and `fields` (bk, bj, bi)
+    by name."""
 
     q: np.ndarray
     fields: Mapping[str, np.ndarray] = MappingProxyType({})
@@ -235,7 +235,7 @@ class LocalSamples:
             first += found[0].size
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
-    def sent(self, values: np.ndarray | None) -> list[np.ndarray]:
+    def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
         """The values for each other rank, of those that `regions` returned."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 

@@ -24,7 +24,7 @@ from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved import container, directories, distributed_arrays, files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.saved.container import Container, Damaged
+from hiresx.output.saved.container import Container, DamagedCheckpoint
 from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.solver import Solver
 
@@ -83,7 +83,7 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     for candidate in candidates:
         try:
             return FoundCheckpoint(open_checkpoint(candidate, comm), directory, passed)
-        except Damaged as error:
+        except DamagedCheckpoint as error:
             passed.append((candidate, error.message))
     with (comm or single_process()).together():
         raise HiresxError(
@@ -137,9 +137,8 @@ def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """What a checkpoint holds, without its arrays: format, hiresx (version), backend, written (UTC), step, time, case,
-    blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as
-    `open_checkpoint`."""
+    """Return the content of a checkpoint without its arrays: format, hiresx (version), backend, written (UTC), step,
+    time, case, blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as `open_checkpoint`."""
     values = open_checkpoint(Path(path)).values
     with reading_contents(Path(path)):
         return {
@@ -204,7 +203,7 @@ class Checkpoints(Attachment):
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
     def is_due(self) -> bool:
-        """Whether by the clock of this rank the next step is to end with a checkpoint. To be asked before each step."""
+        """True if by the clock of this rank the next step is to end with a checkpoint. To be asked before each step."""
         now = self._clock()
         if self._looked is not None:
             self._pace = now - self._looked
@@ -292,8 +291,8 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
 def split_captured(
     name: str, captured: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
-    """What `Attachment.capture` gave, parted into values, arrays and lists of pieces. Raises TypeError naming what
-    cannot be kept."""
+    """Split the result of `Attachment.capture` into values, arrays and lists of pieces. Raises TypeError, with its
+    name, for anything that cannot be stored."""
     values, arrays, spread = {}, {}, {}
     for key, value in captured.items():
         if isinstance(value, np.ndarray):
@@ -353,7 +352,7 @@ def reading_contents(path: Path) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        damaged = Damaged(
+        damaged = DamagedCheckpoint(
             f"{path} does not hold what a checkpoint must ({type(error).__name__}: {error})", "take another one"
         )
         damaged.everywhere = getattr(error, "everywhere", False)

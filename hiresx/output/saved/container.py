@@ -35,7 +35,7 @@ _DTYPE = rf"[<>|][{_KINDS}][0-9]{{1,9}}"
 _CHUNK = 1 << 24
 
 
-class Damaged(HiresxError):
+class DamagedCheckpoint(HiresxError):
     """The file is not whole, or was never one of these."""
 
     placed = True  # whichever rank found it
@@ -185,22 +185,22 @@ class Container:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        with self._opened() as file:
+        with self._open_file() as file:
             size = os.fstat(file.fileno()).st_size
             if size < len(MAGIC) + _TAIL or file.read(len(MAGIC)) != MAGIC:
-                raise self.damaged("it does not begin like one")
+                raise self.damage_error("it does not begin like one")
             file.seek(size - _TAIL)
             tail = file.read(_TAIL)
             length = int.from_bytes(tail[_HASH : _HASH + 8], "little")
             first = size - _TAIL - length
             if tail[_HASH + 8 :] != MAGIC or first < len(MAGIC):
-                raise self.damaged("it does not end like one: it was cut off, or changed there")
+                raise self.damage_error("it does not end like one: it was cut off, or changed there")
             file.seek(first)
             index = file.read(length)
         # Of the index, which holds those of the arrays.
         self.sha256 = tail[:_HASH].hex()
         if hashlib.sha256(MAGIC + index).digest() != tail[:_HASH]:
-            raise self.damaged("its index was changed")
+            raise self.damage_error("its index was changed")
         try:
             content = json.loads(index)
             self.values: dict[str, Any] = dict(content["values"])
@@ -213,7 +213,7 @@ class Container:
             if ends[-1] != first:
                 raise ValueError("the arrays do not fill the file")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-            raise self.damaged(f"its index makes no sense: {error}") from None
+            raise self.damage_error(f"its index makes no sense: {error}") from None
 
     @property
     def names(self) -> list[str]:
@@ -232,11 +232,11 @@ class Container:
         entry = self._entries[name]
         array = np.empty(entry.shape, entry.type)
         if array.nbytes:
-            with self._opened() as file:
+            with self._open_file() as file:
                 file.seek(entry.place)
                 buffer = array.reshape(-1).view(np.uint8).data
                 if file.readinto(buffer) != entry.bytes or hashlib.sha256(buffer).hexdigest() != entry.sha256:
-                    raise self.damaged(f"array {name} was changed")
+                    raise self.damage_error(f"array {name} was changed")
         return array
 
     def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
@@ -248,7 +248,7 @@ class Container:
         number = entry.bytes // plane
         buffer = np.empty((min(number, max(_CHUNK // plane, 1)), *entry.shape[-2:]), entry.type)
         digest = hashlib.sha256()
-        with self._opened() as file:
+        with self._open_file() as file:
             file.seek(entry.place)
             for first in range(0, number, len(buffer)):
                 planes = buffer[: number - first]
@@ -258,11 +258,11 @@ class Container:
                 digest.update(content)
                 yield first, planes
         if digest.hexdigest() != entry.sha256:
-            raise self.damaged(f"array {name} was changed")
+            raise self.damage_error(f"array {name} was changed")
 
     def verify(self, share: int = 0, of: int = 1) -> None:
         """Read everything once, or one of `of` shares of the arrays; Damaged names the first that was changed."""
-        with self._opened() as file:
+        with self._open_file() as file:
             for entry in self._shares(of)[share]:
                 digest, left = hashlib.sha256(), entry.bytes
                 file.seek(entry.place)
@@ -270,7 +270,7 @@ class Container:
                     digest.update(chunk)
                     left -= len(chunk)
                 if digest.hexdigest() != entry.sha256:
-                    raise self.damaged(f"array {entry.name} was changed")
+                    raise self.damage_error(f"array {entry.name} was changed")
 
     def _shares(self, number: int) -> list[list["_Entry"]]:
         """The arrays in shares of much the same size: the largest first, each to who has least; in the file's order."""
@@ -283,16 +283,16 @@ class Container:
         return [sorted(share, key=lambda entry: entry.place) for share in shares]
 
     @contextmanager
-    def _opened(self) -> Iterator[BufferedReader]:
+    def _open_file(self) -> Iterator[BufferedReader]:
         try:
             with self.path.open("rb") as file:
                 yield file
         except OSError as error:
             raise files.io_error(self.path, error, "read") from None
 
-    def damaged(self, reason: str) -> Damaged:
+    def damage_error(self, reason: str) -> DamagedCheckpoint:
         """The error that says so of this file."""
-        return Damaged(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
+        return DamagedCheckpoint(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
 
 
 class _Entry:

@@ -61,7 +61,7 @@ class Reader:
 
     def __init__(
         self,
-        stored: Mapping[str, Sequence["_Stored"]],
+        stored: Mapping[str, Sequence["_StoredPiece"]],
         fault: Callable[[str], Exception],
         pieces: Sequence[Piece] | None = None,
     ):
@@ -89,7 +89,7 @@ class Reader:
             piece.copy(common, array[(..., *slices(within(box, common)))])
         return array
 
-    def _pieces(self, name: str) -> Sequence["_Stored"]:
+    def _pieces(self, name: str) -> Sequence["_StoredPiece"]:
         if name not in self._stored:
             raise self._fault(f"there is no array {name}")
         return self._stored[name]
@@ -104,7 +104,7 @@ class Reader:
             raise self._fault(f"nodes of {label(name, box)} are in no piece")
 
 
-class _Stored:
+class _StoredPiece:
     """A piece that can be read: `planes` gives (number, planes (n, nj, ni)) of the array viewed as one row of planes
     of constant k, a few at a time."""
 
@@ -130,21 +130,21 @@ class _Stored:
 def read_from_file(container: Container, prefix: str = "") -> Reader:
     """Reads the pieces in `container` whose names begin with `prefix`, each checked when it is read. Raises Damaged
     where pieces are missing, in each other's place, or changed."""
-    stored: dict[str, list[_Stored]] = {}
+    stored: dict[str, list[_StoredPiece]] = {}
     for key in container.names:
         if key.startswith(prefix) and (found := parse_label(key[len(prefix) :])) is not None:
             name, box = found
-            piece = _Stored(box, container.shape(key), container.dtype(key), partial(container.planes, key))
+            piece = _StoredPiece(box, container.shape(key), container.dtype(key), partial(container.planes, key))
             stored.setdefault(name, []).append(piece)
-    return Reader(stored, container.damaged)
+    return Reader(stored, container.damage_error)
 
 
 def read_from_memory(pieces: Iterable[Piece]) -> Reader:
     """Reads pieces that lie in memory: each is made now. Raises LookupError where nodes are missing or there twice."""
-    stored: dict[str, list[_Stored]] = {}
+    stored: dict[str, list[_StoredPiece]] = {}
     made = [Piece(piece.name, piece.box, np.asarray(piece.array)) for piece in pieces]
     for piece in made:
         array = np.asarray(piece.array)
         planes = partial(iter, [(0, array.reshape(-1, *array.shape[-2:]))])
-        stored.setdefault(piece.name, []).append(_Stored(piece.box, array.shape, array.dtype, planes))
+        stored.setdefault(piece.name, []).append(_StoredPiece(piece.box, array.shape, array.dtype, planes))
     return Reader(stored, LookupError, made)

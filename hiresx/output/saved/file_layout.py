@@ -16,7 +16,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.saved.files import FileLayout
-from hiresx.output.saved.netcdf import LOCK, h5py, library
+from hiresx.output.saved.netcdf_library import LOCK, h5py, library
 
 
 def learn(

@@ -228,7 +228,7 @@ class JointFile:
             raise io_error(self.path, error) from None
 
     def holds(self, key: Key) -> bool:
-        """Whether there is such an array."""
+        """True if there is such an array."""
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.schema import sampled
+from hiresx.case.schema import monitor_keys
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid
 from hiresx.grid.blocks import AXES
@@ -67,8 +67,8 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
 
 
 def may_change(key: str) -> bool:
-    """Whether a restart may change a dotted key of the case."""
-    return any(key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *sampled()))
+    """True if a restart may change a dotted key of the case."""
+    return any(key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *monitor_keys()))
 
 
 def format_difference(difference: tuple[str, Any, Any]) -> str:
@@ -128,18 +128,18 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
     """True if two grids are the same to the last bit, False if to round-off. Raises HiresxError naming the first
     difference: blocks, their sizes, or the plane of nodes that lies elsewhere."""
 
-    def refused(what: str) -> HiresxError:
+    def grid_error(what: str) -> HiresxError:
         return HiresxError(f"{place} is of another grid: {what}", "restart with the grid it was written with")
 
     names, there = [b["name"] for b in new], [b["name"] for b in old]
     if names != there:
-        raise refused(f"the blocks are {', '.join(names)}, in the checkpoint {', '.join(there)}")
+        raise grid_error(f"the blocks are {', '.join(names)}, in the checkpoint {', '.join(there)}")
     for a, b in zip(old, new, strict=True):
         if list(a["size"]) != list(b["size"]):
             sizes = (" x ".join(map(str, size)) for size in (b["size"], a["size"]))
-            raise refused("block '{}' has {} nodes, in the checkpoint {}".format(b["name"], *sizes))
+            raise grid_error("block '{}' has {} nodes, in the checkpoint {}".format(b["name"], *sizes))
         if a.get("connections") not in (None, b["connections"]):  # versions before connectivity files kept none
-            raise refused(f"block '{b['name']}' is connected otherwise")
+            raise grid_error(f"block '{b['name']}' is connected otherwise")
     for a, b in zip(old, new, strict=True):
         if a["sha256"] == b["sha256"]:
             continue
@@ -150,7 +150,7 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
                 before, now = (np.array(p["planes"][axis][d]) for p in (a, b))
                 worst = int(np.argmax(np.abs(now - before)))
                 if not abs(now[worst] - before[worst]) <= allowed:
-                    raise refused(
+                    raise grid_error(
                         f"in block '{b['name']}' the nodes {d} = {worst} have the mean {axis} = {now[worst]:.15g}, "
                         f"in the checkpoint {before[worst]:.15g}"
                     )

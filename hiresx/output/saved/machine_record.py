@@ -50,7 +50,7 @@ def hardware() -> dict[str, Any]:
 def gpus() -> list[dict[str, Any]]:
     """Name, memory in bytes and UUID of the GPUs that NVML sees; empty without it or without a driver."""
 
-    def found(nvml: Any) -> list[dict[str, Any]]:
+    def describe(nvml: Any) -> list[dict[str, Any]]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
         return [
             {
@@ -61,7 +61,7 @@ def gpus() -> list[dict[str, Any]]:
             for handle in handles
         ]
 
-    return _query_nvml(found) or []
+    return _query_nvml(describe) or []
 
 
 def versions() -> dict[str, str | None]:
@@ -78,14 +78,14 @@ def versions() -> dict[str, str | None]:
 def _driver() -> dict[str, str | None]:
     """NVIDIA driver, and the newest CUDA version it can run."""
 
-    def found(nvml: Any) -> dict[str, str | None]:
+    def describe(nvml: Any) -> dict[str, str | None]:
         number = nvml.nvmlSystemGetCudaDriverVersion_v2()
         return {
             "driver": _string(nvml.nvmlSystemGetDriverVersion()),
             "cuda": f"{number // 1000}.{number % 1000 // 10}",
         }
 
-    return _query_nvml(found) or {"driver": None, "cuda": None}
+    return _query_nvml(describe) or {"driver": None, "cuda": None}
 
 
 def _query_nvml(question: Callable[[Any], Any]) -> Any:

@@ -15,7 +15,7 @@ def current_process() -> dict[str, Any]:
 
 
 def has_ended(process: Mapping[str, Any] | None) -> bool:
-    """Whether a process that `own` describes is known to have ended. False where that cannot be seen from here: on
+    """True if a process that `own` describes is known to have ended. False where that cannot be seen from here: on
     another host, in another container."""
     if not process or process.get("host") != platform.node() or not process.get("boot") or not process.get("since"):
         return False

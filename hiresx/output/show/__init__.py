@@ -1,4 +1,2 @@
-"""What is shown: progress and time left, pictures, what is in a file, how two results differ.
-
-Uses `saved`, `fields` and `watch`; nothing that computes uses it.
-"""
+"""Display: progress and remaining time, pictures, contents of files, differences between results. Uses `saved`,
+`fields` and `watch`; no package that computes uses it."""

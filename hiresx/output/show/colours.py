@@ -133,7 +133,7 @@ def pixels(views: list[View], look: Look, inches: float | None = None) -> list[r
 
 
 def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -> tuple[bool, float]:
-    """Whether variables go in rows and views in columns (or the reverse), and inches per unit of length.
+    """True if variables go in rows and views in columns (or the reverse), and inches per unit of length.
 
     The choice that makes the larger picture on a screen as wide as the page and 5 inches high, with half an inch for
     the labels of each column and for each vertical colour bar; then the scale may use the height of the page.

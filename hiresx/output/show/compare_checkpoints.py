@@ -45,7 +45,7 @@ def results(first: Container, second: Container) -> dict[str, Any]:
     }
     with reading_contents(first.path), reading_contents(second.path):
         variables = list(_state(first, second, blocks, others))
-        variables += _attached(first, second)
+        variables += _attachment_arrays(first, second)
     found["variables"] = variables
     unmoved = found["one_time"] and a["time"] == b["time"]
     found["same"] = bool(found["same_grid"] and unmoved and all(entry.get("greatest") == 0 for entry in variables))
@@ -68,9 +68,12 @@ def _state(
         read = distributed_arrays.read_from_file(container, "solver/")
         reference = container.values["solver"].get("reference")
         states.append(
-            [_conserved(read, b, triple((0, n) for n in size), reference) for b, (_, size) in enumerate(sizes)]
+            [
+                _conservative_values(read, b, triple((0, n) for n in size), reference)
+                for b, (_, size) in enumerate(sizes)
+            ]
         )
-    a, b = (equations(dict(container.values["case"])).conserved for container in (first, second))
+    a, b = (equations(dict(container.values["case"])).conserved_names for container in (first, second))
     for v, (name, other) in enumerate(zip(a, b, strict=False)):
         if name != other:
             continue
@@ -82,7 +85,7 @@ def _state(
             yield {"name": name, "first": measures.summary(values[0]), "second": measures.summary(values[1])}
 
 
-def _conserved(
+def _conservative_values(
     read: Callable[[str, Range], np.ndarray], block: int, box: Range, reference: list[float] | None
 ) -> np.ndarray:
     """The conservative variables of a block, which may be kept as differences from a reference."""
@@ -92,7 +95,7 @@ def _conserved(
     return q + np.reshape(reference, (-1, 1, 1, 1)) + read(f"carry.{block}", box)
 
 
-def _attached(first: Container, second: Container) -> Iterator[dict[str, Any]]:
+def _attachment_arrays(first: Container, second: Container) -> Iterator[dict[str, Any]]:
     """The arrays of attachments that both have in one size."""
     reads = [distributed_arrays.read_from_file(container, "attachments/") for container in (first, second)]
     for name in reads[0].names:

@@ -14,7 +14,7 @@ from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import checkpoint, files, record
 from hiresx.output.saved.container import MAGIC
-from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.netcdf_library import LOCK, library
 from hiresx.output.show import run_status
 from hiresx.output.watch import history
 

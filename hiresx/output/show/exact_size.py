@@ -33,7 +33,7 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
     @property
     def exact(self) -> bool:
-        """Whether a size was asked for."""
+        """True if a size was asked for."""
         return any(self._asked)
 
     def execute(self, fig: Any) -> None:
@@ -92,7 +92,7 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
         _break_legends(figure)
 
     def cut(self, figure: Any) -> Bbox:
-        """What of the laid out `figure` is written, in inches: what is drawn, all of a size that was asked for."""
+        """Return the written part of the laid out `figure`, in inches: the drawn part, or all of a requested size."""
         wide, high = figure.get_size_inches()
         box = figure.get_tightbbox().padded(PAD)
         across, upwards = self._asked

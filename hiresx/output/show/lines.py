@@ -30,8 +30,8 @@ class LineValues:
 def line_values(
     data: fields.FieldFileContent, pieces: list[cut.Piece], dimensions: int, line: str | None
 ) -> LineValues:
-    """What is to be drawn of `pieces` of `data`: a one-dimensional field or part, or `line` through one of more
-    dimensions. Raises HiresxError for lines that are not there."""
+    """Return the data to draw from `pieces` of `data`: a one-dimensional field or part, or `line` through one of more
+    dimensions. Raises HiresxError for lines outside the grid."""
     if dimensions > 1:
         return _along(pieces, dimensions, line or "", data.part)
     if line is not None:
@@ -136,10 +136,10 @@ def _exact(
     Variables that are gradients are left out: a line does not tell them.
     """
     from hiresx.case import Case
-    from hiresx.case.functions import listed
+    from hiresx.case.functions import public_functions
 
     folder = data.path.parent / "case"
-    if "exact" not in listed(folder):
+    if "exact" not in public_functions(folder):
         return None
     case = Case.from_dict(data.case, folder)
     # Fine enough that a discontinuity looks upright at the resolution of the picture.

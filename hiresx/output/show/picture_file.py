@@ -202,7 +202,7 @@ def save(drawn: Any, target: Path) -> Path:
 
 
 def _bounding_box(drawn: Any) -> Any:
-    """What of a figure is written: what is drawn, and all of a size that was asked for."""
+    """Return the written part of a figure: the drawn part, or all of a requested size."""
     from hiresx.output.show.exact_size import ExactSizeLayout
 
     engine = drawn.get_layout_engine()

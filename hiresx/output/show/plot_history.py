@@ -14,7 +14,7 @@ from hiresx.output.fields import derived
 from hiresx.output.saved import record
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
-from hiresx.output.show.plot import other_runs, picture_path
+from hiresx.output.show.run_plot import other_runs, picture_path
 from hiresx.output.watch import history
 
 # Panels of one picture, and curves in one panel, unless they are named one by one: more cannot be told apart.
@@ -78,7 +78,9 @@ def plot_history(
             _finish(ax)
         look.curves(axes)
         axes[-1].set_xlabel(picture_file.TIME if clock == "time" else "step")
-        heading = look.heading("\n".join([ours.title, f"history {ours.name}", *ours.left_out[len(ours.thinned) :]]))
+        heading = look.heading(
+            "\n".join([ours.title, f"history {ours.name}", *ours.left_out[len(ours.thinning_messages) :]])
+        )
         if heading:
             figure.suptitle(heading)
         picture_file.use_length_symbol(figure, record.read_or_empty(Path(directory)).get("case"))
@@ -126,7 +128,7 @@ class _SelectedColumns:
         return found
 
     @property
-    def thinned(self) -> list[str]:
+    def thinning_messages(self) -> list[str]:
         """Messages about columns of which some places are not drawn."""
         long = {key: names for key, names in list(self._groups.items())[:PANELS] if len(names) > CURVES}
         return [] if self.named else [
@@ -139,9 +141,12 @@ class _SelectedColumns:
         """These messages, and one about columns that are not drawn."""
         groups = list(self._groups)
         if self.named or len(groups) <= PANELS:
-            return self.thinned
+            return self.thinning_messages
         rest = ", ".join(groups[PANELS:])
-        return [*self.thinned, f"{PANELS} of {len(groups)} columns are drawn; choose: {self.name}.COLUMN,... of {rest}"]
+        return [
+            *self.thinning_messages,
+            f"{PANELS} of {len(groups)} columns are drawn; choose: {self.name}.COLUMN,... of {rest}",
+        ]
 
     def legend_title(self, drawn: Sequence[str]) -> str | None:
         """Title of the legend of a panel from which curves are left out."""

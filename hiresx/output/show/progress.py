@@ -69,7 +69,7 @@ class Progress:
             self._print(*self._latest, last=True)
 
     @property
-    def elapsed(self) -> float:
+    def elapsed_time(self) -> float:
         """Wall time since the run began, s."""
         return self._clock() - self._started
 
@@ -148,7 +148,7 @@ class Progress:
             # Rounded down: 100 % is said when it is done and not before.
             line.append(f"{math.floor(100 * fraction + 1e-9)} %")
         if last:
-            line.append(f"{duration(self.elapsed)} in all")
+            line.append(f"{duration(self.elapsed_time)} in all")
         elif left is not None:
             line.append(f"{duration(left)} left")
         self.note("  ".join(line))
@@ -170,7 +170,7 @@ class Progress:
         row.add_row(
             Text(self.title, style="bold"),
             ProgressBar(total=1.0, completed=fraction or 0.0, pulse=self._latest is None),
-            Text("   ".join(part for part in (percent, f"{duration(self.elapsed)} run", left_text) if part)),
+            Text("   ".join(part for part in (percent, f"{duration(self.elapsed_time)} run", left_text) if part)),
         )
         return Group(row, Text("  ".join(self._numbers(*self._latest)) if self._latest else "starting", style="dim"))
 

@@ -1,4 +1,2 @@
-"""What watches a run: monitors, their histories, averages, integrals over blocks and faces, places in the grid.
-
-Uses `saved` and `fields`.
-"""
+"""Observation of a run: monitors, their histories, averages, integrals over blocks and faces, places in the grid. Uses
+`saved` and `fields`."""

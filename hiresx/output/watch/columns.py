@@ -39,18 +39,18 @@ class Columns:
             )  # fmt: skip
         launch = self._program.prepare([*ahead, own])
 
-        def found() -> list[np.ndarray]:
+        def fetch() -> list[np.ndarray]:
             launch()
             return [
                 self._backend.to_host(partial).astype(np.float64, copy=False).reshape(-1, state.size[2], state.size[0])
                 for state, partial in zip(self._states, self._partial, strict=True)
             ]
 
-        return found
+        return fetch
 
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
-    """What the nodes of part `n` count in an integral over its block: quadrature weight (`kept`: as of
+    """Return the weights of the nodes of part `n` in an integral over its block: quadrature weight (`kept`: as of
     `block_weights`) times cell volume, (nk, nj, ni)."""
     state = solver.states[n]
     jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)

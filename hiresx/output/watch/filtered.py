@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hiresx.case.monitors import Sampled
+from hiresx.case.monitors import SampledTable
 from hiresx.device.interface import Call
 from hiresx.equations import equations
 from hiresx.equations.gas import Gas
@@ -48,7 +48,7 @@ class FilteredNodes(Attachment):
     the device comes to samples by itself, of which the readers are told.
     """
 
-    def __init__(self, solver: Solver, spec: Sampled, nodes: Nodes):
+    def __init__(self, solver: Solver, spec: SampledTable, nodes: Nodes):
         self._solver, self._nodes = solver, nodes
         self._every, self._every_time = spec.every, spec.every_time
         self._times = SampleTimes(None, spec.every_time)
@@ -105,7 +105,7 @@ class FilteredNodes(Attachment):
         self._make_room()
         solver.clock.put_sample(solver.time, solver.dt, self._began()[0], self._waiting)
         self._end()
-        self._ended(solver.steps)
+        self._end_interval(solver.steps)
 
     # ---- samples that the device comes to by itself
 
@@ -129,7 +129,7 @@ class FilteredNodes(Attachment):
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
         for step, time in samples:
             self._times.mark(step, time)
-            self._ended(step)
+            self._end_interval(step)
             for reader in self.readers:
                 reader.awaits(self.samples, step, time)
         if samples:
@@ -137,7 +137,7 @@ class FilteredNodes(Attachment):
 
     # ----
 
-    def _ended(self, step: int) -> None:
+    def _end_interval(self, step: int) -> None:
         """An interval ended with this step."""
         if not self._waiting:
             self._since = wall.monotonic()
@@ -172,7 +172,7 @@ class FilteredNodes(Attachment):
                 reader.take(first, found)
 
     def _due(self) -> bool:
-        """Whether there is little room left on the device, or samples have stayed there for long."""
+        """True if there is little room left on the device, or samples have stayed there for long."""
         late = wall.monotonic() - self._since > SECONDS
         # where the device comes to samples by itself, the next ones need some
         full = self._waiting >= (self._stay // 2 if self.by_itself else self._stay)
@@ -187,7 +187,7 @@ class FilteredNodes(Attachment):
     def capture(self) -> dict[str, Any]:
         self.fetch()
         rows = 2 + (1 + SUMS) * self._variables
-        held = self._nodes.together(self._of_parts([part.held() for part in self._parts], rows))
+        held = self._nodes.together(self._of_parts([part.stored_values() for part in self._parts], rows))
         step = -1 if self._step is None else self._step
         return {"nodes": self._nodes.ids, "held": held, "samples": self.samples, "step": step}
 
@@ -229,7 +229,7 @@ class FilteredNodes(Attachment):
         """So many samples, of the parts of all ranks, as readers get them."""
         rows = samples * self._variables
         parts = [np.empty((rows, 0)), *(wait().reshape(rows, -1) for wait in fetched)]
-        return self._nodes.gathered(np.concatenate(parts, axis=1)).reshape(samples, self._variables, -1)
+        return self._nodes.gather_by_rank(np.concatenate(parts, axis=1)).reshape(samples, self._variables, -1)
 
     def _columns(self) -> np.ndarray:
         """The column of each of the nodes in the arrays of `_together`. Collective."""
@@ -260,7 +260,7 @@ class _Part:
         self.chosen = np.flatnonzero(nodes.states == n)
         count, variables = len(self.chosen), equations(solver.case).variables
         self._position, self._seen = (backend.zeros((1, count), "float64") for _ in range(2))
-        self._held = backend.zeros((variables, count), "float64")
+        self._stored_samples = backend.zeros((variables, count), "float64")
         # `filter_rest` leaves one sample less than there are sums.
         rows = SUMS, max(stay, SUMS - 1)
         self._sums, self._samples = (backend.zeros((n, variables, count), "float64") for n in rows)
@@ -271,10 +271,10 @@ class _Part:
 
         self.look = call(
             "filter_state", sv=state.variable_stride, places=places, q=state.q, clock=solver.clock.array,
-            interval=interval, seen=self._seen, held=self._held,
+            interval=interval, seen=self._seen, held=self._stored_samples,
         )  # fmt: skip
         self.sample = call("filter_sample", clock=solver.clock.array, interval=interval, samples=self._samples)
-        self.rest = call("filter_rest", held=self._held, sample=self._samples)
+        self.rest = call("filter_rest", held=self._stored_samples, sample=self._samples)
 
     def fetch(self, samples: int) -> Callable[[], np.ndarray]:
         """Begins to fetch the first so many of the samples that `sample` and `rest` leave. What is returned waits for
@@ -283,23 +283,23 @@ class _Part:
 
     def forget(self, position: float) -> None:
         """Begin anew at this position in an interval."""
-        held = self.held()
+        held = self.stored_values()
         held[0], held[1] = position, _UNSEEN
         self.take(held)
 
-    def held(self) -> np.ndarray:
+    def stored_values(self) -> np.ndarray:
         """All that is kept from step to step, (2 + (1 + SUMS) variables, nodes)."""
-        return np.concatenate([self._backend.to_host(array).reshape(-1, len(self.chosen)) for array in self._kept])
+        return np.concatenate([self._backend.to_host(array).reshape(-1, len(self.chosen)) for array in self._arrays])
 
     def take(self, held: np.ndarray) -> None:
         """Restore what `held` returned."""
         first = 0
-        for array in self._kept:
+        for array in self._arrays:
             rows = array.size // len(self.chosen)
             value = np.ascontiguousarray(held[first : first + rows]).reshape(array.shape)
             self._backend.copy(array, self._backend.to_device(value))
             first += rows
 
     @property
-    def _kept(self) -> tuple[Any, ...]:
-        return self._position, self._seen, self._held, self._sums
+    def _arrays(self) -> tuple[Any, ...]:
+        return self._position, self._seen, self._stored_samples, self._sums

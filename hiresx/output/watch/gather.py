@@ -57,9 +57,9 @@ class Nodes:
 
     def together(self, values: np.ndarray) -> np.ndarray:
         """Of `values` (m, own nodes) of all ranks, float64 (m, n) in the order of `ids`, on all ranks. Collective."""
-        return self.gathered(values)[:, self._order]
+        return self.gather_by_rank(values)[:, self._order]
 
-    def gathered(self, values: np.ndarray) -> np.ndarray:
+    def gather_by_rank(self, values: np.ndarray) -> np.ndarray:
         """As `together`, but with the nodes of rank 0 first, then those of rank 1, and so on."""
         if self._comm.mpi_comm is None:
             return values

@@ -23,7 +23,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files
-from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.netcdf_library import LOCK, library
 
 FOLDER = "history"
 # Tags and types of the format.
@@ -110,7 +110,7 @@ class History:
             del self._rows[kept or 0 :]
             self.samples = len(self._rows)
             return self.samples
-        self._header = self._encoded()
+        self._header = self._encode_header()
         try:
             there = self.path.exists()
             if kept is not None and there and self._resume(kept, digest):
@@ -259,7 +259,7 @@ class History:
     def _set_aside(self, kept: int | None) -> None:
         """Rename the file that is there. `kept`: how many samples the checkpoint knows of."""
         try:
-            samples, last = self._held()
+            samples, last = self._stored_samples()
         except HiresxError:
             aside = _free_name(self._there, f"{self._there.name}.damaged", "")
             were = "was" if kept == 1 else "were"
@@ -274,16 +274,16 @@ class History:
             )
         self._there.rename(aside)
 
-    def _held(self) -> tuple[int, int]:
+    def _stored_samples(self) -> tuple[int, int]:
         """How many samples the file that is there holds, and the step of the last. HiresxError for one that is none."""
         table = read(self._there)
         return table.samples, int(table.data[STEP.name][-1]) if table.samples else 0
 
-    def _encoded(self) -> bytes:
+    def _encode_header(self) -> bytes:
         """The header, the record count 0, and the places."""
         points = None if self.places is None else len(self.places)
         dimensions = [("sample", 0)] + ([] if points is None else [("point", points)])
-        attributes, fixed = self._attributes(), self._fixed()
+        attributes, fixed = self._attributes(), self._fixed_columns()
         kinds = {STEP: _INT, TIME: _DOUBLE}
         number = _FLOAT if self._numbers == ">f4" else _DOUBLE
         recorded = [
@@ -299,7 +299,7 @@ class History:
         attributes = {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
         return attributes | ({"filter": self.filter} if self.kind == "probe" else {})
 
-    def _fixed(self) -> list[tuple[Column, np.ndarray]]:
+    def _fixed_columns(self) -> list[tuple[Column, np.ndarray]]:
         """The variables that have one value for every place."""
         if self.places is None:
             return []

@@ -12,7 +12,7 @@ import numpy as np
 
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.coordinates import extended_coordinates
-from hiresx.decomposition.ghost_layers import GhostLayers, filled
+from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, rows, shape_maps
 from hiresx.equations import GAS_CONSERVED, equations
@@ -63,7 +63,7 @@ def _map(decomposition: Decomposition, b: int) -> BlockMap:
     made = extended_coordinates(decomposition)[b]
     if isinstance(made, GhostLayers):
         i, j, k = (slice(0, n + 2 * halo) for n in block.size)
-        return BlockMap(block, filled(block, made, halo, (k, j, i)), halo, wrapped)
+        return BlockMap(block, coordinates_in_box(block, made, halo, (k, j, i)), halo, wrapped)
     return BlockMap(block, made, halo, wrapped)
 
 

@@ -102,7 +102,7 @@ class Locator:
         """Block, node (i, j, k) and distance of the node closest to `point`."""
         best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
-            asked, first = self._asked(b, np.asarray(point, dtype=float)), 0
+            asked, first = self._known_coordinates(b, np.asarray(point, dtype=float)), 0
             for nodes in slabs(*(getattr(block, axis) for axis, _ in asked)):
                 with np.errstate(over="ignore"):  # a place may be anywhere
                     square = np.sum([(c - value) ** 2 for c, (_, value) in zip(nodes, asked, strict=True)], axis=0)
@@ -112,7 +112,7 @@ class Locator:
                 first += len(square)
         return best[0], best[1], float(np.sqrt(best[2]))
 
-    def _asked(self, b: int, point: np.ndarray) -> list[tuple[str, float]]:
+    def _known_coordinates(self, b: int, point: np.ndarray) -> list[tuple[str, float]]:
         """The coordinates that a block's dimensions know."""
         return [("xyz"[d], point[d]) for d in self._blocks[b].active]
 

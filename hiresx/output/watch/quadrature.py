@@ -65,7 +65,7 @@ def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) ->
 
 
 def _coincide(decomposition: Decomposition, c: Connection) -> bool:
-    """Whether the donor holds the nodes of the connected face itself."""
+    """True if the donor holds the nodes of the connected face itself."""
     block, donor = decomposition.blocks[c.block], decomposition.blocks[c.donor]
     own = np.stack(np.meshgrid(*(np.arange(*r) for r in c.range), indexing="ij")).reshape(3, -1)
     there = c.donors(own)

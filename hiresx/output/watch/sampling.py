@@ -39,7 +39,7 @@ class SampleTimes:
                 self.next_time = nearest
 
     def due(self, solver: Solver) -> bool:
-        """Whether a sample is due now: once in a step."""
+        """True if a sample is due now: once in a step."""
         if solver.steps == self.last:
             return False
         if self.every is not None:
@@ -136,13 +136,13 @@ class Monitor(Attachment):
         return work() if self.history.path is None else files.on_root(self._comm, work)
 
     def capture(self) -> dict[str, Any]:
-        digest = self._keeping(self._synchronised)
+        digest = self._keeping(self._sync_digest)
         memory = {_ROWS + name: values for name, values in self.history.memory().items()}
         last = self._clock.last
         samples = {"samples": self.history.samples, "digest": digest}
         return {**samples, "last": -1 if last is None else last, **memory}
 
-    def _synchronised(self) -> int:
+    def _sync_digest(self) -> int:
         """The digest of the samples, which are on the disk."""
         self.history.sync()
         return self.history.digest
@@ -157,6 +157,6 @@ class Monitor(Attachment):
     def finish(self, solver: Solver) -> None:
         self._kept, self._begun = self.history.samples, False
         try:
-            self._digest = self._keeping(self._synchronised)
+            self._digest = self._keeping(self._sync_digest)
         finally:
             self.history.close()

@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.netcdf_library import LOCK, library
 from hiresx.output.watch import history
 from hiresx.output.watch.history import Column, History
 from hiresx.output.watch.surface_places import Places
@@ -49,13 +49,13 @@ class SurfaceFile(History):
             "gaps": "; ".join(self._surface.gaps),
         }  # fmt: skip
 
-    def _fixed(self) -> list[tuple[Column, np.ndarray]]:
+    def _fixed_columns(self) -> list[tuple[Column, np.ndarray]]:
         places = self._surface
         areas = np.linalg.norm(places.areas, axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             normals = np.where(areas[:, None] > 0, places.areas / areas[:, None], 0.0)
         return [
-            *super()._fixed(),
+            *super()._fixed_columns(),
             *((Column(f"normal_{axis}", f"outward normal along {axis}", "1"), normals[:, d])
               for d, axis in enumerate("xyz")),
             (Column("area", "area", _PLANE if self._plane else _SPACE), areas),
@@ -63,7 +63,7 @@ class SurfaceFile(History):
             (Column("last", "number of the last end cap to whose surface it belongs", "1"), places.last),
         ]  # fmt: skip
 
-    def _held(self) -> tuple[int, int]:
+    def _stored_samples(self) -> tuple[int, int]:
         assert self.path is not None
         found = read(self.path)
         return found.samples, int(found.records["step"][-1]) if found.samples else 0
@@ -87,7 +87,7 @@ class StoredSurface:
 
     @property
     def plane(self) -> bool:
-        """Whether it is a line in a plane flow."""
+        """True if it is a line in a plane flow."""
         return self.columns["area"].units == _PLANE
 
     @property
@@ -97,10 +97,10 @@ class StoredSurface:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What keeps it from being closed."""
+        """Return the gaps that keep the surface from being closed."""
         return tuple(filter(None, self.attributes["gaps"].split("; ")))
 
-    def placed(self, *names: str) -> np.ndarray:
+    def fixed_columns(self, *names: str) -> np.ndarray:
         """Those of `fixed`, (n, len(names))."""
         return np.stack([self.fixed[name] for name in names], axis=1)
 

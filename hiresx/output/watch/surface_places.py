@@ -171,7 +171,7 @@ def _of_cylinder(cylinder: CylinderSurface) -> Iterator[_Piece]:
     def radius(x: np.ndarray) -> np.ndarray:
         return cylinder.radius + slope * (x - cylinder.start)
 
-    def turned(x: np.ndarray, r: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    def to_cartesian(x: np.ndarray, r: np.ndarray, theta: np.ndarray) -> np.ndarray:
         return np.stack([x, y + r * np.cos(theta), z + r * np.sin(theta)], axis=1)
 
     for m, (a, b, number) in enumerate(segments, 1):
@@ -179,7 +179,7 @@ def _of_cylinder(cylinder: CylinderSurface) -> Iterator[_Piece]:
         r = radius(x)
         normal = np.stack([np.full(x.size, -slope), np.cos(theta), np.sin(theta)], axis=1)
         share = r * 2 * np.pi / around * (b - a) / number
-        yield _piece(turned(x, r, theta), normal * share[:, None], m, final)
+        yield _piece(to_cartesian(x, r, theta), normal * share[:, None], m, final)
     discs = [] if "xmin" in cylinder.open else [(-1.0, cylinder.start, 1, final)]
     if "xmax" not in cylinder.open:
         discs += [(1.0, b, m, m) for m, (_, b, _) in enumerate(segments, 1)]
@@ -188,7 +188,7 @@ def _of_cylinder(cylinder: CylinderSurface) -> Iterator[_Piece]:
         r, theta = (grid.ravel() for grid in np.meshgrid(_middles(0, whole, across), angle, indexing="ij"))
         areas = np.zeros((r.size, 3))
         areas[:, 0] = sign * r * whole / across * 2 * np.pi / around
-        yield _piece(turned(np.full(r.size, x), r, theta), areas, first, last)
+        yield _piece(to_cartesian(np.full(r.size, x), r, theta), areas, first, last)
 
 
 # ---- nodes

@@ -31,7 +31,7 @@ RUNS = {
 }
 
 
-def _computed(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
+def _run(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
     solver = Solver(case, find_backend(backend), grid=grid)
     solver.initialize()
     for _ in range(STEPS):
@@ -43,11 +43,11 @@ def worst(bench: Workbench, run: CheckRun) -> float:
     """Over all COUNTS of blocks."""
     case = bench.case(run)
     grid = build(case.grid, case.directory)
-    expected = _computed(bench.backend, case, grid)
+    expected = _run(bench.backend, case, grid)
     differences = []
     for count in COUNTS:
         new = turn_blocks(case, decompose(case, grid), count, np.random.default_rng(count))
-        differences.append(difference(new.wholes(_computed(bench.backend, new.case, new.grid)), expected))
+        differences.append(difference(new.wholes(_run(bench.backend, new.case, new.grid)), expected))
     return float(np.max(differences))
 
 

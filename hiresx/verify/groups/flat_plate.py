@@ -27,7 +27,7 @@ def lines(run: CompletedRun) -> dict[str, np.ndarray]:
     return {"x": block.x[0, 0], "y": block.y[0, :, 0], **{name: run.state(name)[0] for name in ("rho", "u", "T")}}
 
 
-def compared(x: np.ndarray) -> np.ndarray:
+def compared_range(x: np.ndarray) -> np.ndarray:
     return np.flatnonzero((x >= 0.2) & (x <= 1.0))
 
 
@@ -44,7 +44,7 @@ def _mach(run: CompletedRun) -> float:
 def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
     """x and Cf sqrt(Re_x), the wall's derivative from the polynomial through six nodes; mu = T."""
     found = lines(run)
-    i = compared(found["x"])
+    i = compared_range(found["x"])
     nodes = found["y"][:6]
     weights = np.linalg.solve(np.vander(nodes, increasing=True).T, np.eye(6)[1])
     stress = found["T"][0, i] * (weights @ found["u"][:6, i]) / run.case.gas.reynolds
@@ -77,7 +77,7 @@ def friction_error(run: CompletedRun) -> float:
 
 
 def displacement_error(run: CompletedRun) -> float:
-    columns = compared(run.blocks[0].x[0, 0])
+    columns = compared_range(run.blocks[0].x[0, 0])
     return farthest(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 
 

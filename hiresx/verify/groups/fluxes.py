@@ -57,7 +57,7 @@ def physical(q: np.ndarray, m: np.ndarray) -> np.ndarray:
     return np.concatenate([[q[0] * volume], q[1:4] * volume + m * p, [(q[4] + p) * volume]])
 
 
-def _given() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _random_states() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(11)
     return states(rng), states(rng), rng.normal(size=(3, PAIRS))
 
@@ -70,17 +70,17 @@ def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarr
 
 
 def consistent(bench: Workbench, flux: str) -> float:
-    q, _, m = _given()
+    q, _, m = _random_states()
     return _error(numerical(bench, flux, q, q, m), physical(q, m), (q, m))
 
 
-def reversed_(bench: Workbench, flux: str) -> float:
-    a, b, m = _given()
+def reversal_error(bench: Workbench, flux: str) -> float:
+    a, b, m = _random_states()
     return _error(-numerical(bench, flux, b, a, -m), numerical(bench, flux, a, b, m), (a, m), (b, m))
 
 
-def turned(bench: Workbench, flux: str) -> float:
-    a, b, m = _given()
+def rotation_error(bench: Workbench, flux: str) -> float:
+    a, b, m = _random_states()
     # Random rotations; every other one with a reflection (-1 in three dimensions is one, turned).
     turn = np.linalg.qr(np.random.default_rng(13).normal(size=(PAIRS, 3, 3)))[0]
     turn *= np.sign(np.linalg.det(turn))[:, None, None]
@@ -97,7 +97,7 @@ def turned(bench: Workbench, flux: str) -> float:
 
 
 def wall(bench: Workbench, flux: str) -> float:
-    a, _, m = _given()
+    a, _, m = _random_states()
     n = m / np.linalg.norm(m, axis=0)
     b = a.copy()
     b[1:4] -= 2 * np.sum(a[1:4] * n, axis=0) * n
@@ -155,8 +155,8 @@ CHECKS = [
     for flux in kernels.choices("flux")
     for title, function in (
         ("consistent", consistent),
-        ("reversed", reversed_),
-        ("turned and mirrored", turned),
+        ("reversed", reversal_error),
+        ("turned and mirrored", rotation_error),
         ("wall", wall),
         ("supersonic", supersonic),
         ("contact", contact),

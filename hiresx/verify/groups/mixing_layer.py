@@ -52,7 +52,7 @@ def error(run: CompletedRun) -> float:
     return rate(run) / exact(run) - 1
 
 
-def grown(run: CompletedRun) -> float:
+def growth(run: CompletedRun) -> float:
     time, amplitude = history(run)
     return float(amplitude[-1] / amplitude[time >= _START][0])
 
@@ -76,7 +76,7 @@ def order(middle: CompletedRun, fine: CompletedRun) -> float:
 
 
 CHECKS = [
-    Check("Mach 0.4: what the wave grows by, from t = 5", at_least(10.0), grown, MIDDLE, curves),
+    Check("Mach 0.4: what the wave grows by, from t = 5", at_least(10.0), growth, MIDDLE, curves),
     *(
         Check(f"Mach {mach}: error of the rate", between(-0.05, 0.05), error, _layer(mach), curves)
         for mach in (0.2, 0.4, 0.6)

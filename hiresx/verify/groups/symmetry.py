@@ -9,12 +9,12 @@ from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_most
 LONG = False
 
 
-def transposed(run: CompletedRun) -> float:
+def transposition_error(run: CompletedRun) -> float:
     rho = run.state("rho")[0]
     return abs(rho - rho.T).max()
 
 
-def mirrored(run: CompletedRun) -> float:
+def mirror_error(run: CompletedRun) -> float:
     rho = run.state("rho")[0]
     return max(abs(rho - other).max() for other in (rho[::-1], rho[:, ::-1], rho[::-1, ::-1]))
 
@@ -23,11 +23,11 @@ CHECKS = [
     Check(
         f"Riemann problem, configuration {n}: diagonal",
         at_most(1e-12),
-        transposed,
+        transposition_error,
         (CheckRun("riemann-2d", None if n == 3 else f"configuration-{n}"),),
     )
     for n in (3, 4, 12)
 ] + [
-    Check("cylindrical blast: mirror images", at_most(1e-12), mirrored, (CheckRun("blast-2d"),)),
-    Check("cylindrical blast: diagonal", at_most(1e-12), transposed, (CheckRun("blast-2d"),)),
+    Check("cylindrical blast: mirror images", at_most(1e-12), mirror_error, (CheckRun("blast-2d"),)),
+    Check("cylindrical blast: diagonal", at_most(1e-12), transposition_error, (CheckRun("blast-2d"),)),
 ]

@@ -48,7 +48,7 @@ def energy_at(run: CompletedRun, t: float) -> float:
     return np.interp(t, found["t"], found["E"])
 
 
-def left(more: CompletedRun, less: CompletedRun) -> float:
+def energy_left(more: CompletedRun, less: CompletedRun) -> float:
     return energy_at(more, 9.0) / energy_at(less, 9.0)
 
 
@@ -66,7 +66,13 @@ JS, Z, LINEAR = (run(weights) for weights in ("js", "z", "linear"))
 CHECKS = [
     Check("JS: largest -dE/dt", between(0.0143, 0.0158), largest_rate, (JS,), history),
     Check("JS: turnover times at which it is reached", between(5.8, 6.6), its_time, (JS,)),
-    Check("energy left with Z over that with JS", at_least(1.0), left, (Z, JS), lambda more, _: history(more)),
-    Check("energy left with linear over that with Z", at_least(1.0), left, (LINEAR, Z), lambda more, _: history(more)),
+    Check("energy left with Z over that with JS", at_least(1.0), energy_left, (Z, JS), lambda more, _: history(more)),
+    Check(
+        "energy left with linear over that with Z",
+        at_least(1.0),
+        energy_left,
+        (LINEAR, Z),
+        lambda more, _: history(more),
+    ),
     Check("energy left in the DNS over that with linear", at_least(1.0), left_in_dns, (LINEAR,)),
 ]

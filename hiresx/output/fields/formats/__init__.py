@@ -20,7 +20,7 @@ from hiresx.output.saved.places import LocalRegion
 
 @dataclass(frozen=True)
 class Outline:
-    """What must be known of a block before it is written: its name, its shape (nk, nj, ni), and whether some of its
+    """The outline of a block, needed before it is written: its name, its shape (nk, nj, ni), and whether some of its
     points are missing."""
 
     name: str

@@ -45,7 +45,7 @@ class NetcdfSeries(FormatSeries):
     def __init__(self, about: WrittenSeries):
         self._about = about
         self._names = [piece.name for piece in about.pieces]
-        self._digest = files.on_root(about.comm, self._digested)
+        self._digest = files.on_root(about.comm, self._coordinate_digest)
         self._layout: FileLayout | None = None
 
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
@@ -67,20 +67,20 @@ class NetcdfSeries(FormatSeries):
             linked = place.name
             if not there:
                 series = Coordinates(about.pieces, about.case, about.part, self._digest)
-                coordinates.append((place, self._learned(series, place)))
-        self._layout = self._learned(
+                coordinates.append((place, self._find_layout(series, place)))
+        self._layout = self._find_layout(
             Series(about.pieces, about.case, about.variables, about.precision, about.part, linked, about.joined_by),
             path,
         )
         return coordinates
 
-    def _digested(self) -> str:
+    def _coordinate_digest(self) -> str:
         """Digest of the coordinates, where they are written once; else ""."""
         if self._about.case["output"].get("coordinates") != "once":
             return ""
         return coordinate_file.digest(self._about.pieces, self._about.grid)
 
-    def _learned(self, series: Series, path: Path) -> FileLayout:
+    def _find_layout(self, series: Series, path: Path) -> FileLayout:
         """The layout, on rank 0 whole, on the others the places of the arrays. Collective."""
         found: list[FileLayout] = []
 

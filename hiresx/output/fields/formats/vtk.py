@@ -87,11 +87,11 @@ def _whole_block(block: Any, names: Sequence[str]) -> LocalRegion:
     """All of a block. Hidden points get the numbers of the first that is there."""
     hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
 
-    def seen(values: np.ndarray) -> np.ndarray:
+    def fill_hidden(values: np.ndarray) -> np.ndarray:
         return np.where(hidden, values[~hidden][0], values) if hidden.any() else values
 
-    values = {name: seen(block.state[name]) for name in names}
-    at = triple(seen(getattr(block, axis)) for axis in "xyz")
+    values = {name: fill_hidden(block.state[name]) for name in names}
+    at = triple(fill_hidden(getattr(block, axis)) for axis in "xyz")
     return LocalRegion(IndexBox.all(block.shape), *at, values, hidden if hidden.any() else None)
 
 
@@ -177,10 +177,8 @@ Format = VtkFrame
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """What a .vts, .vtm or .pvd file of ours holds, from its header: kind, and files, times, extent, variables.
-
-    Raises HiresxError when it is missing, not whole or of another origin.
-    """
+    """Return the content of a .vts, .vtm or .pvd file of HiResX, from its header: kind, and files, times, extent,
+    variables. Raises HiresxError when it is missing, incomplete or of another origin."""
     path = Path(path)
     try:
         with path.open("rb") as file:

@@ -174,7 +174,7 @@ class AverageMonitor(Attachment):
         """Writes the last averages, also those of a run that failed."""
         self._begun = False
         try:
-            if not self._writer.failed:
+            if not self._writer.has_failed:
                 self._write(solver)
         finally:
             self._writer.drain()

@@ -57,7 +57,7 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
 
 
 def is_filtered(case: Case, spec: Spec) -> bool:
-    """Whether the samples of a probe are filtered: not where there is nothing between them, or no common time."""
+    """True if the samples of a probe are filtered: not where there is nothing between them, or no common time."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 
@@ -196,7 +196,8 @@ class _AtPlaces(Mapping[str, np.ndarray]):
         self._velocity: np.ndarray | None = None
 
     def __getitem__(self, name: str) -> np.ndarray:
-        values = self._at_nodes(name) if self._turns is None or name not in "uvw" else self._turned("uvw".index(name))
+        rotated = self._turns is not None and name in "uvw"
+        values = self._rotated_velocity("uvw".index(name)) if rotated else self._at_nodes(name)
         found: np.ndarray = (values.reshape(*values.shape[:-1], *self._weights.shape) * self._weights).sum(axis=-1)
         return found
 
@@ -209,7 +210,7 @@ class _AtPlaces(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def _turned(self, component: int) -> np.ndarray:
+    def _rotated_velocity(self, component: int) -> np.ndarray:
         if self._velocity is None:
             assert self._turns is not None
             self._velocity = rotate(self._turns, np.stack([self._at_nodes(name) for name in "uvw"]))

@@ -29,7 +29,7 @@ def build(case: Case, simulation: Any) -> list[Monitor]:
 def check(case: Case, decomposition: Decomposition) -> None:
     """Raises HiresxError for places outside the grid, and for blocks, regions and ranges that are not there."""
     for n, spec in enumerate(case.surface):
-        _found(f"surface.{n}", spec, decomposition)
+        _find_surface(f"surface.{n}", spec, decomposition)
 
 
 class SurfaceMonitor(Monitor):
@@ -38,7 +38,7 @@ class SurfaceMonitor(Monitor):
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND, COLUMNS, spec.every, spec.every_time)
         self.name = f"surface.{spec.name}"
-        found, block, xi = files.on_root(solver.comm, lambda: _found(key, spec, solver.decomposition))
+        found, block, xi = files.on_root(solver.comm, lambda: _find_surface(key, spec, solver.decomposition))
         plane = max(len(b.active) for b in solver.decomposition.blocks) == 2
         form = next(name for name in ("nodes", "box", "cylinder") if getattr(spec, name) is not None)
         # Samples at other times do not go on in the same file: a far field needs them at equal distances.
@@ -55,7 +55,7 @@ class SurfaceMonitor(Monitor):
         return {} if state is None else primitive(self._gamma, state)
 
 
-def _found(key: str, spec: Spec, decomposition: Decomposition) -> tuple[Places, np.ndarray, np.ndarray]:
+def _find_surface(key: str, spec: Spec, decomposition: Decomposition) -> tuple[Places, np.ndarray, np.ndarray]:
     places = surface(key, spec, decomposition)
     if places.block is not None and places.index is not None:
         return places, places.block, places.index

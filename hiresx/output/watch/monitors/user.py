@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.functions import called
+from hiresx.case.functions import wrap_user_call
 from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import STEP, TIME, Column
@@ -53,11 +53,11 @@ class UserMonitor(Monitor):
         self._restarted = False
 
     def values(self, solver: Solver) -> dict[str, float]:
-        """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails,
-        returns something else, or not the same on all ranks."""
+        """Return the values of the function for the present step; it is called once per step. Raises HiresxError when
+        it fails, returns something else, or differs between ranks."""
         if self._found is None or self._found[0] != solver.steps:
-            with self._comm.together(PATIENCE), called(self._function, f'monitor "{self.history.name}"'):
-                found = self._called()
+            with self._comm.together(PATIENCE), wrap_user_call(self._function, f'monitor "{self.history.name}"'):
+                found = self._call()
             by_rank = self._comm.allgather(found)
             if error := self._difference(by_rank):
                 error.everywhere = True
@@ -83,7 +83,7 @@ class UserMonitor(Monitor):
                     )
         return None
 
-    def _called(self) -> dict[str, float]:
+    def _call(self) -> dict[str, float]:
         result = self._function(self._simulation, **self._arguments)
         if result is None:
             return {}

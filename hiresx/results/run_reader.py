@@ -17,7 +17,7 @@ from hiresx.output.saved import record as records
 from hiresx.output.watch import history as histories
 from hiresx.output.watch import surface_file
 from hiresx.results import needs, trees
-from hiresx.results import surfaces as surface_results
+from hiresx.results import surface_datasets as surface_results
 
 AVERAGES = "averages.nc"
 
@@ -115,8 +115,8 @@ class Run:
         return kept
 
     def history(self, name: str) -> Any:
-        """What the monitor `name` saw: an xarray.Dataset over time (sample, where the time stands still) and place,
-        with x, y, z of the places and the step."""
+        """Return the history of the monitor `name`: an xarray.Dataset over time (sample, where the time stands still)
+        and place, with x, y, z of the places and the step."""
         xarray = needs.xarray()
         there = histories.histories(self.path)
         if name not in there:
@@ -143,7 +143,7 @@ class Run:
         return list(surface_file.surfaces(self.path))
 
     def surface(self, name: str) -> Any:
-        """What the run kept of the surface `name`: an xarray.Dataset of rho, u, v, w, p over time and place, read when
+        """Return the samples of the surface `name`: an xarray.Dataset of rho, u, v, w, p over time and place, read when
         used, with x, y, z, normals and areas of the places."""
         return surface_results.dataset(self.stored_surface(name), self.title)
 

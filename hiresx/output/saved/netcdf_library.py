@@ -14,13 +14,13 @@ by one of their own. Hold it for single calls, not for whole files: the time ste
 
 def library() -> ModuleType:
     """netCDF4. Raises HiresxError where it is missing or broken."""
-    return _needed("netCDF4", "fields and histories need netCDF4")
+    return _import("netCDF4", "fields and histories need netCDF4")
 
 
 def h5py() -> ModuleType:
     """h5py. Raises HiresxError where it is missing or broken."""
-    return _needed("h5py", "fields need h5py")
+    return _import("h5py", "fields need h5py")
 
 
-def _needed(name: str, what: str) -> ModuleType:
+def _import(name: str, what: str) -> ModuleType:
     return optional.import_required(name, what, f"{quote(sys.executable)} -m pip install --force-reinstall {name}")

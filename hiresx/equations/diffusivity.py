@@ -1,4 +1,4 @@
-"""What momentum, heat and scalars diffuse by, relative to mu/(Re_c rho).
+"""The diffusivities of momentum, heat and scalars relative to mu/(Re_c rho).
 
 mu itself is the law of the case (`hiresx.case.viscosity`).
 """

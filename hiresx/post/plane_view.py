@@ -8,7 +8,7 @@ from hiresx.output.show import colours
 from hiresx.output.show.look import Look
 
 
-def flat(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece], str]:
+def plane_of_fields(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece], str]:
     """Horizontal and vertical axis, pieces (nj, ni) with `names`, and words for where the plane is. Raises HiresxError
     for a field of one dimension and planes that are not there."""
     accessor = tree.hiresx
