@@ -24,7 +24,8 @@ RANK = {word: n for n, word in enumerate(PCIE)}
 # Words of `nvidia-smi topo -p2p`, which is another matrix: may two GPUs reach each other's memory at all?
 P2P_WORDS = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
 
-# No device has more than 36 links (2 x 18); a larger number is no level.
+# No device has more links (2 x 18); a larger number is no level.
+MOST_LINKS = 36
 _NVLINK = re.compile(r"NV([1-9]|[12][0-9]|3[0-6])")
 
 LOCAL = 5000.0
