@@ -5,8 +5,8 @@ from dataclasses import replace
 from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library, nvml, sysfs
 from hiresx.topology.cpus import format_list
-from hiresx.topology.levels import RANK, SELF
-from hiresx.topology.machine import GPU, Machine, Matrix, square
+from hiresx.topology.levels import RANK, SELF, square
+from hiresx.topology.machine import GPU, Machine, Matrix
 from hiresx.topology.parse_hwloc_xml import NO_PCI
 from hiresx.topology.problems import surroundings
 
@@ -108,12 +108,11 @@ def merged(tree: Machine, devices: Machine) -> Machine:
         nearest = devices.levels[a][b]
         return pcie[a][b] or nearest if nearest in RANK else nearest
 
-    levels = square(len(gpus), word)
     return replace(
         tree,
         source=f"{devices.source} + {tree.source}",
         gpus=gpus,
-        levels=levels,
+        levels=square(len(gpus), word),
         pcie=pcie,
         peer=devices.peer,
         nic_levels=tuple(tuple(sysfs.level_by_bridges(gpu, nic) for nic in tree.nics) for gpu in gpus),

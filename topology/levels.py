@@ -15,6 +15,7 @@ ring with the simple protocol), so that a plan made without measuring agrees wit
 """
 
 import re
+from collections.abc import Callable
 
 SELF = "X"
 PCIE = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS")
@@ -70,6 +71,11 @@ PCIE_OF = {"pascal": 3, "volta": 3, "turing": 3, "ampere": 4, "ada": 4, "hopper"
 LATENCY = {"NV": 3.4e-6, "PCI": 5.7e-6, "NET": 14.0e-6}
 # What each level of PCIe adds: a switch holds a packet for some 0.15 us (PLX PEX 8700 series, product brief).
 HOP = 0.15e-6
+
+
+def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
+    """The words of all pairs of devices of a kind."""
+    return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
 
 
 def word(text: str) -> str | None:

@@ -157,11 +157,6 @@ class Machine:
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 
-def square(count: int, word: Callable[[int, int], str]) -> Matrix:
-    """The words of all pairs of devices of a kind."""
-    return tuple(tuple(levels.SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
-
-
 def connected(
     gpus: Sequence[GPU],
     nics: Sequence[NIC],
@@ -170,16 +165,16 @@ def connected(
 ) -> dict[str, Any]:
     """Devices and matrices of a `Machine`, of which `level` says how near two devices are by PCIe; `links` (n, n):
     NVLinks between GPUs. Nothing is known of peer access."""
-    pcie = square(len(gpus), lambda a, b: level(gpus[a], gpus[b]))
+    pcie = levels.square(len(gpus), lambda a, b: level(gpus[a], gpus[b]))
     joined = pcie
     if links is not None:
-        joined = square(len(gpus), lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b])
+        joined = levels.square(len(gpus), lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b])
         counts = [levels.link_count(list(row), gpu.model) for row, gpu in zip(links, gpus, strict=True)]
         gpus = [replace(gpu, links=count or None) for gpu, count in zip(gpus, counts, strict=True)]
     return {
-        "gpus": tuple(gpus), "levels": joined, "pcie": pcie, "peer": square(len(gpus), lambda a, b: ""),
+        "gpus": tuple(gpus), "levels": joined, "pcie": pcie, "peer": levels.square(len(gpus), lambda a, b: ""),
         "nics": tuple(nics), "nic_levels": tuple(tuple(level(gpu, nic) for nic in nics) for gpu in gpus),
-        "nic_pairs": square(len(nics), lambda a, b: level(nics[a], nics[b])),
+        "nic_pairs": levels.square(len(nics), lambda a, b: level(nics[a], nics[b])),
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
-from hiresx.topology.machine import GPU, Machine, agreed_links, bus_id, square
+from hiresx.topology.machine import GPU, Machine, agreed_links, bus_id
 
 # nvml.h: NVML_TOPOLOGY_* are the common ancestors, NVML_P2P_STATUS_* why there is no peer access.
 ANCESTORS = {0: "PSB", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
@@ -51,7 +51,7 @@ def discover(nvml: Nvml = None) -> Machine:
         devices = [(card, part) for card in cards for part in _slices(nvml, card) or [None]]
         handles, count = [card for card, _ in devices], len(devices)
         gpus = tuple(_gpu(nvml, n, card, part) for n, (card, part) in enumerate(devices))
-        pcie = square(count, lambda a, b: _ancestor(nvml, handles[min(a, b)], handles[max(a, b)]))
+        pcie = levels.square(count, lambda a, b: _ancestor(nvml, handles[min(a, b)], handles[max(a, b)]))
         problems: list[str] = []
         links, active = _nvlinks(nvml, handles, gpus, problems)
 
@@ -59,8 +59,8 @@ def discover(nvml: Nvml = None) -> Machine:
             # MIG User Guide, Application Considerations: no copies between GPUs, by PCIe or NVLink.
             return "NS" if gpus[a].mig_uuid or gpus[b].mig_uuid else _peer(nvml, handles[a], handles[b])
 
-        peer = square(count, peer_of)
-        matrix = square(count, lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS")
+        peer = levels.square(count, peer_of)
+        matrix = levels.square(count, lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS")
         gpus = tuple(replace(gpu, links=n or None) for gpu, n in zip(gpus, active, strict=True))
         driver = _text(_ask(nvml, "nvmlSystemGetDriverVersion"))
     except nvml.NVMLError as error:
