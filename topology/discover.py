@@ -5,8 +5,8 @@ from dataclasses import replace
 from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library, nvml, sysfs
 from hiresx.topology.cpus import format_list
-from hiresx.topology.levels import RANK, SELF, closest
-from hiresx.topology.machine import GPU, NIC, Machine, Matrix
+from hiresx.topology.levels import RANK, SELF, square
+from hiresx.topology.machine import GPU, Machine, Matrix
 from hiresx.topology.parse_hwloc_xml import NO_PCI
 from hiresx.topology.problems import surroundings
 
@@ -103,21 +103,19 @@ def merged(tree: Machine, devices: Machine) -> Machine:
         problems.append(f"GPUs in the PCI tree that NVML does not show: {', '.join(hidden)} (a container hides them?)")
     gpus = tuple(merged_gpus)
     pcie = _pcie(gpus, devices, tree, problems)
-    levels = tuple(
-        tuple(
-            devices.levels[a][b] if devices.levels[a][b] not in RANK else pcie[a][b] or devices.levels[a][b]
-            for b in range(len(gpus))
-        )
-        for a in range(len(gpus))
-    )
+
+    def word(a: int, b: int) -> str:
+        nearest = devices.levels[a][b]
+        return pcie[a][b] or nearest if nearest in RANK else nearest
+
     return replace(
         tree,
         source=f"{devices.source} + {tree.source}",
         gpus=gpus,
-        levels=levels,
+        levels=square(len(gpus), word),
         pcie=pcie,
         peer=devices.peer,
-        nic_levels=tuple(tuple(_to_nic(gpu, nic) for nic in tree.nics) for gpu in gpus),
+        nic_levels=tuple(tuple(sysfs.level_by_bridges(gpu, nic) for nic in tree.nics) for gpu in gpus),
         problems=tuple(dict.fromkeys(problems)),
         live=tree.live and devices.live,
     )
@@ -154,7 +152,3 @@ def _pcie(gpus: tuple[GPU, ...], devices: Machine, tree: Machine, problems: list
             row.append(SELF if a == b else level or seen)
         rows.append(tuple(row))
     return tuple(rows)
-
-
-def _to_nic(gpu: GPU, nic: NIC) -> str:
-    return closest(gpu.path, nic.path) or ("NODE" if gpu.numa == nic.numa else "SYS")

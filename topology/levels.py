@@ -15,6 +15,7 @@ ring with the simple protocol), so that a plan made without measuring agrees wit
 """
 
 import re
+from collections.abc import Callable
 
 SELF = "X"
 PCIE = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS")
@@ -24,7 +25,8 @@ RANK = {word: n for n, word in enumerate(PCIE)}
 # Words of `nvidia-smi topo -p2p`, which is another matrix: may two GPUs reach each other's memory at all?
 P2P_WORDS = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
 
-# No device has more than 36 links (2 x 18); a larger number is no level.
+# No device has more links (2 x 18); a larger number is no level.
+MOST_LINKS = 36
 _NVLINK = re.compile(r"NV([1-9]|[12][0-9]|3[0-6])")
 
 LOCAL = 5000.0
@@ -69,6 +71,11 @@ PCIE_OF = {"pascal": 3, "volta": 3, "turing": 3, "ampere": 4, "ada": 4, "hopper"
 LATENCY = {"NV": 3.4e-6, "PCI": 5.7e-6, "NET": 14.0e-6}
 # What each level of PCIe adds: a switch holds a packet for some 0.15 us (PLX PEX 8700 series, product brief).
 HOP = 0.15e-6
+
+
+def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
+    """The words of all pairs of devices of a kind."""
+    return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
 
 
 def word(text: str) -> str | None:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
@@ -155,6 +155,39 @@ class Machine:
 
     def with_problems(self, *more: str) -> "Machine":
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
+
+
+def connected(
+    gpus: Sequence[GPU],
+    nics: Sequence[NIC],
+    level: Callable[[GPU | NIC, GPU | NIC], str],
+    links: Sequence[Sequence[int]] | None = None,
+) -> dict[str, Any]:
+    """Devices and matrices of a `Machine`, of which `level` says how near two devices are by PCIe; `links` (n, n):
+    NVLinks between GPUs. Nothing is known of peer access."""
+    pcie = levels.square(len(gpus), lambda a, b: level(gpus[a], gpus[b]))
+    joined = pcie
+    if links is not None:
+        joined = levels.square(len(gpus), lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b])
+        counts = [levels.link_count(list(row), gpu.model) for row, gpu in zip(links, gpus, strict=True)]
+        gpus = [replace(gpu, links=count or None) for gpu, count in zip(gpus, counts, strict=True)]
+    return {
+        "gpus": tuple(gpus), "levels": joined, "pcie": pcie, "peer": levels.square(len(gpus), lambda a, b: ""),
+        "nics": tuple(nics), "nic_levels": tuple(tuple(level(gpu, nic) for nic in nics) for gpu in gpus),
+        "nic_pairs": levels.square(len(nics), lambda a, b: level(nics[a], nics[b])),
+    }  # fmt: skip
+
+
+def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list[str]) -> list[list[int]]:
+    """NVLinks (n, n) of pairs as both GPUs count them, the fewer where they differ, and behind switches (`switched`:
+    links that end there) as many as the one with fewer has."""
+    for a in range(len(links)):
+        for b in range(a):
+            if links[a][b] != links[b][a]:
+                problems.append(f"GPU {b} has {links[b][a]} NVLinks to GPU {a}, which has {links[a][b]} back")
+            both = min(links[a][b], links[b][a]) or min(switched[a], switched[b])
+            links[a][b] = links[b][a] = min(both, levels.MOST_LINKS)
+    return links
 
 
 def to_json(machine: Machine) -> dict[str, Any]:

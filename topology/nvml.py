@@ -6,21 +6,19 @@ NVML makes no CUDA context, so it may be asked before any GPU is chosen. It coun
 import ctypes
 import platform
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
-from hiresx.topology.machine import GPU, Machine, Matrix, bus_id
+from hiresx.topology.machine import GPU, Machine, agreed_links, bus_id
 
 # nvml.h: NVML_TOPOLOGY_* are the common ancestors, NVML_P2P_STATUS_* why there is no peer access.
 ANCESTORS = {0: "PSB", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 PEER = {0: "OK", 1: "CNS", 2: "GNS", 3: "TNS", 4: "DR", 5: "NS", 6: "U"}
 SWITCH_REMOTE = 2
 P2P_READ, P2P_WRITE = 0, 1
-MOST_LINKS = 36
 FABRIC_COMPLETED = 3  # NVML_GPU_FABRIC_STATE_COMPLETED: the GPU has joined its NVLink domain
 CPU_WORDS = 128  # of 64 CPUs each: 8192, the most that Linux is built for
 
@@ -53,7 +51,7 @@ def discover(nvml: Nvml = None) -> Machine:
         devices = [(card, part) for card in cards for part in _slices(nvml, card) or [None]]
         handles, count = [card for card, _ in devices], len(devices)
         gpus = tuple(_gpu(nvml, n, card, part) for n, (card, part) in enumerate(devices))
-        pcie = _square(count, lambda a, b: _ancestor(nvml, handles[a], handles[b]))
+        pcie = levels.square(count, lambda a, b: _ancestor(nvml, handles[min(a, b)], handles[max(a, b)]))
         problems: list[str] = []
         links, active = _nvlinks(nvml, handles, gpus, problems)
 
@@ -61,11 +59,8 @@ def discover(nvml: Nvml = None) -> Machine:
             # MIG User Guide, Application Considerations: no copies between GPUs, by PCIe or NVLink.
             return "NS" if gpus[a].mig_uuid or gpus[b].mig_uuid else _peer(nvml, handles[a], handles[b])
 
-        peer = tuple(tuple(levels.SELF if a == b else peer_of(a, b) for b in range(count)) for a in range(count))
-        matrix = tuple(
-            tuple(f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS" for b in range(count))
-            for a in range(count)
-        )
+        peer = levels.square(count, peer_of)
+        matrix = levels.square(count, lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS")
         gpus = tuple(replace(gpu, links=n or None) for gpu, n in zip(gpus, active, strict=True))
         driver = _text(_ask(nvml, "nvmlSystemGetDriverVersion"))
     except nvml.NVMLError as error:
@@ -99,13 +94,6 @@ def _ask(nvml: Nvml, name: str, *arguments: Any, default: Any = None) -> Any:
 
 def _text(value: str | bytes | None) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else value or ""
-
-
-def _square(count: int, word: Callable[[int, int], str]) -> Matrix:
-    upper = {(a, b): word(a, b) for a in range(count) for b in range(a + 1, count)}
-    return tuple(
-        tuple(levels.SELF if a == b else upper[min(a, b), max(a, b)] for b in range(count)) for a in range(count)
-    )
 
 
 def _slices(nvml: Nvml, card: Handle) -> list[Handle]:
@@ -185,7 +173,7 @@ def _nvlinks(
     links = [[0] * count for _ in range(count)]
     switched, active = [0] * count, [0] * count
     for a, handle in enumerate(handles):
-        for n in range(0 if gpus[a].mig_uuid else MOST_LINKS):
+        for n in range(0 if gpus[a].mig_uuid else levels.MOST_LINKS):
             if not _ask(nvml, "nvmlDeviceGetNvLinkState", handle, n, default=0):
                 continue
             active[a] += 1
@@ -200,10 +188,4 @@ def _nvlinks(
                 links[a][b] += 1
             elif _ask(nvml, "nvmlDeviceGetNvLinkRemoteDeviceType", handle, n) in (SWITCH_REMOTE, None):
                 switched[a] += 1
-    for a in range(count):
-        for b in range(a):
-            if links[a][b] != links[b][a]:
-                problems.append(f"GPU {b} has {links[b][a]} NVLinks to GPU {a}, which has {links[a][b]} back")
-            both = min(links[a][b], links[b][a])
-            links[a][b] = links[b][a] = both or min(switched[a], switched[b])
-    return links, active
+    return agreed_links(links, switched, problems), active

@@ -6,7 +6,6 @@ that stayed the same from version to version.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
@@ -22,7 +21,9 @@ from hiresx.topology.machine import (
     NumaNode,
     OtherDevice,
     Package,
+    agreed_links,
     bus_id,
+    connected,
 )  # fmt: skip
 from hiresx.topology.xml_tree import Element
 
@@ -100,27 +101,15 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
     if max(parts, default=0) > 1:
         shown = ", ".join(f"{count} of GPU {n}" for n, count in enumerate(parts) if count > 1)
         problems.append(f"partitions (the modes TPX and CPX of an MI300) are recorded, {shown}: each GPU counts as one")
-    pcie = tuple(tuple(levels.SELF if a is b else level(a, b) for b in gpus) for a in gpus)
     links, unclear = _nvlinks(top, objects, devices, gpus)
     problems += unclear
     if len(gpus) > 1 and not any(map(any, links)) and any("SXM" in gpu.model for gpu in gpus):
         problems.append("GPUs of a board with NVLink, but the recording has no NVLink: PCIe is all that is known")
-    matrix = tuple(
-        tuple(f"NV{links[a][b]}" if links[a][b] else pcie[a][b] for b in range(len(gpus))) for a in range(len(gpus))
-    )
-    counts = [levels.link_count(row, gpu.model) for row, gpu in zip(links, gpus, strict=True)]
-    gpus = tuple(replace(gpu, links=count or None) for gpu, count in zip(gpus, counts, strict=True))
     if not objects.devices:
         problems.append(NO_PCI)
     return Machine(
         source=f"recording of hwloc XML {top.attributes.get('version', '1')}: {name}",
-        gpus=gpus,
-        levels=matrix,
-        pcie=pcie,
-        peer=tuple(tuple(levels.SELF if a == b else "" for b in range(len(gpus))) for a in range(len(gpus))),
-        nics=nics,
-        nic_levels=tuple(tuple(level(gpu, nic) for nic in nics) for gpu in gpus),
-        nic_pairs=tuple(tuple(levels.SELF if a is b else level(a, b) for b in nics) for a in nics),
+        **connected(gpus, nics, level, links),
         packages=packages,
         numa=numa,
         cores=tuple(_cpus(node) for node in objects.of("Core")),
@@ -350,12 +339,7 @@ def _nvlinks(
                 direct = speed[a][b] or min(ports[a], ports[b])
                 generation = levels.generation(gpus[first].model) or "volta"
                 links[first][second] = min(36, round(direct / 1000 / levels.NVLINK_RAW[generation]))
-    for a in range(count):
-        for b in range(a):
-            if links[a][b] != links[b][a]:
-                problems.append(f"NVLinks between GPU {b} and GPU {a} were recorded as {links[b][a]} and {links[a][b]}")
-                links[a][b] = links[b][a] = min(links[a][b], links[b][a])
-    return links, problems
+    return agreed_links(links, [0] * count, problems), problems
 
 
 def _gpu_of(node: Element | None, devices: list[Element]) -> int | None:

@@ -6,13 +6,23 @@ Host bridges are not recorded: what meets at a <cpu> is PHB, as NCCL calls it.
 """
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 
 from hiresx.errors import HiresxError
 from hiresx.topology import levels, pci, xml_tree
 from hiresx.topology.cpus import format_list, parse_list, parse_mask
-from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, NumaNode, Package, bus_id
+from hiresx.topology.machine import (
+    GPU,
+    MOST_GPUS,
+    MOST_NICS,
+    NIC,
+    Machine,
+    NumaNode,
+    Package,
+    agreed_links,
+    bus_id,
+    connected,
+)
 from hiresx.topology.parse_hwloc_xml import RDMA_NAME, level
 from hiresx.topology.xml_tree import Element
 
@@ -59,26 +69,13 @@ def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
     devices = tuple(_gpu(n, element, near) for n, element in enumerate(gpus))
     nics = tuple(_nic(element, net) for element, net in nets)
     links = _nvlinks(gpus, problems)
-    count = len(devices)
-    pcie = tuple(tuple(levels.SELF if a is b else level(a, b) for b in devices) for a in devices)
     has_nvlink = [element for element in gpus if not _is_amd(element)]
     if len(has_nvlink) > 1 and not any(map(any, links)) and not any(top.walk("nvlink")):
         problems.append("no NVLink in the file: where the GPUs have any, PCIe is all that is known here")
     _unused(nodes, problems)
     return Machine(
         source=f"recording of NCCL's topology: {name}",
-        gpus=tuple(
-            replace(gpu, links=levels.link_count(row, gpu.model) or None)
-            for gpu, row in zip(devices, links, strict=True)
-        ),
-        levels=tuple(
-            tuple(f"NV{links[a][b]}" if links[a][b] else pcie[a][b] for b in range(count)) for a in range(count)
-        ),
-        pcie=pcie,
-        peer=tuple(tuple(levels.SELF if a == b else "" for b in range(count)) for a in range(count)),
-        nics=nics,
-        nic_levels=tuple(tuple(level(gpu, nic) for nic in nics) for gpu in devices),
-        nic_pairs=tuple(tuple(levels.SELF if a is b else level(a, b) for b in nics) for a in nics),
+        **connected(devices, nics, level, links),
         packages=packages,
         numa=numa,
         problems=tuple(problems),
@@ -246,13 +243,7 @@ def _nvlinks(gpus: list[Element], problems: list[str]) -> list[list[int]]:
             f"NVLinks of GPU {format_list(nowhere)} lead to the GPU itself or to none of the file, as virtual machines "
             "write it: which GPUs they join is not known"
         )
-    for a in range(count):
-        for b in range(a):
-            if links[a][b] != links[b][a]:
-                problems.append(f"GPU {b} has {links[b][a]} NVLinks to GPU {a}, which has {links[a][b]} back")
-            both = min(links[a][b], links[b][a]) or min(switched[a], switched[b])
-            links[a][b] = links[b][a] = min(both, 36)
-    return links
+    return agreed_links(links, switched, problems)
 
 
 def _unused(nodes: list[Element], problems: list[str]) -> None:

@@ -75,7 +75,7 @@ def header(body: str) -> RowHeader | None:
         elif kind == "nic" and not found.devices and not re.search(r"GPU\d", body[match.end() :]):
             return None
         else:
-            found.devices.append(match.group())
+            found.devices.append(f"GPU{int(match.group()[3:])}" if kind == "gpu" else match.group())
     return found if found.gpus else None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hiresx.topology import levels, pci
 from hiresx.topology.cpus import parse_list
-from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id
+from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id, connected
 
 # Where a device says what the system calls it.
 _NAMES = ("nvme/*/nvme*n*", "block/*", "ata*/host*/target*/*/block/*", "host*/target*/*/block/*", "virtio*/block/*")
@@ -38,17 +38,10 @@ def discover(root: Path = Path("/")) -> Machine:
             names = sorted(entry.name for pattern in _NAMES for entry in path.glob(pattern))
             named = ", ".join(names) or f"PCI {vendor:04x}:{device:04x}"
             others.append(OtherDevice(known, bus_id(path.name), named, _node(path)))
-    matrix = tuple(tuple(levels.SELF if a is b else _level(a, b) for b in gpus) for a in gpus)
     packages, cores = _processors(root)
     return Machine(
         source="sysfs",
-        gpus=tuple(gpus),
-        levels=matrix,
-        pcie=matrix,
-        peer=tuple(tuple(levels.SELF if a is b else "" for b in gpus) for a in gpus),
-        nics=tuple(nics),
-        nic_levels=tuple(tuple(_level(gpu, nic) for nic in nics) for gpu in gpus),
-        nic_pairs=tuple(tuple(levels.SELF if a is b else _level(a, b) for b in nics) for a in nics),
+        **connected(gpus, nics, level_by_bridges),
         caches=_caches(root),
         devices=tuple(others),
         packages=packages,
@@ -143,12 +136,10 @@ def _caches(root: Path) -> tuple[Cache, ...]:
     return tuple(found[key] for key in sorted(found, key=lambda key: (*key[:2], min(key[2]))))
 
 
-def _level(first: GPU | NIC, second: GPU | NIC) -> str:
-    near = levels.closest(first.path, second.path)
-    if near:
-        return near
-    # Unknown nodes, as on most virtual machines, are one node.
-    return "NODE" if first.numa == second.numa else "SYS"
+def level_by_bridges(first: GPU | NIC, second: GPU | NIC) -> str:
+    """The level of two devices by the bridges above them, else by their NUMA nodes: unknown nodes, as on most virtual
+    machines, are one node."""
+    return levels.closest(first.path, second.path) or ("NODE" if first.numa == second.numa else "SYS")
 
 
 def _numa_nodes(root: Path) -> Iterator[NumaNode]:

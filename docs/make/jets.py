@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hiresx.bench.markdown import table, write_page
+from markdown_tables import table, write_page
+
 from hiresx.output.saved import files
 from hiresx.post.azimuthal import azimuthal
 from hiresx.post.jet import analyse, expanded_jet

@@ -20,9 +20,9 @@ from typing import Any, cast
 
 import numpy as np
 from loop_forms import FLUX, INTERPOLATION, LOOPS, WHOLE, Fields, Form, moved, study
+from markdown_tables import cell
 
 from hiresx.bench import PRECISIONS, operations, rhs
-from hiresx.bench.markdown import cell
 from hiresx.bench.results import header
 from hiresx.device import backend as find_backend
 from hiresx.device import nvrtc

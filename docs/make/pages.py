@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_tables import cell, table
 
 from hiresx.base.plural import plural
-from hiresx.bench.markdown import cell, table
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 

@@ -16,9 +16,9 @@ from statistics import median
 from typing import Any
 
 import pages
+from markdown_tables import cell
 
 from hiresx.base.shell import quote
-from hiresx.bench.markdown import cell
 from hiresx.device.fields import Layout
 from hiresx.equations.storage import STORAGE
 from hiresx.rhs.compact import NAME as COMPACT
@@ -188,7 +188,7 @@ def start_up_rows(results: list[Result]) -> Rows:
 
 
 def ready_rows(results: Sequence[Result]) -> Rows:
-    """Results of `hiresx.scaling.ready`."""
+    """Results of ready.py."""
     return [
         [
             f"{found['nodes']}^3", found["precision"].upper(), f"`{found['plan']}`", found["reals"],

@@ -30,11 +30,8 @@ def history(
         else:
             table = kept.read(path)
             if out is not None:
-                try:
-                    with files.replacing(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
-                        table.write_csv(stream)
-                except OSError as error:
-                    raise files.io_error(out, error) from None
+                with files.written(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
+                    table.write_csv(stream)
     if path is None:
         listed = [
             (t.name, t.kind, t.samples, len(t.places) if t.places is not None else None, list(t.quantities))

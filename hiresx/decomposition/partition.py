@@ -13,16 +13,12 @@ from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
 from hiresx.decomposition.graph_growing import GraphGrowing
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.pieces import chop, metis
 from hiresx.decomposition.rank_cost import SAME, capacity, costs
 from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, regular, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range
 
-# METIS is asked for grids of at least so many blocks, cut into so many pieces per rank.
-MANY = 16
-FINENESS = (1, 2, 4)
 # Of the partitions of several blocks the cheapest are refined: so many, but at least 3, and in all about so many boxes.
 REFINED, REFINED_BOXES = 12, 3000
 
@@ -30,7 +26,7 @@ REFINED, REFINED_BOXES = 12, 3000
 @dataclass(frozen=True)
 class Partition:
     """`parts`, in the order of the ranks. `method`: what found them: a "grid" or other "sections" of one block,
-    "graph growing" over several blocks, or "metis"; for one rank "whole blocks".
+    or "graph growing" over several blocks; for one rank "whole blocks".
     `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
 
     parts: tuple[Part, ...]
@@ -43,7 +39,7 @@ def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float]
 
     `decomposition`: whole blocks. `weights`: the speeds of the ranks, up to a common factor; each gets its share of the
     nodes. Every part has at least the `least_nodes` of the run's stencil in each non-singleton direction. The same
-    arguments give the same parts, as long as pymetis is installed for all or for none.
+    arguments give the same parts.
 
     Raises HiresxError for more ranks than there can be parts, and for weights that are not a positive number for each.
     """
@@ -88,19 +84,12 @@ def _of_many_blocks(
     neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, least: int
 ) -> Iterator[tuple[str, Boxes, np.ndarray]]:
     """The same."""
-    found = [
-        ("graph growing", *made) for made in GraphGrowing(neighbourhood, whole, speed.tolist(), least).partitions()
-    ]
-    for fineness in FINENESS if len(whole.whole) >= MANY else ():
-        pieces = chop(neighbourhood, whole, len(speed), fineness, least)
-        rank = metis(pieces, neighbourhood.contacts(pieces), speed)
-        if rank is not None:
-            found.append(("metis", pieces, rank))
-    price = [costs(made, neighbourhood.contacts(made), rank, speed).max() for _, made, rank in found]
+    found = list(GraphGrowing(neighbourhood, whole, speed.tolist(), least).partitions())
+    price = [costs(made, neighbourhood.contacts(made), rank, speed).max() for made, rank in found]
     for n in np.argsort(price, kind="stable")[: max(3, min(REFINED, REFINED_BOXES // len(whole.whole)))]:
-        method, made, rank = found[n]
+        made, rank = found[n]
         rank = Refinement(made, neighbourhood.contacts(made), rank, speed).run()
-        yield method, *_merge_boxes(made, rank)
+        yield "graph growing", *_merge_boxes(made, rank)
 
 
 def _merge_boxes(made: Boxes, rank: np.ndarray) -> tuple[Boxes, np.ndarray]:

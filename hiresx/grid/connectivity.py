@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
+from hiresx.base.whole_files import write_text
 from hiresx.case import toml
 from hiresx.case.boundaries import Face, Interval
 from hiresx.case.error_messages import Origin, describe_validation_error, did_you_mean
@@ -36,7 +37,6 @@ from hiresx.grid.orientation import (
     transform_of,
 )
 from hiresx.grid.patched import PATCHED
-from hiresx.grid.writing import written
 
 HEAD = """\
 # Connectivity of a Plot3D grid. Ranges are half-open, from 0: [first, last + 1]; a face without one is meant whole.
@@ -327,8 +327,7 @@ def write_connectivity(path: str | Path, grid: Grid) -> None:
         for block, periods in list(zip(blocks, grid.period, strict=True))[: 1 if alike else None]
         for axis, period in periods.items()
     ]
-    with written(path) as file:
-        file.write((HEAD + toml.dumps(document)).encode())
+    write_text(path, HEAD + toml.dumps(document))
 
 
 def _pairs(grid: Grid) -> list[tuple[Connection, bool]]:

@@ -11,6 +11,7 @@ from typing import IO, Literal
 import numpy as np
 
 from hiresx.base.arrays import triple
+from hiresx.base.whole_files import written
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock
 from hiresx.grid.connections import Grid
@@ -18,7 +19,6 @@ from hiresx.grid.plot3d_binary import read_binary
 from hiresx.grid.plot3d_layout import EXPORT
 from hiresx.grid.plot3d_text import read_ascii
 from hiresx.grid.stored_coordinates import Nodes
-from hiresx.grid.writing import written
 
 # Longest subrecord that gfortran and ifort write.
 SUBRECORD = 2**31 - 9
@@ -84,7 +84,7 @@ def write_plot3d(
     real = np.dtype({"fp64": "f8", "fp32": "f4"}[precision])
     put = _put_ascii if ascii else _put_record
     order: Literal["<", ">"] = ">" if big_endian else "<"
-    with written(path) as file:
+    with written(path) as temporary, temporary.open("wb") as file:
         if not single:
             put(file, np.array([len(sizes)], order + "i4"))
         put(file, np.array(sizes, order + "i4").ravel())

@@ -1,10 +1,12 @@
 """The tables of a far field: signals, levels by angle, third octaves."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from hiresx.post.result import csv_text
 
 
 def columns(data: Any) -> list[str]:
@@ -18,27 +20,18 @@ def columns(data: Any) -> list[str]:
 def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
     """Time, or that of each observer, then the signals."""
     values = data["pressure"].values.reshape(-1, data.sizes["time"])
-    _write(
-        path, [*clocks, *columns(data)], zip(*(own.tolist() for own in clocks.values()), *values.tolist(), strict=True)
-    )
+    rows = zip(*(own.tolist() for own in clocks.values()), *values.tolist(), strict=True)
+    path.write_text(csv_text([*clocks, *columns(data)], rows), encoding="utf-8")
 
 
 def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
     """A row for each observer: where it is, and its overall levels."""
-    _write(path, list(observers[0]), (list(row.values()) for row in observers))
+    path.write_text(csv_text(observers[0], (row.values() for row in observers)), encoding="utf-8")
 
 
 def third_octaves(path: Path, data: Any) -> None:
     """A row for each band: its middle, ends, whether it is resolved, and the levels."""
     levels = data["band_level"].values.reshape(len(columns(data)), -1)
     bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
-    _write(path, ["middle", "from", "to", "resolved", *columns(data)], zip(*bands, *levels.tolist(), strict=True))
-
-
-def _write(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    lines = [",".join(names), *(",".join(map(_cell, row)) for row in rows)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _cell(value: Any) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
+    names = ["middle", "from", "to", "resolved", *columns(data)]
+    path.write_text(csv_text(names, zip(*bands, *levels.tolist(), strict=True)), encoding="utf-8")

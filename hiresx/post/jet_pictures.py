@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.output.fields import cut
-from hiresx.output.show import picture_file
+from hiresx.output.show import colours, picture_file
+from hiresx.output.show.look import Look
 from hiresx.post import grid_cutoff, jet_theory
 from hiresx.post.jet_points import MeasuredPoints
 from hiresx.post.welch import REFERENCE_PRESSURE
@@ -172,6 +173,8 @@ def lip_spectra(ours: "Jet") -> Any:
 
 def flow(ours: "Jet") -> Any:
     """The last fields: spanwise vorticity, and dilatation, that is shocks and sound, beside or below it: Fig. 20."""
+    from matplotlib.colors import Normalize
+
     tree = ours.run.fields(-1, ["vorticity_z", "dilatation"])
     pieces = tree.hiresx.pieces("vorticity_z", "dilatation")
     where = ""
@@ -188,32 +191,14 @@ def flow(ours: "Jet") -> Any:
     # What sounds is where nothing turns.
     quiet = sound[spin < 0.01 * strongest]
     loudest = max(2 * float(np.quantile(quiet if quiet.size > 100 else sound, 0.95)), 1e-12)
-    width, tall = box[1] - box[0], box[3] - box[2]
-    beside = width < 2 * tall
-    figure = picture_file.figure(0.9 + (3.0 if beside else 11.6) * tall / width)
-    axes = figure.subplots(1, 2, sharey=True) if beside else figure.subplots(2, 1, sharex=True)
-    shown = (("vorticity_z", "RdBu_r", strongest, "(a) spanwise vorticity"),
-             ("dilatation", "gray", loudest, "(b) dilatation"))  # fmt: skip
-    for ax, (name, colours, limit, title) in zip(axes, shown, strict=True):
-        how = {"cmap": colours, "vmin": -limit, "vmax": limit, "rasterized": True}
-        for piece in pieces:
-            # Cells below fill the gap between blocks that do not share their nodes.
-            ax.pcolormesh(piece["x"], piece["y"], piece[name], shading="nearest", zorder=0.5, **how)
-            drawn = ax.pcolormesh(piece["x"], piece["y"], piece[name], shading="gouraud", zorder=1, **how)
-        ax.set_xlim(box[0], box[1])
-        ax.set_ylim(box[2], box[3])
-        ax.set_aspect("equal")
-        ax.set_title(title, loc="left")
-        sides = {"location": "bottom", "aspect": 40} if beside else {"location": "right", "aspect": 20}
-        bar = figure.colorbar(drawn, ax=ax, extend="both", pad=0.02, shrink=0.9, **sides)
-        bar.set_label(picture_file.symbol(name).replace("L/", f"{unit(ours)}/"), labelpad=1)
-    for ax in axes if beside else axes[-1:]:
-        ax.set_xlabel(f"$x/{unit(ours)}$")
-    for ax in axes[:1] if beside else axes:
-        ax.set_ylabel(f"$y/{unit(ours)}$")
+    scales = {
+        "vorticity_z": (Normalize(-strongest, strongest), "RdBu_r", "both"),
+        "dilatation": (Normalize(-loudest, loudest), "gray", "both"),
+    }
+    figure = colours.draw([("x", "y", pieces, "")], list(scales), scales, look=Look(zoom=box))
     time = float(tree.coords["time"])
     figure.suptitle(f"$t = {time:.4g}\\,{unit(ours)}/c${where}", fontsize=9, x=0.01, ha="left")
-    return figure
+    return picture_file.use_length_symbol(figure, {"length_symbol": unit(ours)})
 
 
 def _box(ours: "Jet", pieces: list[cut.Piece]) -> tuple[float, float, float, float]:

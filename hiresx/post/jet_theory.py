@@ -51,28 +51,25 @@ def expand_jet(
     exit_mach: float = 1.0,
     gamma: float = 1.4,
     total_temperature: float = 1.0,
-    aspect: float = np.inf,
     shape: Shape = "planar",
 ) -> ExpandedJet:
     """Of a nozzle whose exit has `pressure_ratio` times the ambient pressure and the Mach number `exit_mach`; the total
-    temperature is `total_temperature` times the ambient one; `aspect`: width over height of a planar nozzle."""
+    temperature is `total_temperature` times the ambient one."""
     g = 0.5 * (gamma - 1)
     npr = pressure_ratio * (1 + g * exit_mach**2) ** (gamma / (gamma - 1))
     mach = float(np.sqrt((npr ** ((gamma - 1) / gamma) - 1) / g)) if npr > 1 else float("nan")
     velocity = mach * float(np.sqrt(total_temperature / (1 + g * mach**2)))
     power = 0.5 * (gamma + 1) / (gamma - 1)
     area = exit_mach / mach * ((1 + g * mach**2) / (1 + g * exit_mach**2)) ** power
-    height = 1 + (area - 1) * (1.0 if np.isinf(aspect) else aspect / (aspect + 1))
-    if shape == "round":
-        height = np.sqrt(area)
+    height = area if shape == "planar" else np.sqrt(area)
     return ExpandedJet(mach, float(npr), float(pressure_ratio), velocity, float(height), shape)
 
 
-def of_mach(mach: float, gamma: float = 1.4, total_temperature: float = 1.0, shape: Shape = "planar") -> ExpandedJet:
+def of_mach(mach: float, gamma: float = 1.4, shape: Shape = "planar") -> ExpandedJet:
     """The jet of this fully expanded Mach number out of a sonic nozzle."""
     g = 0.5 * (gamma - 1)
     ratio = ((1 + g * mach**2) / (1 + g)) ** (gamma / (gamma - 1))
-    return expand_jet(ratio, 1.0, gamma, total_temperature, shape=shape)
+    return expand_jet(ratio, 1.0, gamma, shape=shape)
 
 
 def spacing(jet: ExpandedJet) -> float:

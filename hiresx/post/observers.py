@@ -1,12 +1,11 @@
 """Observers as a command line names them."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files
+from hiresx.output.show import lines
 from hiresx.post.farfield import ObserverArc
 
 
@@ -28,20 +27,12 @@ def read(
         raise HiresxError("--centre and --azimuth belong to an --arc, and there is none", "leave them out")
     assert observers is not None
     if observers.lower().endswith(".csv"):
-        return _table(Path(observers))
+        table = lines.read_table(Path(observers), "x")
+        if not set("xyz") <= table.keys():
+            raise HiresxError(f"{observers} is no table of observers", "its columns are x, y, z, numbers in L")
+        return np.stack([table[axis] for axis in "xyz"], axis=1)
     rows = [text for text in observers.split(";") if text.strip()]
     return np.array([_numbers(text, 3, "--observers", "10,20,0;30,40,0") for text in rows]).reshape(-1, 3)
-
-
-def _table(path: Path) -> np.ndarray:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [[float(row[axis]) for axis in "xyz"] for row in csv.DictReader(file, skipinitialspace=True)]
-    except OSError as error:
-        raise files.io_error(path, error, "read") from None
-    except (KeyError, TypeError, ValueError):
-        raise HiresxError(f"{path} is no table of observers", "its columns are x, y, z, numbers in L") from None
-    return np.array(rows).reshape(-1, 3)
 
 
 def _numbers(text: str, count: int, option: str, example: str) -> list[float]:

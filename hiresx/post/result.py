@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ class Result:
         names = [name for name, v in variables.items() if v.dims == (along,)]
         names.sort(key=lambda name: name != along)
         rows = zip(*(variables[name].values.tolist() for name in names), strict=True)
-        return "\n".join([",".join(map(str, names)), *(",".join(map(_cell, row)) for row in rows)]) + "\n"
+        return csv_text(map(str, names), rows)
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -109,8 +109,10 @@ def _flat(data: Any) -> Any:
     return made
 
 
-def _cell(value: Any) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
+def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table as comma-separated values, every digit kept."""
+    cells = ([repr(value) if isinstance(value, float) else str(value) for value in row] for row in rows)
+    return "".join(f"{','.join(row)}\n" for row in (names, *cells))
 
 
 def _text(value: Any) -> str:

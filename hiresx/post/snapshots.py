@@ -1,13 +1,12 @@
 """Snapshots of a run, read once one after the other, given back place by place with all their times.
 
 Files hold all places of one time, a transform in time wants all times of a place. What fits is held in memory; more
-goes through a temporary file, so that what is in memory does not grow with the number of snapshots.
+lies in a temporary file, so that what is in memory does not grow with the number of snapshots.
 """
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import BinaryIO, Self, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,55 +18,32 @@ HELD = 1 << 28
 
 
 class Snapshots:
-    """`times` rows of `places` numbers of the precision `kind`, put in one after the other; a context, for the file
-    goes with it."""
+    """`times` rows of `places` numbers of the precision `kind`, put in one after the other. Raises HiresxError where
+    there is no room for them."""
 
     def __init__(self, times: int, places: int, kind: DTypeLike = np.float64):
-        self.shape, self._kind = (times, places), np.dtype(kind)
-        self._held = np.empty(self.shape, self._kind) if self._bytes <= HELD else None
-        self._file: BinaryIO | None = None
-        if self._held is None:
-            self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  (closed on leaving)
-
-    @property
-    def _bytes(self) -> int:
-        return self._kind.itemsize * self.shape[0] * self.shape[1]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._file is not None:
-            self._file.close()
+        size = np.dtype(kind).itemsize * times * places
+        if size <= HELD:
+            self._held = np.empty((times, places), kind)
+            return
+        try:
+            with tempfile.TemporaryFile() as file:  # it goes with what is mapped
+                os.posix_fallocate(file.fileno(), 0, size)
+                self._held = np.memmap(file, kind, "r+", shape=(times, places))
+        except OSError as error:
+            raise HiresxError(
+                f"{1e-9 * size:.1f} GB of snapshots do not fit into {tempfile.gettempdir()}: {error.strerror}",
+                "set TMPDIR to a folder with room, or take fewer of them",
+            ) from None
 
     def fill(self, rows: Iterable[np.ndarray]) -> None:
-        """Put in all rows, (places,) each. Raises HiresxError where there is no room for them."""
+        """Put in all rows, (places,) each."""
         for n, row in enumerate(rows):
-            row = np.ascontiguousarray(row, dtype=self._kind)
-            if self._held is not None:
-                self._held[n] = row
-                continue
-            assert self._file is not None
-            try:
-                self._file.write(row.data)
-            except OSError as error:
-                size = f"{1e-9 * self._bytes:.1f} GB of snapshots"
-                raise HiresxError(
-                    f"{size} do not fit into {tempfile.gettempdir()}: {error.strerror}",
-                    "set TMPDIR to a folder with room, or take fewer of them",
-                ) from None
+            self._held[n] = row
 
     def columns(self, at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
         """Ranges of at most `at_once` places, and all times (times, n) of them, in double precision."""
-        times, places = self.shape
+        places = self._held.shape[1]
         for first in range(0, places, max(at_once, 1)):
             part = slice(first, min(first + max(at_once, 1), places))
-            if self._held is not None:
-                yield part, self._held[:, part].astype(float, copy=False)
-                continue
-            assert self._file is not None
-            values = np.empty((times, part.stop - first), self._kind)
-            for n in range(times):
-                self._file.seek(self._kind.itemsize * (n * places + first))
-                self._file.readinto(values[n].data)  # type: ignore[attr-defined]
-            yield part, values.astype(float, copy=False)
+            yield part, np.asarray(self._held[:, part], dtype=float)

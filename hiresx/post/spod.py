@@ -62,18 +62,18 @@ def spod(
     horizontal, vertical, pieces, _ = plane_view.plane_of_fields(one, look)
     weights = np.concatenate([_areas(piece[horizontal], piece[vertical]).ravel() for piece in pieces])
     kinds = {node[variable].dtype for node in blocks.values()}
-    with Snapshots(times.size, weights.size, np.result_type(*kinds)) as snapshots:
-        snapshots.fill(_rows(run, subset, blocks, variable))
-        at_once = max(1, _SLAB // (8 * times.size))
-        found = modes.spod(
-            lambda: ((values, weights[part]) for part, values in snapshots.columns(at_once)),
-            times.size, dt, length, overlap,
-        )  # fmt: skip
-        leading = found.energy[:, 0].copy()
-        leading[0] = 0  # what is left of the mean
-        line = int(np.argmax(leading)) if frequency is None else int(np.argmin(np.abs(found.frequency - frequency)))
-        kept = min(_KEPT, found.energy.shape[1])
-        shapes = np.concatenate([found.shape(values, line, kept) for _, values in snapshots.columns(at_once)], axis=1)
+    snapshots = Snapshots(times.size, weights.size, np.result_type(*kinds))
+    snapshots.fill(_rows(run, subset, blocks, variable))
+    at_once = max(1, _SLAB // (8 * times.size))
+    found = modes.spod(
+        lambda: ((values, weights[part]) for part, values in snapshots.columns(at_once)),
+        times.size, dt, length, overlap,
+    )  # fmt: skip
+    leading = found.energy[:, 0].copy()
+    leading[0] = 0  # what is left of the mean
+    line = int(np.argmax(leading)) if frequency is None else int(np.argmin(np.abs(found.frequency - frequency)))
+    kept = min(_KEPT, found.energy.shape[1])
+    shapes = np.concatenate([found.shape(values, line, kept) for _, values in snapshots.columns(at_once)], axis=1)
     cuts = np.cumsum([piece[horizontal].size for piece in pieces])[:-1]
     first_modes = [part.reshape(-1, *piece[horizontal].shape) for part, piece in
                    zip(np.split(shapes, cuts, axis=1), pieces, strict=True)]  # fmt: skip

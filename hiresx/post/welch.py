@@ -218,8 +218,8 @@ def _slope(x: np.ndarray, y: np.ndarray) -> float:
     return float((np.median(y[above]) - np.median(y[below])) / run) if run > 0 else 0.0
 
 
-def peaks(found: Spectra, prominence: float | None = None, band: tuple[float, float] | None = None) -> list[Peak]:
-    """Peaks of the one spectrum in `found`, the most powerful first, within `band` of frequencies.
+def peaks(found: Spectra, prominence: float | None = None) -> list[Peak]:
+    """Peaks of the one spectrum in `found`, the most powerful first.
 
     A peak is a highest line that stands `prominence` dB or more over the higher of its valleys and, without a
     `prominence`, over the background by more than noise would (`threshold_db`) and over its valleys by half of that. So
@@ -247,8 +247,6 @@ def peaks(found: Spectra, prominence: float | None = None, band: tuple[float, fl
                 float(np.sqrt(2 * power)), float(height[line]), float(over), int(line),
             )
         )  # fmt: skip
-    low, high = band or (0.0, np.inf)
-    made = [peak for peak in made if low <= peak.frequency <= high]
     return sorted(made, key=lambda peak: -peak.amplitude)
 
 

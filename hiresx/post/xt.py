@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.output.fields import derived
-from hiresx.output.show import picture_file
+from hiresx.output.show import colours, picture_file
 from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
@@ -47,17 +46,11 @@ def xt(
     )
 
     def draw() -> Any:
-        low, high = np.quantile(values, (0.002, 0.998))
-        colours = derived.VARIABLES[taken.column].colours if taken.column in derived.VARIABLES else "viridis"
-        if fluctuations or (low < 0 < high and min(-low, high) > 0.1 * max(-low, high)):
-            high = max(-low, high)
-            low, colours = -high, "RdBu_r"
+        norm, chosen, extend = colours.default_scale(taken.column, values, fluctuations)
         figure = picture_file.figure(5.2)
         ax = figure.subplots()
-        drawn = ax.pcolormesh(
-            over, taken.time, values, cmap=colours, vmin=low, vmax=high, shading="gouraud", rasterized=True
-        )
-        bar = figure.colorbar(drawn, ax=ax, pad=0.015, extend="both", aspect=35)
+        drawn = ax.pcolormesh(over, taken.time, values, cmap=chosen, norm=norm, shading="gouraud", rasterized=True)
+        bar = figure.colorbar(drawn, ax=ax, pad=0.015, extend=extend, aspect=35)
         name = picture_file.symbol(taken.column)
         bar.set_label(f"{name} less its mean" if fluctuations else name)
         ax.set_xlabel(f"${along}/L$" if along in "xyz" else "distance along the line, $/L$")

@@ -11,14 +11,16 @@ at which one rank copies what another one wrote (`copy_gb_per_s`, CPU ranks).
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, ValidationError
 
 from hiresx.base.plural import plural
 from hiresx.case import Case
+from hiresx.case.error_messages import Origin, describe_validation_error
+from hiresx.case.model import Table
 from hiresx.decomposition import decompose, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import partition
@@ -31,9 +33,10 @@ from hiresx.topology import cost
 from hiresx.topology import machine as machines
 from hiresx.topology import place as placing
 
+NotNegative = Annotated[float, Field(ge=0)]
 
-@dataclass(frozen=True)
-class Rates:
+
+class Rates(Table):
     """What a prediction takes of a machine, as its JSON file has it.
 
     `ns_per_point_step`: of one rank with all its threads, for the case at hand. `rank_slowdown`: how much slower a rank
@@ -43,40 +46,29 @@ class Rates:
     `hiresx topo --save` made, None for CPU ranks of one host. `source`: where these figures come from.
     """
 
-    ns_per_point_step: float
+    ns_per_point_step: NotNegative
     source: str
-    rank_slowdown: float = 1.0
-    fixed_us: float = 0.0
-    exchange_us: float = 0.0
-    copy_gb_per_s: float | None = None
-    overlap: float = 0.5
+    rank_slowdown: NotNegative = 1.0
+    fixed_us: NotNegative = 0.0
+    exchange_us: NotNegative = 0.0
+    copy_gb_per_s: NotNegative | None = None
+    overlap: NotNegative = 0.5
     topology: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> "Rates":
         """Raises HiresxError for a file that cannot be read or lacks, or has besides, something."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            rates = cls.model_validate(json.loads(path.read_bytes()))
+        except ValidationError as error:
+            raise describe_validation_error(error, cls, Origin(str(path))) from None
         except (OSError, ValueError) as error:
             raise HiresxError(f"{path}: {error}", "give a file as docs/parallel.md describes") from None
-        names = {field.name for field in fields(cls)}
-        unknown = sorted(set(found) - names) if isinstance(found, dict) else ["no table"]
-        missing = sorted({"ns_per_point_step", "source"} - set(found)) if not unknown else []
-        if unknown or missing:
-            raise HiresxError(
-                f"{path}: {'unknown' if unknown else 'missing'} {', '.join(unknown or missing)}",
-                f"it has {', '.join(sorted(names))}",
-            )
-        for name, value in found.items():
-            number = name not in ("source", "topology")
-            if number and not (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < np.inf):
-                raise HiresxError(f"{path}: {name} = {value!r} is not a number from 0 up", "correct it")
-        rates = cls(**found)
         if rates.topology is None and rates.copy_gb_per_s is None:
             raise HiresxError(f"{path}: neither topology nor copy_gb_per_s is given", "give one of the two")
-        if rates.topology is not None:
-            rates = cls(**{**found, "topology": str(path.parent / rates.topology)})
-        return rates
+        if rates.topology is None:
+            return rates
+        return rates.model_copy(update={"topology": str(path.parent / rates.topology)})
 
 
 def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any]]:
@@ -91,7 +83,7 @@ def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any
     return found
 
 
-def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> dict[str, Any]:
+def predict(case: Case, ranks: int, rates: Rates) -> dict[str, Any]:
     """Of a step: `step_s`, `work_s` and `exchange_s` of the slowest rank, `busiest` link. Raises HiresxError for more
     ranks than the machine has GPUs."""
     whole = decompose(case, build(case.grid, case.directory))
@@ -101,7 +93,7 @@ def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> 
     stages = integrator(case.time.integrator).stages
     sent = np.array(stages * halo_bytes(cut, exchanged_bytes(case)), dtype=float)
     np.fill_diagonal(sent, 0.0)
-    exchange, busiest = _exchange(sent, rates, strategy)
+    exchange, busiest = _exchange(sent, rates)
     count = stages * (2 if viscous else 1)  # of the state and, in viscous flow, of the viscous fluxes
     neighbours = ((sent + sent.T) > 0).sum(axis=1)
     exchange = exchange + 1e-6 * rates.exchange_us * count * neighbours
@@ -118,7 +110,7 @@ def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> 
     }
 
 
-def _exchange(sent: np.ndarray, rates: Rates, strategy: str) -> tuple[np.ndarray, str | None]:
+def _exchange(sent: np.ndarray, rates: Rates) -> tuple[np.ndarray, str | None]:
     """Seconds that each rank's halos need per step, and the link that is busiest."""
     ranks = len(sent)
     if rates.topology is None:
@@ -133,6 +125,6 @@ def _exchange(sent: np.ndarray, rates: Rates, strategy: str) -> tuple[np.ndarray
             "ask for no more ranks than GPUs",
         )
     demand = cost.traffic(sent)
-    gpus = placing.place(machine, demand, strategy)
+    gpus = placing.place(machine, demand)
     estimate = cost.Model(machine).estimate(demand, gpus)
     return np.full(ranks, estimate.seconds), estimate.busiest

@@ -35,11 +35,7 @@ def stages(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
     """Raises HiresxError when `path` cannot be written."""
-    try:
-        with files.replacing(path) as temporary:
-            temporary.write_text(json.dumps(document, indent=1), encoding="utf-8")
-    except OSError as error:
-        raise files.io_error(path, error) from None
+    files.write_text(path, json.dumps(document, indent=1))
 
 
 def write_netcdf(path: Path, document: dict[str, Any]) -> None:

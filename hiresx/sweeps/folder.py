@@ -71,7 +71,7 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
         "grid_files": digests,
         "runs": runs,
     }
-    write(out / NAME, json.dumps(entries, indent=2) + "\n")
+    files.write_text(out / NAME, json.dumps(entries, indent=2) + "\n")
     if not (out / CASE / FILE).is_file():
         path = find(case)
         record.keep_case(out, dumps(_document(path)), path.parent / "case.py" if _functions(path.parent) else None)
@@ -188,12 +188,3 @@ def refuse_differences(place: str, old: Mapping[str, Any], new: Mapping[str, Any
 
 def _format(value: Any) -> str:
     return "absent" if value is None else format_value(value)[:80]
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all. Raises HiresxError naming it."""
-    try:
-        with files.replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise files.io_error(path, error) from None

@@ -11,8 +11,8 @@ from typing import Any
 
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
-from hiresx.output.saved import record
-from hiresx.sweeps import folder, member
+from hiresx.output.saved import files, record
+from hiresx.sweeps import member
 from hiresx.sweeps.members import SweepMember, SweepPlan
 from hiresx.sweeps.numbers import Analysis, ReducedColumn
 from hiresx.sweeps.values import format_value
@@ -75,8 +75,8 @@ class SweepTable:
 
     def write(self, out: Path) -> list[Path]:
         """Write table.csv and table.json into `out`. Raises HiresxError naming what cannot be written."""
-        folder.write(out / CSV, self.csv())
-        folder.write(out / JSON, json.dumps(self.document(), indent=2, allow_nan=False) + "\n")
+        files.write_text(out / CSV, self.csv())
+        files.write_text(out / JSON, json.dumps(self.document(), indent=2, allow_nan=False) + "\n")
         return [out / CSV, out / JSON]
 
     def _repr_html_(self) -> str:

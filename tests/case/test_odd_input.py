@@ -241,7 +241,7 @@ def test_what_is_executed_is_what_the_case_file_page_says(finished, words, execu
 
 # --- libraries that are broken
 
-LIBRARIES = ("cupy", "cupy_backends", "matplotlib", "mpi4py", "pymetis", "pynvml", "scipy", "pycparser")
+LIBRARIES = ("cupy", "cupy_backends", "matplotlib", "mpi4py", "pynvml", "scipy")
 
 
 def broken(place: Path, *names: str) -> dict[str, str]:

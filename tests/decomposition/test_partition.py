@@ -312,41 +312,6 @@ def test_wake_of_a_c_grid_is_near():
     assert (halo_bytes(split(whole, parts), 72) > 0).sum() > 2 * 5
 
 
-# --- METIS, when it is there
-
-
-def test_metis_is_taken_when_it_finds_better(monkeypatch):
-    grid = lattice([12] * 6, [12] * 6, [1])
-    without = best_partition(grid, 4)
-    asked = []
-
-    def part_graph(count, adjacency, **graph):
-        asked.append((count, adjacency, graph))
-        halves = [m >= 3 for m in range(6)]
-        return 0, [2 * halves[n // 6] + halves[n % 6] for n in range(36)]
-
-    fake = SimpleNamespace(part_graph=part_graph, Options=dict, CSRAdjacency=lambda *lists: lists)
-    monkeypatch.setitem(sys.modules, "pymetis", fake)
-    by_turns = boxes(grid.parts), np.arange(36) % 4
-    monkeypatch.setattr("hiresx.decomposition.partition.GraphGrowing.partitions", lambda self: [by_turns])
-    monkeypatch.setattr("hiresx.decomposition.partition.Refinement.run", lambda self: np.array(self.rank))
-    found = best_partition(grid, 4)
-    assert found.method == "metis" and found.costs.max() == without.costs.max()
-    count, (starts, others), graph = asked[0]
-    assert count == 4 and len(starts) == 37 and set(graph["vweights"]) == {144}
-    assert len(others) == len(graph["eweights"]) == starts[-1] == 2 * 60
-    assert sum(graph["eweights"]) == 2 * 60 * 24
-
-
-def test_real_metis():
-    pytest.importorskip("pymetis")
-    from hiresx.decomposition.pieces import metis
-
-    grid = lattice([12] * 6, [12] * 6, [1])
-    rank = metis(boxes(grid.parts), Neighbourhood(grid).contacts(boxes(grid.parts)), [1.0, 1.0, 2.0])
-    assert np.bincount(rank, minlength=3) == pytest.approx([9, 9, 18], abs=2)
-
-
 # --- the same everywhere, in time
 
 

@@ -1,7 +1,5 @@
 """Snapshots that are held in memory, or in a file where they are too many."""
 
-import io
-
 import numpy as np
 import pytest
 
@@ -14,36 +12,34 @@ from hiresx.post import modes, snapshots
 def test_all_times_of_some_places_come_back(monkeypatch, held, at_once):
     monkeypatch.setattr(snapshots, "HELD", held)
     values = np.random.default_rng(1).standard_normal((23, 31))
-    with snapshots.Snapshots(23, 31) as kept:
-        kept.fill(row.astype(">f4").astype(float) if n == 5 else row for n, row in enumerate(values))
-        for _ in range(2):
-            found = list(kept.columns(at_once))
-            assert [part.start for part, _ in found] == list(range(0, 31, at_once))
-            assert np.concatenate([part for _, part in found], axis=1) == pytest.approx(values, abs=1e-6)
+    kept = snapshots.Snapshots(23, 31)
+    kept.fill(row.astype(">f4").astype(float) if n == 5 else row for n, row in enumerate(values))
+    for _ in range(2):
+        found = list(kept.columns(at_once))
+        assert [part.start for part, _ in found] == list(range(0, 31, at_once))
+        assert np.concatenate([part for _, part in found], axis=1) == pytest.approx(values, abs=1e-6)
 
 
 @pytest.mark.parametrize("held", [0, 1 << 20])
 def test_single_precision_stays_what_it_is(monkeypatch, held):
     monkeypatch.setattr(snapshots, "HELD", held)
     values = np.random.default_rng(2).standard_normal((9, 13)).astype("f4")
-    with snapshots.Snapshots(9, 13, "f4") as kept:
-        kept.fill(values)
-        parts = [part for _, part in kept.columns(4)]
-        assert parts[0].dtype == np.float64
-        np.testing.assert_array_equal(np.concatenate(parts, axis=1), values)
-        if not held:
-            assert kept._file.seek(0, io.SEEK_END) == values.nbytes
+    kept = snapshots.Snapshots(9, 13, "f4")
+    kept.fill(values)
+    parts = [part for _, part in kept.columns(4)]
+    assert parts[0].dtype == np.float64 and kept._held.dtype == np.float32
+    assert isinstance(kept._held, np.memmap) == (not held)
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), values)
 
 
 def test_a_full_disk_is_said(monkeypatch):
-    class Full(io.BytesIO):
-        def write(self, data):
-            raise OSError(28, "No space left on device")
+    def full(*_):
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(snapshots, "HELD", 0)
-    monkeypatch.setattr(snapshots.tempfile, "TemporaryFile", Full)
-    with snapshots.Snapshots(3, 5) as kept, pytest.raises(HiresxError, match="No space left") as caught:
-        kept.fill(np.zeros((3, 5)))
+    monkeypatch.setattr(snapshots.os, "posix_fallocate", full)
+    with pytest.raises(HiresxError, match="No space left") as caught:
+        snapshots.Snapshots(3, 5)
     assert "TMPDIR" in caught.value.hint
 
 

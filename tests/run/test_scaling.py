@@ -79,11 +79,14 @@ def test_rates_come_from_a_file_that_is_checked(tmp_path):
     path.write_text(json.dumps({"ns_per_point_step": 2.0, "source": "x", "copy_gb_per_s": 3}))
     assert Rates.read(path).copy_gb_per_s == 3
     for wrong, told in (
-        ({"source": "x", "copy_gb_per_s": 3}, "missing ns_per_point_step"),
+        ({"source": "x", "copy_gb_per_s": 3}, "ns_per_point_step: missing"),
         ({"ns_per_point_step": 2.0, "source": "x"}, "neither topology nor copy_gb_per_s"),
-        ({"ns_per_point_step": -2.0, "source": "x", "copy_gb_per_s": 3}, "is not a number from 0 up"),
-        ({"ns_per_point_step": 2.0, "source": "x", "copy_gbs": 3}, "unknown copy_gbs"),
-        ([], "no table"),
+        (
+            {"ns_per_point_step": -2.0, "source": "x", "copy_gb_per_s": 3},
+            "= -2.0: must be greater than or equal to 0",
+        ),
+        ({"ns_per_point_step": 2.0, "source": "x", "copy_gbs": 3}, "copy_gbs = 3: unknown key"),
+        ([], "must be a table"),
     ):
         path.write_text(json.dumps(wrong))
         with pytest.raises(HiresxError, match=told):

@@ -12,7 +12,6 @@ from hiresx import cli
 from hiresx.errors import HiresxError
 from hiresx.topology import levels, near, nearest
 from hiresx.topology.cost import Model, traffic
-from hiresx.topology.discover import _to_nic
 from hiresx.topology.domains import nvlink_domains, one_machine
 from hiresx.topology.groups import groups
 from hiresx.topology.libcuda import Driver
@@ -22,6 +21,7 @@ from hiresx.topology.parse_smi import parse_smi
 from hiresx.topology.place import place, plan
 from hiresx.topology.problems import problems, surroundings
 from hiresx.topology.report import renderables
+from hiresx.topology.sysfs import level_by_bridges
 
 # ---- the call
 
@@ -241,4 +241,4 @@ def test_real_recordings_have_nearest_adapters():
 
 def test_an_adapter_whose_bridges_are_not_known_is_as_near_as_its_numa_node():
     gpu = GPU(0, numa=1)
-    assert [_to_nic(gpu, NIC("a", numa=numa)) for numa in (0, 1)] == ["SYS", "NODE"]
+    assert [level_by_bridges(gpu, NIC("a", numa=numa)) for numa in (0, 1)] == ["SYS", "NODE"]

@@ -159,27 +159,16 @@ VARIABLES: dict[str, Variable] = {
         "inferno",
         local=False,
     ),
-    "vorticity_x": Variable(
-        lambda f: f.vorticity[0],
-        "x component of vorticity",
-        "c_ref / L",
-        r"\omega_x\,L/c_\mathrm{ref}",
-        local=False,
-    ),
-    "vorticity_y": Variable(
-        lambda f: f.vorticity[1],
-        "y component of vorticity",
-        "c_ref / L",
-        r"\omega_y\,L/c_\mathrm{ref}",
-        local=False,
-    ),
-    "vorticity_z": Variable(
-        lambda f: f.vorticity[2],
-        "z component of vorticity",
-        "c_ref / L",
-        r"\omega_z\,L/c_\mathrm{ref}",
-        local=False,
-    ),
+    **{
+        f"vorticity_{axis}": Variable(
+            lambda f, d=d: f.vorticity[d],  # type: ignore[misc]
+            f"{axis} component of vorticity",
+            "c_ref / L",
+            rf"\omega_{axis}\,L/c_\mathrm{{ref}}",
+            local=False,
+        )
+        for d, axis in enumerate("xyz")
+    },
     "dilatation": Variable(
         lambda f: np.asarray(sum(f.gradient(name)[d] for d, name in enumerate("uvw"))),
         "divergence of velocity",

@@ -1,5 +1,5 @@
-"""Files that are either complete or not there: write beside, fsync, rename; by one process, or by
-many together, each its values in their places. Faults are named by path.
+"""Files that many processes write together, each its values in their places; they are either complete or not there
+(`hiresx.base.whole_files`). Faults are named by path.
 
 What takes a communicator is called by all its ranks.
 """
@@ -8,14 +8,20 @@ import errno
 import math
 import os
 import shutil
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError
+from hiresx.base.whole_files import io_error as io_error
+from hiresx.base.whole_files import replacing as replacing
+from hiresx.base.whole_files import sync as sync
+from hiresx.base.whole_files import temporary_path
+from hiresx.base.whole_files import write_text as write_text
+from hiresx.base.whole_files import written as written
+from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved.places import Place
 
@@ -23,30 +29,6 @@ Thing = TypeVar("Thing")
 Key = Hashable
 # Bytes that are prepared for writing at a time.
 _SLAB = 1 << 24
-_ELSEWHERE = "choose another directory with --out DIR"
-_FAULTS = {
-    errno.ENOSPC: ("the disk is full", f"free some space, or {_ELSEWHERE}"),
-    errno.EDQUOT: ("the disk quota is used up", f"free some space, or {_ELSEWHERE}"),
-    errno.EFBIG: ("the file exceeds the largest size allowed here", f"raise the limit (ulimit -f), or {_ELSEWHERE}"),
-    errno.EROFS: ("the file system is read-only", _ELSEWHERE),
-    errno.EACCES: ("permission denied", _ELSEWHERE),
-    errno.EPERM: ("not permitted", _ELSEWHERE),
-    errno.ENAMETOOLONG: ("a name in it is too long for the file system", "choose a shorter one"),
-    errno.ENOTDIR: ("a part of the path is a file, not a directory", _ELSEWHERE),
-    errno.EMFILE: (FILE_LIMIT, FILE_LIMIT_HINT),
-    errno.EEXIST: ("it is a file, not a directory", _ELSEWHERE),
-}
-
-
-def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
-    """The user's view of an OSError met at `path` while trying to `action` it."""
-    gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
-    if gone:
-        return HiresxError(f"cannot {action} {path}: its directory is gone", "see whether it was moved or removed")
-    reason, mend = _FAULTS.get(
-        error.errno or 0, (error.strerror or str(error), "see that the path is right and reachable")
-    )
-    return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
@@ -64,34 +46,6 @@ def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
     return comm.bcast(found)
 
 
-def temporary_path(path: Path, process: int) -> Path:
-    """Where the process of this number, or those whose first has it, write what will be `path` (see
-    `directories.remove_stale`)."""
-    return path.with_name(f".{path.name}.{process}.part")
-
-
-@contextmanager
-def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
-    """Gives an empty file beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
-
-    After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through: see
-    `io_error`.
-    """
-    path = Path(path)
-    temporary = temporary_path(path, os.getpid())
-    # Opened by us first: netCDF calls every failure to create a file "permission denied".
-    temporary.open("wb").close()
-    try:
-        yield temporary
-        if keep:
-            sync(temporary)
-            os.replace(temporary, path)
-            sync(path.parent)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-
-
 def remove(paths: Iterable[Path]) -> None:
     """Remove files; one that is gone already is no fault. Raises HiresxError for the first that cannot go."""
     for path in paths:
@@ -99,19 +53,6 @@ def remove(paths: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise io_error(path, error, "remove") from None
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the names in a directory, on disk. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # Some network file systems cannot sync a directory; the data itself was synced before.
-        if error.errno != errno.EINVAL:
-            raise
-    finally:
-        os.close(handle)
 
 
 class FileLayout:

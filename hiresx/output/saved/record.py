@@ -74,7 +74,7 @@ class Record:
 
     def write(self) -> None:
         """Write run.json now."""
-        _replace(self.path, _text(self.entries))
+        files.write_text(self.path, _text(self.entries))
         self._written = self._clock()
 
 
@@ -109,7 +109,8 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
     Raises HiresxError when it cannot be written."""
     entries = read_or_empty(directory)
     if entries:
-        _replace(Path(directory) / "run.json", _text(entries | {"status": status, "error": error, "ended": utc_now()}))
+        ended = {"status": status, "error": error, "ended": utc_now()}
+        files.write_text(Path(directory) / "run.json", _text(entries | ended))
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
@@ -133,9 +134,9 @@ def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
     copied: it may be large.) Returns the folder. Raises HiresxError that names the path when it cannot be written.
     """
     folder = directories.make_directory(Path(directory) / "case")
-    _replace(folder / "case.toml", text)
+    files.write_text(folder / "case.toml", text)
     if functions is not None:
-        _replace(folder / "case.py", functions.read_text(encoding="utf-8"))
+        files.write_text(folder / "case.py", functions.read_text(encoding="utf-8"))
     else:
         (folder / "case.py").unlink(missing_ok=True)
     return folder
@@ -143,14 +144,6 @@ def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
 
 def _text(entries: dict[str, Any]) -> str:
     return json.dumps(to_json_types(entries), indent=2, allow_nan=False) + "\n"
-
-
-def _replace(path: Path, text: str) -> None:
-    try:
-        with files.replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise files.io_error(path, error) from None
 
 
 def utc_now() -> str:

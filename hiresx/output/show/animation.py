@@ -51,13 +51,9 @@ def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
     Raises HiresxError when it cannot be written; then `target` stays as it was.
     """
     first = next(pictures)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with files.replacing(target) as temporary:
-            encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
-            encode(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
-    except OSError as error:
-        raise files.io_error(target, error) from None
+    with files.written(target, parents=True) as temporary:
+        encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
+        encode(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
     return target
 
 

@@ -1,6 +1,6 @@
 """How long a large flow takes until it is ready to step, and its first steps:
 
-    python -m hiresx.scaling.ready --points 512 --backend cuda --json > docs/results/performance-h200-ready-512.json
+    python docs/make/ready.py --points 512 --backend cuda --json > docs/results/performance-h200-ready-512.json
 
 The Taylor-Green vortex of `hiresx bench` on a bent box, nothing written, in one process that ends afterwards.
 """
@@ -53,7 +53,7 @@ def ready(points: int, backend: str, precision: str, plan: str, steps: int) -> d
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m hiresx.scaling.ready",
+        prog="python docs/make/ready.py",
         description="Seconds from the start of the process until a flow is ready to step.",
     )
     parser.add_argument("--points", type=int, default=128, help="nodes in each direction (default: %(default)s)")

@@ -16,8 +16,7 @@ def write_page(results: Path, out: Path, page: Callable[[Any], str], held: str, 
         text = page(json.loads(results.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HiresxError(f"{results} holds no {held}: {type(error).__name__}: {error}", mend) from None
-    with files.replacing(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    files.write_text(out, text)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

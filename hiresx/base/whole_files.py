@@ -1,0 +1,93 @@
+"""Files that are either complete or not there: write beside, fsync, rename. Faults are named by path."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError
+
+_ELSEWHERE = "choose another directory with --out DIR"
+_FAULTS = {
+    errno.ENOSPC: ("the disk is full", f"free some space, or {_ELSEWHERE}"),
+    errno.EDQUOT: ("the disk quota is used up", f"free some space, or {_ELSEWHERE}"),
+    errno.EFBIG: ("the file exceeds the largest size allowed here", f"raise the limit (ulimit -f), or {_ELSEWHERE}"),
+    errno.EROFS: ("the file system is read-only", _ELSEWHERE),
+    errno.EACCES: ("permission denied", _ELSEWHERE),
+    errno.EPERM: ("not permitted", _ELSEWHERE),
+    errno.ENAMETOOLONG: ("a name in it is too long for the file system", "choose a shorter one"),
+    errno.ENOTDIR: ("a part of the path is a file, not a directory", _ELSEWHERE),
+    errno.EMFILE: (FILE_LIMIT, FILE_LIMIT_HINT),
+    errno.EEXIST: ("it is a file, not a directory", _ELSEWHERE),
+}
+
+
+def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
+    """The user's view of an OSError met at `path` while trying to `action` it."""
+    gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
+    if gone:
+        return HiresxError(f"cannot {action} {path}: its directory is gone", "see whether it was moved or removed")
+    reason, mend = _FAULTS.get(
+        error.errno or 0, (error.strerror or str(error), "see that the path is right and reachable")
+    )
+    return HiresxError(f"cannot {action} {path}: {reason}", mend)
+
+
+def temporary_path(path: Path, process: int) -> Path:
+    """Where the process of this number, or those whose first has it, write what will be `path` (see
+    `directories.remove_stale`)."""
+    return path.with_name(f".{path.name}.{process}.part")
+
+
+@contextmanager
+def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
+    """Gives an empty file beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
+
+    After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through: see
+    `io_error`.
+    """
+    path = Path(path)
+    temporary = temporary_path(path, os.getpid())
+    # Opened by us first: netCDF calls every failure to create a file "permission denied".
+    temporary.open("wb").close()
+    try:
+        yield temporary
+        if keep:
+            sync(temporary)
+            os.replace(temporary, path)
+            sync(path.parent)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+@contextmanager
+def written(path: str | Path, parents: bool = False) -> Iterator[Path]:
+    """As `replacing`; faults are HiresxError that names the path. `parents`: make the folder, if need be."""
+    try:
+        if parents:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise io_error(path, error) from None
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file, whole or not at all. Raises HiresxError naming it."""
+    with written(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a directory, on disk. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some network file systems cannot sync a directory; the data itself was synced before.
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(handle)
