@@ -1,27 +1,37 @@
-"""libhwloc through ctypes, without compiling anything: what it discovers of this machine.
+"""libhwloc through cffi, without compiling anything: what it discovers of this machine.
 
 What the library discovers is taken as its XML export and read by `parse_hwloc_xml`, so the layout of its objects, which
-changed with 3.0, is never relied on.
+changed with 3.0, is never relied on; calls that its header defines inline are done there in Python.
 """
 
 import ctypes
 import os
 import sys
-from contextlib import suppress
-from ctypes import byref, c_char_p, c_int, c_ulong, c_void_p
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeAlias
 
+from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.topology.machine import Machine
 from hiresx.topology.parse_hwloc_xml import parse_hwloc_xml
 
-# The functions that are used, by the end of their names; all but the last return 0 where they succeed.
-FUNCTIONS = (
-    "topology_init", "topology_load", "topology_export_xmlbuffer", "topology_set_io_types_filter",
-    "topology_set_components", "topology_is_thissystem", "topology_destroy", "free_xmlbuffer", "get_api_version",
-)  # fmt: skip
+# Only what is used. Types are opaque; enums are ints in C.
+DECLARATIONS = """
+typedef struct hwloc_topology *hwloc_topology_t;
+unsigned hwloc_get_api_version(void);
+int hwloc_topology_init(hwloc_topology_t *);
+int hwloc_topology_load(hwloc_topology_t);
+void hwloc_topology_destroy(hwloc_topology_t);
+int hwloc_topology_set_io_types_filter(hwloc_topology_t, int);
+int hwloc_topology_set_components(hwloc_topology_t, unsigned long, const char *);
+int hwloc_topology_is_thissystem(hwloc_topology_t);
+int hwloc_topology_export_xmlbuffer(hwloc_topology_t, char **, int *, unsigned long);
+void hwloc_free_xmlbuffer(hwloc_topology_t, char *);
+"""
 # hwloc.h, the same numbers from 2.0 to 3.0.
 KEEP_ALL, BLACKLIST = 0, 1
 # Discovery that would start a GPU's run-time, and with it a context, before the GPU is chosen.
@@ -31,57 +41,87 @@ SUBSTITUTES = ("HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_
 NAMES = ("libhwloc.so.15", "libhwloc.so")
 
 
+# What cffi makes of the declarations has no types of its own.
+FFI: TypeAlias = Any
+
+
 class HwlocLibrary:
-    """One loaded libhwloc. `version`: of its interface, e.g. "2.8.0"; `path`: the file that was loaded.
+    """One loaded libhwloc. `version`: of its interface, e.g. "2.8.0"; `path`: the file that was loaded."""
 
-    Raises OSError for a file that cannot be loaded, AttributeError for one that lacks a function.
-    """
-
-    def __init__(self, name: str):
-        loaded = ctypes.CDLL(name, use_errno=True)
-        self._c = {function: getattr(loaded, f"hwloc_{function}") for function in FUNCTIONS}
-        self.path = _file_of(self._c["topology_init"]) or name
-        number = self._c["get_api_version"]()
+    def __init__(self, ffi: FFI, handle: Any, path: str):
+        self.ffi, self.c = ffi, handle
+        self.path = _file_of(int(ffi.cast("uintptr_t", ffi.addressof(handle, "hwloc_topology_init")))) or path
+        number = handle.hwloc_get_api_version()
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
-    def _call(self, function: str, what: str, *arguments: object) -> None:
-        if self._c[function](*arguments):
-            number = ctypes.get_errno()
-            raise HiresxError(f"hwloc {self.version} {what}: {os.strerror(number) if number else 'no reason given'}")
-
-    def export(self) -> tuple[str, bool]:
-        """(the XML of what the library finds, whether that is this machine).
-
-        Recordings are not given to the library: 2.8 dies on XML that lacks what it expects, and before 3.0 it reads no
-        3.0.
-        """
-        topology, text, size = c_void_p(), c_char_p(), c_int(0)
-        self._call("topology_init", "cannot start", byref(topology))
-        try:
-            # Without this no PCI device is there; it must come before loading.
-            self._c["topology_set_io_types_filter"](topology, c_int(KEEP_ALL))
-            for name in CONTEXT_MAKERS:
-                self._c["topology_set_components"](topology, c_ulong(BLACKLIST), name.encode())
-            self._call("topology_load", "cannot discover the machine", topology)
-            self._call("topology_export_xmlbuffer", "cannot export", topology, byref(text), byref(size), c_ulong(0))
-            xml = ctypes.string_at(text, size.value).rstrip(b"\0").decode(errors="replace")
-            self._c["free_xmlbuffer"](topology, text)
-            return xml, bool(self._c["topology_is_thissystem"](topology))
-        finally:
-            self._c["topology_destroy"](topology)
+    def fault(self) -> str:
+        number = self.ffi.errno
+        return os.strerror(number) if number else "no reason given"
 
 
 class _Symbol(ctypes.Structure):
-    _fields_ = [("file", c_char_p), ("base", c_void_p), ("name", c_char_p), ("at", c_void_p)]
+    _fields_ = [
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("at", ctypes.c_void_p),
+    ]
 
 
-def _file_of(function: object) -> str:
+def _file_of(address: int) -> str:
     """The file that a function was loaded from; "" where the system does not say."""
-    with suppress(OSError, AttributeError):
+    try:
         found = _Symbol()
-        if ctypes.CDLL(None).dladdr(ctypes.cast(function, c_void_p), byref(found)) and found.file:  # type: ignore[arg-type]
+        if ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) and found.file:
             return os.path.realpath(bytes(found.file).decode(errors="replace"))
+    except (OSError, AttributeError):
+        pass
     return ""
+
+
+class Topology:
+    """A loaded topology; close it, or use it in a `with`.
+
+    Recordings are not given to the library: 2.8 dies on XML that lacks what it expects, and before 3.0 it reads no 3.0.
+    """
+
+    def __init__(self, library: HwlocLibrary):
+        self.library = library
+        slot = library.ffi.new("hwloc_topology_t *")
+        if library.c.hwloc_topology_init(slot):
+            raise HiresxError(f"hwloc {library.version} cannot start: {library.fault()}")
+        self.handle = slot[0]
+        # Without this no PCI device is there; it must come before loading.
+        library.c.hwloc_topology_set_io_types_filter(self.handle, KEEP_ALL)
+        for name in CONTEXT_MAKERS:
+            library.c.hwloc_topology_set_components(self.handle, BLACKLIST, name.encode())
+        if library.c.hwloc_topology_load(self.handle):
+            fault = library.fault()
+            self.close()
+            raise HiresxError(f"hwloc {library.version} cannot discover the machine: {fault}")
+        self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
+
+    def xml(self) -> str:
+        """The export of the topology."""
+        ffi = self.library.ffi
+        text, size = ffi.new("char **"), ffi.new("int *")
+        if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):
+            raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.fault()}")
+        try:
+            return bytes(ffi.buffer(text[0], size[0])[:]).rstrip(b"\0").decode(errors="replace")
+        finally:
+            self.library.c.hwloc_free_xmlbuffer(self.handle, text[0])
+
+    def close(self) -> None:
+        if self.handle is not None:
+            self.library.c.hwloc_topology_destroy(self.handle)
+            self.handle = None
+
+    def __enter__(self) -> "Topology":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def candidates() -> list[str]:
@@ -107,28 +147,52 @@ def library() -> HwlocLibrary:
 
 @cache
 def _library(names: tuple[str, ...]) -> HwlocLibrary:
+    cffi = optional.import_required("cffi", "hwloc is used through cffi", "pip install cffi")
+    try:
+        ffi = cffi.FFI()
+        ffi.cdef(DECLARATIONS)
+    except Exception as error:  # its parser is a library of its own, imported only now
+        raise HiresxError(
+            f"hwloc is used through cffi, which {optional.describe_import_error('cffi', error)}", "pip install cffi"
+        ) from None
     faults = []
     for name in names:
         try:
-            return HwlocLibrary(name)
+            # CFFI looks functions up on first use: all are asked for now.
+            handle = ffi.dlopen(name)
+            for line in DECLARATIONS.splitlines():
+                if "(" in line and not line.startswith("typedef"):
+                    getattr(handle, line.split("(")[0].split()[-1].lstrip("*"))
         except (OSError, AttributeError) as error:
             faults.append(str(error)[:100])
+            continue
+        return HwlocLibrary(ffi, handle, name)
     raise HiresxError("libhwloc is not here" + (f": {faults[0]}" if faults else ""), "apt install libhwloc15")
 
 
-def discover() -> Machine:
-    """This machine as libhwloc sees it, whatever HWLOC_XMLFILE and the like say, without NVML. Raises HiresxError when
-    it cannot."""
-    ignored = {name: os.environ.pop(name) for name in SUBSTITUTES if name in os.environ}
+@contextmanager
+def live_topology() -> Iterator[Topology]:
+    """The topology of this machine, whatever HWLOC_XMLFILE and the like say."""
+    hidden = {name: os.environ.pop(name) for name in SUBSTITUTES if name in os.environ}
     try:
-        used = library()
-        text, live = used.export()
+        topology = Topology(library())
     finally:
-        os.environ.update(ignored)
-    found = parse_hwloc_xml(text, "hwloc")
+        os.environ.update(hidden)
+    try:
+        yield topology
+    finally:
+        topology.close()
+
+
+def discover() -> Machine:
+    """This machine as libhwloc sees it, without NVML. Raises HiresxError when it cannot."""
+    with live_topology() as topology:
+        found = parse_hwloc_xml(topology.xml(), "hwloc")
+        version, path, live = topology.library.version, topology.library.path, topology.live
     problems = [*found.problems]
     if not live:
         problems.append("hwloc describes another machine than this one")
+    ignored = [name for name in SUBSTITUTES if name in os.environ]
     if ignored:
         problems.append(f"{', '.join(ignored)} is set: ignored, this is the machine itself")
-    return replace(found, source=f"hwloc {used.version} ({used.path})", problems=tuple(problems), live=live)
+    return replace(found, source=f"hwloc {version} ({path})", problems=tuple(problems), live=live)

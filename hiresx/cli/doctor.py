@@ -227,5 +227,10 @@ def _hwloc() -> Finding:
     )
     found, message = _python(code)
     needed_for = "caches, packages and PCI bridges of this machine; /sys tells most of them without it"
-    why = f"; {message}" if found is None and message else ""
-    return Finding("hwloc", found, needed_for + why, _install("hwloc"))
+    lacking = "cffi" in message
+    return Finding(
+        "hwloc",
+        found,
+        needed_for + (f"; {message}" if found is None and message else ""),
+        _pip("topology") if lacking else _install("hwloc"),
+    )

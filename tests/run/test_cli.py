@@ -101,7 +101,7 @@ def test_help_imports_nothing_heavy():
     assert done.returncode == 0 and all(verb in done.stdout for verb in VERBS)
     listing = "import sys; from hiresx.cli import execute; execute(['--help']); print(*sys.modules, file=sys.stderr)"
     loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True).stderr.split()
-    heavy = {"numpy", "scipy", "pydantic", "netCDF4", "h5py", "matplotlib", "cupy", "mpi4py", "vtk"}
+    heavy = {"numpy", "scipy", "pydantic", "netCDF4", "h5py", "matplotlib", "cupy", "cffi", "mpi4py", "vtk"}
     assert not heavy & set(loaded)
     # of the project itself only what the command line is made of
     own = {name.split(".")[1] for name in loaded if name.startswith("hiresx.")}

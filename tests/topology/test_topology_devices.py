@@ -1,6 +1,7 @@
 """PCI devices: switches above switches, consoles that are no GPUs, virtual functions, NCCL's topology files, and a
 libhwloc that sees no PCI."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -164,6 +165,15 @@ def test_the_library_is_named_by_its_file_and_searched_for_once(monkeypatch):
     monkeypatch.setenv("HIRESX_HWLOC", "")
     finding = doctor._hwloc()
     assert finding.found is None and "libhwloc is not here" in finding.needed_for
+
+
+def test_cffi_without_its_parser_is_cffi_missing(monkeypatch):
+    pytest.importorskip("cffi")
+    monkeypatch.setitem(sys.modules, "pycparser", None)
+    for name in [name for name in sys.modules if name == "cffi" or name.startswith("cffi.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(HiresxError, match=r"cffi, which is installed but broken .*pycparser"):
+        hwloc_library._library.__wrapped__(("libhwloc.so.15",))
 
 
 # ---- NCCL
