@@ -27,7 +27,9 @@ class Ghosts:
             transport,
             blocks.layout,
         )
-        self.halo.values([state.jacobian for state in blocks.states])
+        for field in blocks.layout.exchanged_once():
+            self.halo.start_field(field.name)
+            self.halo.finish_field(field.name)
         self.patched = PatchedExchange(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
         self.mirrored = MirroredGhosts(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
 
@@ -65,6 +67,7 @@ class Ghosts:
     def send_field(self, name: str) -> None:
         """The field of that name, which a term gave, on its way."""
         self.halo.start_field(name)
+        self.patched.field(name)
         if not self.overlap:
             self.halo.finish_field(name)
 
