@@ -107,8 +107,8 @@ class HaloExchange:
         # Views are made once: a backend remembers the address of an array object.
         momentum = [state.q[state.equations.momentum] for state in states]
         self._strides = [state.variable_stride for state in states]
-        # The channels of the state and of what goes with it, with their arrays, those of what terms and metrics give, by
-        # name, and that of the fluxes.
+        # The channels of the state and of what goes with it, with their arrays; by name those of what terms and metrics
+        # give; and that of the fluxes.
         arrays = {
             field.name: (
                 channel,

@@ -10,7 +10,7 @@ which gives none where the case does not ask for it, and its kernels a header of
 """
 
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
@@ -85,7 +85,7 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
             f"kernels/flux/{flux}.h reads {count} number{'s' * (count > 1)} of every node as fields(offset, n), and no "
             f"term of hiresx/rhs/terms/ gives them in this case",
             f'add hiresx/rhs/terms/<name>.py whose `terms` yields, where scheme.flux is "{flux}", a Term with '
-            f'gives=("{FLUX_FIELDS}",) that fills the field "{FLUX_FIELDS}" of every block, or choose another scheme.flux',
+            f'gives=("{FLUX_FIELDS}",) that fills this field of every block, or choose another scheme.flux',
         )
 
 
