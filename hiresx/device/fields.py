@@ -14,8 +14,8 @@ from hiresx.errors import HiresxError
 Numbers = Literal["real", "stored", "work", "rate"]
 # With which exchange ghosts of connected faces get what their donors have: that of the state, that of the viscous
 # fluxes, of which each direction of the grid has an array of its own, or one of its own behind the term that gives the
-# field (hiresx.rhs.terms), when ghosts of patched faces are interpolated and those of other faces repeat the nodes of the
-# face. "metrics": one of its own, once, behind the metrics.
+# field (hiresx.rhs.terms), when ghosts of patched faces are interpolated and those of other faces repeat the nodes of
+# the face. "metrics": one of its own, once, behind the metrics.
 Halo = Literal["state", "fluxes", "term", "metrics"]
 
 
@@ -94,7 +94,7 @@ class Field:
         if self.halo and (self.numbers not in ("stored", "work") or (in_stages and self.components is None)):
             raise ValueError(f'field "{self.name}": what is exchanged has components, and "stored" or "work" numbers')
         if self.halo in ("term", "metrics") and self.numbers != "work":
-            raise ValueError(f'field "{self.name}": what a term gives with its ghosts, or the metrics, has "work" numbers')
+            raise ValueError(f'field "{self.name}": what a term, or the metrics, give has "work" numbers')
         if self.shown and self.components is not None and self.components(Layout(STORAGE["fp64"])) != 1:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 

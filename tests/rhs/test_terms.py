@@ -35,7 +35,7 @@ def test_what_cannot_be_put_in_order_is_refused():
 
 def test_what_a_term_gives_with_its_ghosts_is_kept_in_work_numbers():
     """The kernel that repeats nodes of faces knows no others."""
-    with pytest.raises(ValueError, match='field "mark": what a term gives'):
+    with pytest.raises(ValueError, match='field "mark": what a term, or the metrics, give'):
         Field("mark", "stored", lambda layout: 1, halo="term")
 
 
