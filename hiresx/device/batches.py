@@ -11,7 +11,7 @@ from hiresx.device.arguments import is_pointer
 from hiresx.device.batch_wrappers import AHEAD, Entry, Form
 from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import dependencies, flatten_calls
-from hiresx.device.wrappers import Shape
+from hiresx.device.wrappers import Shape, shape_by_block
 from hiresx.kernels import Signature
 
 # The largest number of CUDA blocks of a grid along z.
@@ -72,6 +72,7 @@ def arrange_batches(
         None if message else shape(call) for call, message in zip(single, messages, strict=True)
     ]
     kinds = [None if of is None else _kind(call, of) for call, of in zip(single, shapes, strict=True)]
+    share_blocks(single, shapes, kinds)
     found = batches(kinds, waits, messages)
     if len(single) - len(found.members) < least:
         return list(single), waits
@@ -97,6 +98,39 @@ def _kind(call: Call, shape: Shape) -> Hashable | None:
     grid, block = shape
     nodes = math.prod(grid) * math.prod(block) * VISITED.get(call.signature.kind, 1)
     return (call.name, block) if 0 < nodes <= LARGE else None
+
+
+# Threads of a launch of a point kernel in blocks that it shares with others: times as many as in its own, or so many in
+# all. Those without a point end at once.
+TIMES, FEW = 2, 1 << 14
+
+
+def share_blocks(calls: Sequence[Call], shapes: list[Shape | None], kinds: list[Hashable | None]) -> None:
+    """Give launches of one point kernel blocks of one shape, unless they would have too many threads by it. The
+    shape of blocks follows the extent of a launch, and those of unequal blocks of the grid would else stay apart.
+    `shapes` and `kinds`, as of `_kind`, are changed in place; a launch without a kind stays as it is."""
+    alike: dict[str, list[int]] = {}
+    for n, (call, kind) in enumerate(zip(calls, kinds, strict=True)):
+        if kind is not None and call.signature.kind in ("KERNEL", "VECTOR_KERNEL"):
+            alike.setdefault(call.name, []).append(n)
+    for name, left in alike.items():
+        own = {n: shape for n in left if (shape := shapes[n]) is not None}
+        candidates = list(dict.fromkeys(block for _, block in own.values()))
+        while left and len(candidates) > 1:
+            serving = {block: [n for n in left if _fits(calls[n], own[n], block)] for block in candidates}
+            block = max(candidates, key=lambda one: len(serving[one]))
+            for n in serving[block]:
+                shapes[n], kinds[n] = shape_by_block(name, calls[n].extent or (0, 0, 0), block), (name, block)
+            left = [n for n in left if n not in set(serving[block])]
+            candidates.remove(block)
+
+
+def _fits(call: Call, own: Shape, block: tuple[int, int, int]) -> bool:
+    threads = [
+        math.prod(grid) * math.prod(of)
+        for grid, of in (own, shape_by_block(call.name, call.extent or (0, 0, 0), block))
+    ]
+    return threads[1] <= max(TIMES * threads[0], FEW)
 
 
 class BatchedLaunch(NamedTuple):

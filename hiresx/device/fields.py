@@ -14,8 +14,9 @@ from hiresx.errors import HiresxError
 Numbers = Literal["real", "stored", "work", "rate"]
 # The exchange that fills ghosts of connected faces from their donors: that of the state, that of the viscous fluxes
 # (with an array for each direction of the grid), or a separate one after the term that computes the field
-# (hiresx.rhs.terms). In the last case, ghosts of other faces repeat the nodes of the face.
-Halo = Literal["state", "fluxes", "term"]
+# (hiresx.rhs.terms). In the last case, ghosts of patched faces are interpolated and those of other faces repeat the
+# nodes of the face. "metrics": a separate exchange, once, after the metrics are computed.
+Halo = Literal["state", "fluxes", "term", "metrics"]
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,13 @@ class Layout:
             raise HiresxError(f'this run has no field "{name}" ({field.shown})', "leave it out of what is written")
 
     def exchanged_fields(self, viscous: bool) -> "tuple[Field, ...]":
-        """Return the fields with a halo exchange, the state first."""
-        return tuple(f for f in FIELDS if f.halo and f.count(self) and (viscous or f.halo != "fluxes"))
+        """Return the fields whose halos are exchanged in a stage, the state first."""
+        there = [f for f in FIELDS if f.halo not in (None, "metrics") and f.count(self)]
+        return tuple(f for f in there if viscous or f.halo != "fluxes")
+
+    def fields_exchanged_once(self) -> "tuple[Field, ...]":
+        """Return the fields whose halos are exchanged once, after the metrics are computed."""
+        return tuple(f for f in FIELDS if f.halo == "metrics" and f.count(self))
 
     def exchanged_bytes(self, viscous: bool) -> int:
         """Return the bytes that go from a node to a ghost in a stage."""
@@ -86,10 +92,11 @@ class Field:
     lies_in: str | None = None
 
     def __post_init__(self) -> None:
-        if self.halo and (self.numbers not in ("stored", "work") or self.components is None):
+        in_stages = self.halo not in (None, "metrics")
+        if self.halo and (self.numbers not in ("stored", "work") or (in_stages and self.components is None)):
             raise ValueError(f'field "{self.name}": what is exchanged has components, and "stored" or "work" numbers')
-        if self.halo == "term" and self.numbers != "work":
-            raise ValueError(f'field "{self.name}": what a term gives with its ghosts has "work" numbers')
+        if self.halo in ("term", "metrics") and self.numbers != "work":
+            raise ValueError(f'field "{self.name}": what a term, or the metrics, give has "work" numbers')
         if self.shown and self.components is not None and self.components(Layout(STORAGE["fp64"])) != 1:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
@@ -128,7 +135,7 @@ FIELDS: tuple[Field, ...] = (
     Field("viscous_flux", "work", _of_gradients, count=lambda layout: DIRECTIONS, halo="fluxes", lies_in="work"),
     # area components grad(xi)/J, and J
     Field("metrics", "work", lambda layout: METRICS),
-    Field("jacobian", "work"),
+    Field("jacobian", "work", halo="metrics"),
     Field("dt", "real", per_point=lambda layout: layout.local_step),
     # states and fluxes of the decomposed plan, then primitives and fluxes of the viscous terms
     Field("work", "work", lambda layout: layout.work, count=lambda layout: int(layout.work > 0)),

@@ -276,9 +276,18 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
     if kind == "LINE_KERNEL":
         return launch_shape(extent[0] * extent[1], 1, extent[2], (LINE_BLOCK, 1, 1))
     grid, threads = even_shape(*extent, BLOCKS[name]) if name in BLOCKS else launch_shape(*extent, block)
-    if slab := SLABS.get(name):
-        grid = grid[0], grid[2] * slab, -(-grid[1] // slab)
-    return grid, threads
+    return _in_slabs(name, grid), threads
+
+
+def shape_by_block(name: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
+    """As `kernel_shape` of a point kernel, but with blocks of just these threads. What a point gets is the same: its
+    thread knows its place, and no other thread."""
+    return _in_slabs(name, _covering(extent, block)[0]), block
+
+
+def _in_slabs(name: str, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    slab = SLABS.get(name)
+    return grid if slab is None else (grid[0], grid[2] * slab, -(-grid[1] // slab))
 
 
 def dynamic_shared_memory(kernel: kernels.Signature, real: str) -> int:

@@ -65,12 +65,13 @@ class HaloExchange:
         self.remote = layout.remote
         known = states[0].layout if states else kept
         assert known is not None  # or there are no parts
-        fields = known.exchanged_fields("viscous_flux" in program.signatures)
+        in_stages = known.exchanged_fields("viscous_flux" in program.signatures)
+        fields = (*in_stages, *known.fields_exchanged_once())
         widths, kinds = [field.variables(known) for field in fields], [field.kind(known) for field in fields]
         directed = [field.halo == "fluxes" for field in fields]
-        self._peers, self._backend, self._kind = layout.peers, backend, kinds[0]
+        self._peers = layout.peers
         # Bytes of a point in an exchange of the state with what goes with it, and in one of the fluxes.
-        bytes_ = list(zip(directed, BufferLayout(kinds, widths).bytes_per_point, strict=True))
+        bytes_ = list(zip(directed, BufferLayout(kinds, widths).bytes_per_point, strict=True))[: len(in_stages)]
         self._bytes = tuple(sum(size for along, size in bytes_ if along == wanted) for wanted in (False, True))
         # Seconds waited by the exchange that this one follows in a run.
         self.waited_before = 0.0
@@ -106,8 +107,8 @@ class HaloExchange:
         # Views are made once: a backend remembers the address of an array object.
         momentum = [state.q[state.equations.momentum] for state in states]
         self._strides = [state.variable_stride for state in states]
-        # The channels of the state and of what goes with it, with their arrays, those of what terms give, by name, and
-        # that of the fluxes.
+        # The channels of the state and of what goes with it, with their arrays; by name those of what terms and metrics
+        # give; and that of the fluxes.
         arrays = {
             field.name: (
                 channel,
@@ -116,22 +117,10 @@ class HaloExchange:
             for n, (field, channel) in enumerate(zip(fields, self._channels, strict=True))
             if not directed[n]
         }
-        self._of_terms = {field.name: arrays.pop(field.name) for field in fields if field.halo == "term"}
+        self._by_name = {field.name: arrays.pop(field.name) for field in fields if field.halo in ("term", "metrics")}
         self._with_state = list(arrays.values())
         self._of_fluxes = [channel for channel, along in zip(self._channels, directed, strict=True) if along]
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
-
-    def values(self, arrays: Sequence[Any]) -> None:
-        """Exchange one value per node, from start to finish: `arrays`, one for each part of this rank."""
-        # Sent as often as the state has variables, and as its numbers: for what is exchanged so rarely, that is the
-        # simplest.
-        device, host = self._backend.to_device, self._backend.to_host
-        sent = [a if str(a.dtype) == self._kind else device(host(a).astype(self._kind)) for a in arrays]
-        self._channels[0].start(ExchangedArrays(lambda part, _: sent[part], [0] * len(sent)))
-        self._channels[0].finish()
-        for array, found in zip(arrays, sent, strict=True):
-            if found is not array:
-                self._backend.copy(array, device(host(found).astype(str(array.dtype))))
 
     def start_state(self) -> None:
         """Begin to exchange the conservative state and the fields that go with it."""
@@ -144,13 +133,13 @@ class HaloExchange:
             channel.finish()
 
     def start_field(self, name: str) -> None:
-        """Begin to exchange the field of that name, which a term gave."""
-        channel, arrays = self._of_terms[name]
+        """Begin to exchange the field of that name, which a term or the metrics gave."""
+        channel, arrays = self._by_name[name]
         channel.start(arrays)
 
     def finish_field(self, name: str) -> None:
         """Wait for it; nothing if nothing is under way."""
-        self._of_terms[name][0].finish()
+        self._by_name[name][0].finish()
 
     def assume_started(self) -> None:
         """An exchange of the state was started last, by recorded launches. That is so with "signals" only."""

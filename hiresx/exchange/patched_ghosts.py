@@ -16,7 +16,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
 from hiresx.mpi.communicator import Communicator
 
-# What is exchanged: the state, or viscous fluxes.
+# What is exchanged: the state, viscous fluxes, or else a field that a term gives, by its name.
 STATE, FLUX = "state", "fluxes"
 TAG = 7
 # What is known of all ghosts of a patch.
@@ -176,9 +176,7 @@ class InterpolatedGhosts(ABC):
             self._exchange(STATE)
 
     def _exchange(self, what: str) -> None:
-        # Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors.
-        system = self._states[0].equations if self._states else GAS  # a rank without parts has no shares
-        width = 2 * system.variables if what == STATE else len(system.gradients) * DIRECTIONS
+        width = self._width(what)
         if what not in self._made:
             self._made[what] = self._launches(what, width)
         give, take, outgoing, incoming, host = self._made[what]
@@ -186,6 +184,13 @@ class InterpolatedGhosts(ABC):
         if self._mpi_comm is not None:
             self._carry(self._mpi_comm, width, outgoing, incoming, host)
         take()
+
+    def _width(self, what: str) -> int:
+        """Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors."""
+        if what not in (STATE, FLUX):
+            return len(self._states[0].array(what)) if self._states else 1  # a rank without parts has no shares
+        system = self._states[0].equations if self._states else GAS
+        return 2 * system.variables if what == STATE else len(system.gradients) * DIRECTIONS
 
     def _carry(self, mpi_comm: Any, width: int, outgoing: Any, incoming: Any, host: np.ndarray) -> None:
         """Messages through the memory of the host."""
@@ -221,6 +226,8 @@ class InterpolatedGhosts(ABC):
             }  # fmt: skip
             if what == STATE:
                 give.append(call("patched_state", extent, **box, q=s.q))
+            elif what != FLUX:
+                give.append(call("patched_field", extent, **box, variables=width, field=s.array(what)))
             else:
                 give.append(call("patched_flux", extent, **box, m=s.metrics, flux=self._viscous[1][g.place]))
         for t in self._takes:
@@ -229,6 +236,9 @@ class InterpolatedGhosts(ABC):
             lists = {"to": t.to, "begin": t.first, "rows": t.rows, "buffer": incoming, "sv": s.variable_stride}
             if what == STATE:
                 take.append(call(t.kernel, extent, **lists, **t.extra, q=s.q))
+            elif what != FLUX:
+                field = s.array(what)
+                take.append(call("patched_field_ghosts", extent, **lists, variables=width, field=field))
             else:
                 flux = self._viscous[0][t.place][t.direction]
                 take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
@@ -255,6 +265,11 @@ class PatchedExchange(InterpolatedGhosts):
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = patched_donors.shape_maps(domain.whole)
         return patched_donors.rows(domain.whole, domain.cut, maps, donor, xi)
+
+    def field(self, name: str) -> None:
+        """Fill the ghosts of the field of that name, which a term gave, behind patched faces."""
+        if self.any:
+            self._exchange(name)
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
         """Fill the ghosts of the viscous fluxes through patched faces. `fluxes[part][direction]` lie one behind the

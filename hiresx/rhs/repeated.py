@@ -1,5 +1,5 @@
-"""The ghosts of a field that a term gives: behind every face they repeat its nodes, until those of connected ones
-come."""
+"""The ghosts of a field that a term gives: behind every face they repeat its nodes, until those of connected and of
+patched faces come."""
 
 from collections.abc import Iterator
 

@@ -25,7 +25,9 @@ class Ghosts:
             transport,
             blocks.layout,
         )
-        self.halo.values([state.jacobian for state in blocks.states])
+        for field in blocks.layout.fields_exchanged_once():
+            self.halo.start_field(field.name)
+            self.halo.finish_field(field.name)
         self.patched = PatchedExchange(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
         self.mirrored = MirroredGhosts(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
 
@@ -63,6 +65,7 @@ class Ghosts:
     def send_field(self, name: str) -> None:
         """Start the exchange of the field `name`, which a term has computed."""
         self.halo.start_field(name)
+        self.patched.field(name)
         if not self.overlap:
             self.halo.finish_field(name)
 

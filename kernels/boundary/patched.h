@@ -37,6 +37,35 @@ KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, con
     for (int v = 0; v < conserved_variables; ++v) q[v * sv + to[i]] = value[v];
 }
 
+// Shares of a field that a term gives, of so many variables: buffer[to[i]][0..variables-1] of the linear value alone, which
+// lies between those of the nodes around, as a sensor's must.
+KERNEL(patched_field, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv, const int *giving,
+       const int *to, const real *weights, int variables, const_work_field<1> field, real *buffer) {
+    const real *w = weights + i;
+    for (int v = 0; v < variables; ++v) {
+        real sum = real(0);
+        for (int c = 0; c < wk; ++c)
+            for (int b = 0; b < wj; ++b)
+                for (int a = 0; a < wi; ++a) {
+                    const real weight =
+                        w[(long long)(18 + a) * n] * w[(long long)(24 + b) * n] * w[(long long)(30 + c) * n];
+                    if (weight == real(0)) continue;
+                    sum += weight * field[v * sv + giving[i] + a + (long long)b * sj + (long long)c * sk];
+                }
+        buffer[(long long)to[i] * variables + v] = sum;
+    }
+}
+
+// Ghosts of such a field.
+KERNEL(patched_field_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
+       stride sv, int variables, work_field<1> field) {
+    for (int v = 0; v < variables; ++v) {
+        real sum = real(0);
+        for (int r = begin[i]; r < begin[i + 1]; ++r) sum += buffer[(long long)rows[r] * variables + v];
+        field[v * sv + to[i]] = sum;
+    }
+}
+
 // Shares of the viscous fluxes through planes of constant x, y and z, which the fluxes through the three directions of
 // the grid give: buffer[to[i]][3 v + c], v = momentum, energy and the scalars. m: 9 metrics, zero for a direction of one node,
 // which nothing passes; flux: all of viscous_flux.

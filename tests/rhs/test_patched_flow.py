@@ -40,6 +40,30 @@ def test_free_stream_in_single_precision():
     assert errors(simulation, "rho", lambda x, y, z: 1.0)[0] < 1e-5
 
 
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_ghosts_of_a_field_that_a_term_gives_are_interpolated(where, monkeypatch):
+    """Of each of its numbers: a linear one is met, and what steps from 0 to 1 stays between them."""
+    blocks = beside((8, 12), (8, 12), (-1.0, 0.0, 1.0))
+    run = Simulation(case([], {"steps": 1, "cfl": 0.5}, gas={"reynolds": 200.0}), backend=where, grid=Grid(blocks))
+    solver = run.solver
+    fields = []
+    for state in solver.states:
+        fields.append(np.zeros((2, *state.shape)))
+        linear, step = state.interior(fields[-1])
+        linear[...] = 1 + 2 * state.block.x - 3 * state.block.y
+        step[...] = state.block.y > 0.4
+        monkeypatch.setattr(state, "array", lambda name, own=fields[-1]: own)
+    # The name of a field whose halo is exchanged by itself: of connected faces there are none.
+    solver._ghosts.send_field("jacobian")
+    for state, field, before in zip(solver.states, fields, (False, True), strict=True):
+        (h, _, _), (ni, nj, _) = state.halo, state.size
+        ghosts = slice(0, h) if before else slice(h + ni, 2 * h + ni)
+        x, y, _ = (c[h, h : h + nj, ghosts] for c in solver._blocks.extended[state.index])
+        linear, step = field[:, 0, h : h + nj, ghosts]
+        np.testing.assert_allclose(linear, 1 + 2 * x - 3 * y, rtol=0, atol=1e-12)
+        assert step.min() == 0 and step.max() == 1
+
+
 # ---- accuracy
 
 

@@ -4,8 +4,9 @@ from itertools import permutations
 
 import pytest
 
+from hiresx import HiresxError, kernels
 from hiresx.device.fields import Field
-from hiresx.rhs.terms import Step, in_order
+from hiresx.rhs.terms import FLUX_FIELDS, Step, Term, check_flux_fields, in_order
 
 
 def names(steps):
@@ -34,5 +35,14 @@ def test_what_cannot_be_put_in_order_is_refused():
 
 def test_what_a_term_gives_with_its_ghosts_is_kept_in_work_numbers():
     """The kernel that repeats nodes of faces knows no others."""
-    with pytest.raises(ValueError, match='field "mark": what a term gives'):
+    with pytest.raises(ValueError, match='field "mark": what a term, or the metrics, give'):
         Field("mark", "stored", lambda layout: 1, halo="term")
+
+
+def test_a_flux_that_reads_a_field_which_no_term_gives_is_refused(monkeypatch):
+    monkeypatch.setattr(kernels, "trait", lambda folder, name, what, **rest: 2 * (name == "blended"))
+    check_flux_fields("roe", [])
+    check_flux_fields("blended", [Term("other", []), Term("sensor", [], gives=(FLUX_FIELDS,))])
+    with pytest.raises(HiresxError, match=r"kernels/flux/blended\.h reads 2 numbers of every node") as error:
+        check_flux_fields("blended", [Term("other", [])])
+    assert "hiresx/rhs/terms/<name>.py" in error.value.hint and 'gives=("flux_fields",)' in error.value.hint

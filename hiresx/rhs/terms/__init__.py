@@ -10,14 +10,16 @@ which gives none where the case does not ask for it, and its kernels a header of
 """
 
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
 
+from hiresx import kernels
 from hiresx.case import Case
 from hiresx.device.interface import Calls, Program
 from hiresx.device.state import BlockState
+from hiresx.errors import HiresxError
 
 # Of the state: ghosts of physical faces, and all ghosts, those that come from other ranks too.
 GHOSTS, HALOS = "ghosts", "halos"
@@ -66,10 +68,27 @@ class Step:
     gives: Sequence[str] = ()
 
 
-def added(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """The terms of this folder that the case asks for, by the names of their files."""
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name):
-        yield from import_module(f"{__name__}.{module.name}").terms(case, program, states)
+def added(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
+    """The terms of this folder that the case asks for, by the names of their files. Raises HiresxError where the
+    numerical flux reads a field that none of them gives."""
+    modules = sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
+    found = [
+        term for module in modules for term in import_module(f"{__name__}.{module.name}").terms(case, program, states)
+    ]
+    check_flux_fields(case.scheme.flux, found)
+    return found
+
+
+def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
+    """Raises HiresxError where the header of the numerical `flux` reads a field that none of the `terms` gives."""
+    count = kernels.trait("flux", flux, FLUX_FIELDS, silent=0)
+    if count and not any(FLUX_FIELDS in term.gives for term in terms):
+        raise HiresxError(
+            f"kernels/flux/{flux}.h reads {count} number{'s' * (count > 1)} of every node as fields(offset, n), and no "
+            f"term of hiresx/rhs/terms/ gives them in this case",
+            f'add hiresx/rhs/terms/<name>.py whose `terms` yields, where scheme.flux is "{flux}", a Term with '
+            f'gives=("{FLUX_FIELDS}",) that fills this field of every block, or choose another scheme.flux',
+        )
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
