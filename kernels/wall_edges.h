@@ -11,7 +11,8 @@ HD real mass_flux_at(const_state_pointer q, const work_real *m, const work_real 
     auto area_at = [&](int s, int d) { return load<real>(m + d * sv + p + s * sd); };
     real flux[gas_variables];
 #if HX_SPLIT
-    split_flux_at(p, sd, sv, q, m, fields, sensor, flux);
+    real split[gas_variables];
+    split_flux_at(p, sd, sv, q, m, fields, sensor, split, flux);
 #else
     (void)sensor;
     constexpr int first = 1 - correction_reach, count = 2 * correction_reach;

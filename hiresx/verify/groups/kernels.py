@@ -58,6 +58,7 @@ SETS: dict[str, tuple[str, ...]] = {
         "scheme.cutoff=1e-6",
     ),
     "seven nodes, Z": ('scheme.interpolation="modified7"', 'scheme.weights="z"'),
+    "hybrid by Ducros's sensor": ("gas.reynolds=100.0", 'scheme.inviscid="hybrid"', 'scheme.hybrid.sensor="ducros"'),
     "smoothed Steger-Warming, Z, fallback": (
         "scheme.flux_smoothing=0.05",
         'scheme.weights="z"',
