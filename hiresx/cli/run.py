@@ -188,10 +188,19 @@ class _Outcome:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.list_checkpoints(directory):
                 # as it was, a flow that blew up would do so again
-                again = getattr(self.fault, "again", "")
-                parts.append(f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}")
+                parts.append(_way_on(directory, getattr(self.fault, "again", "")))
         hint = "; ".join(part for part in parts if part)
         return terminal.fault(fault, code, fault.message, hint, json, directory=str(directory))
+
+
+def _way_on(directory: Path, again: str) -> str:
+    """What lets a run go on from its checkpoints, in words; `again`: what is to be set for that, KEY=VALUE."""
+    from hiresx.sweeps import folder
+
+    if again and (directory.parent / folder.NAME).is_file():
+        # with another value it would no longer be the run that the sweep names
+        return f"the run is one of the sweep in {directory.parent}: try {again} as another value of the sweep, or apart"
+    return f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}"
 
 
 def _run_new(request: _RunRequest) -> _Outcome:

@@ -25,7 +25,6 @@ from hiresx.sweeps.folder import claim, named_by, others, read_entries
 from hiresx.sweeps.member import need
 from hiresx.sweeps.members import SweepPlan, plan
 from hiresx.sweeps.numbers import column
-from hiresx.sweeps.running import TableRequest, tabulate
 
 
 @pytest.fixture(autouse=True)
@@ -160,19 +159,25 @@ def test_another_sweep_is_refused(done, words, message):
     assert status == 2 and message in err
 
 
-def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_refused(done, tmp_path, case):
+def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_marked_and_left_out(done, tmp_path):
     folder, *_ = done
-    record = json.loads((folder / "sweep" / "strength=0.1" / "run.json").read_text())
     sweep = tmp_path / "sweep"
-    (sweep / "strength=0.2").mkdir(parents=True)
-    (sweep / "sweep.json").write_text(json.dumps({"keys": {"parameters.strength": [0.2]}, "grid_files": {}}))
-    (sweep / "strength=0.2" / "run.json").write_text(json.dumps(record))
-    values = {"parameters.strength": [0.2]}
-    with pytest.raises(HiresxError, match=r"strength=0.2 is of another case: parameters.strength is 0.2, there 0.1"):
-        hiresx.sweep(case, values, sweep, progress=False)
-    with pytest.raises(HiresxError, match=r"strength=0.2 is of another case"):  # --table
-        tabulate(plan(case, values), sweep, case, TableRequest())
-    assert not (sweep / "table.csv").exists()
+    shutil.copytree(folder / "sweep", sweep)
+    path = sweep / "strength=0.2" / "run.json"
+    record = json.loads(path.read_text())
+    record["case"]["time"]["dt"] = 2e-3  # as hiresx run --restart with --set leaves it
+    path.write_text(json.dumps(record))
+    for more in ((), ("--table",)):
+        status, _, _ = command("sweep", folder / "tube", *SET, *LOOK, *more, "--out", sweep)
+        row = rows(sweep)[1]
+        assert status == 3 and [one["status"] for one in rows(sweep)] == ["finished", "other case", "finished"]
+        assert f"{sweep}/strength=0.2 is of another case: time.dt is 0.001, there 0.002; remove" in row["error"]
+        assert not row["residual.rho:max"] and rows(sweep)[2]["residual.rho:max"]
+    status, out, _ = command("sweep", folder / "tube", *SET, "--out", sweep, "--dry-run")
+    assert status == 0 and "removal: " not in out and f"remove {sweep}/strength=0.2, and" in out
+    shutil.rmtree(sweep / "strength=0.2")
+    status, _, _ = command("sweep", folder / "tube", *SET, *LOOK, "--out", sweep)
+    assert status == 0 and rows(sweep) == rows(folder / "sweep")
 
 
 def test_grid_files_are_found_from_the_copy_of_the_case_and_may_not_change(tmp_path):
@@ -327,6 +332,8 @@ def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
         status == 3
         and "1 of 2 runs is incomplete: 1 failed; see the column error" in err
         and "1 finished, 1 to do" in err
+        and "--restart" not in err
+        and f"one of the sweep in {sweep}: try time.dt=" in err
     )
 
 
