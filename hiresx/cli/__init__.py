@@ -14,12 +14,23 @@ from typing import Any
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and leaves the process with its exit status."""
+    _fill_closed_streams()
     status = execute(sys.argv[1:] if arguments is None else list(arguments))
     try:
         sys.stdout.flush()
     except (OSError, ValueError):  # nobody reads any more: Python, which would try again, is not to change the status
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     sys.exit(status)
+
+
+def _fill_closed_streams() -> None:
+    """Open what was closed of stdin, stdout and stderr (hiresx ... >&-) as the empty device. Otherwise the next files
+    that are opened have these numbers, and what libraries print goes into them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # noqa: SIM115
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 def execute(arguments: list[str]) -> int:

@@ -194,6 +194,15 @@ def test_files_without_nodes_are_named_everywhere(tmp_path, capsys, kind, form):
             build(GridFile(file=str(path)))
 
 
+@pytest.mark.parametrize("part", [0.4, 0.5, 0.6])
+def test_a_text_grid_that_is_cut_off_is_told_as_that(tmp_path, part):
+    """Its one block is 9 nodes wide: 1, 9 are no sizes of a block of 11 variables."""
+    text = "1\n9 11 1\n" + " ".join(f"{c:.6g}" for c in sheet((9, 11, 1)).ravel())
+    (tmp_path / "g.x").write_text(text[: round(part * len(text))])
+    with pytest.raises(HiresxError, match="take 301 numbers, the file holds"):
+        grid_report(tmp_path / "g.x")
+
+
 def test_a_grid_that_is_cut_off_is_none_of_them(tmp_path):
     for form in ("text", "records", "stream"):
         write(tmp_path / "g.x", [sheet((9, 8, 7)), sheet((8, 9, 10))], form)
