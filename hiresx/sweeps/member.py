@@ -81,9 +81,9 @@ def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
         return "failed", error.message, {}
     if kept and (other := other_case(out / member.name, member, kept)):
         return "other case", other, {}
+    message = "" if kept.get("status") == "finished" else str(kept.get("error") or last_error(log(out, member)))
     if kept:
-        return str(kept.get("status")), str(kept.get("error") or ""), kept
-    message = last_error(log(out, member))
+        return str(kept.get("status")), message, kept
     return ("failed", message, {}) if message else ("waiting", "", {})
 
 
