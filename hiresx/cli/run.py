@@ -95,8 +95,8 @@ def run(
     from hiresx.mpi.communicator import world
 
     with terminal.only_json(json), raise_on_termination():
+        check_threads(threads)
         if threads is not None:
-            check_threads(threads)
             os.environ["OMP_NUM_THREADS"] = str(threads)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         how = {
@@ -172,8 +172,12 @@ class _Outcome:
             if json:
                 terminal.print_json({"directory": str(directory), **done})
             elif self.already is None:
+                from hiresx.output.fields.field_file import only_vtk
+
                 terminal.say(f"wrote {directory}")
-                terminal.say(f"  see it with: hiresx plot {quote(directory)}")
+                there = only_vtk(directory)
+                look = f"see it with: hiresx plot {quote(directory)}" if there is None else f"open {there} in ParaView"
+                terminal.say(f"  {look}")
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):

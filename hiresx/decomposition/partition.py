@@ -134,6 +134,11 @@ def _made(method: str, neighbourhood: Neighbourhood, made: Boxes, rank: np.ndarr
     return Partition(tuple(parts), method, costs(made, neighbourhood.contacts(made), rank, speed))
 
 
+def check_weights(ranks: int, weights: Sequence[float]) -> None:
+    """Raises HiresxError for weights that are not a positive number for each of the ranks."""
+    _speed(ranks, weights)
+
+
 def _speed(ranks: int, weights: Sequence[float] | None) -> np.ndarray:
     """Weights of the mean 1."""
     if ranks < 1:

@@ -38,7 +38,9 @@ class TableRequest:
     plot: tuple[str, str] | None = None
 
     def check(self, of: SweepPlan) -> None:
-        """Raises HiresxError for a column to plot that the table cannot have."""
+        """Raises HiresxError for a history that no run has, and for a column to plot that the table cannot have."""
+        for column in self.columns:
+            column.check([one.case for one in of.members])
         empty = table.table(of, [], self.columns)
         for name in self.plot or ():
             if not name.startswith(tuple(f"{analysis.name}." for analysis in self.analyses)):

@@ -23,7 +23,7 @@ Thing = TypeVar("Thing")
 Key = Hashable
 # Bytes that are prepared for writing at a time.
 _SLAB = 1 << 24
-_ELSEWHERE = "choose another directory with --out DIR"
+_ELSEWHERE = "choose another place with --out"
 _FAULTS = {
     errno.ENOSPC: ("the disk is full", f"free some space, or {_ELSEWHERE}"),
     errno.EDQUOT: ("the disk quota is used up", f"free some space, or {_ELSEWHERE}"),
@@ -46,6 +46,8 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
     reason, mend = _FAULTS.get(
         error.errno or 0, (error.strerror or str(error), "see that the path is right and reachable")
     )
+    if action == "read" and _ELSEWHERE in mend:
+        mend = "see that the path is right and that it may be read"
     return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
 
