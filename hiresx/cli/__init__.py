@@ -125,6 +125,13 @@ def _whose(option: str) -> str:
     return f"{' and '.join(sorted(found))} takes it; " if 0 < len(found) < 3 else ""
 
 
+def _is_like(name: str, option: str) -> bool:
+    """Whether two options are like each other beside the dashes with which both begin."""
+    import difflib
+
+    return difflib.SequenceMatcher(None, name.lstrip("-"), option.lstrip("-")).ratio() >= 0.6
+
+
 def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     """(message, hint) of an unknown verb, an unknown option or a missing argument."""
     import re
@@ -141,7 +148,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
 
         verbs = getattr(getattr(error.ctx, "command", None), "commands", None) or VERBS
         return f'no verb "{unknown[1]}"', did_you_mean(unknown[1], list(verbs), "verbs")
-    near = getattr(error, "possibilities", None)
+    near = [name for name in getattr(error, "possibilities", None) or () if _is_like(name, error.option_name)]
     option = getattr(error, "option_name", None)
     if option:
         others = "" if near else _whose(option)

@@ -168,5 +168,5 @@ def _check_room(decomposition: Decomposition, ranks: int) -> None:
     raise HiresxError(
         f"{ranks} ranks are too many: the grid can be cut into {plural(sum(most), 'part')}. Each has "
         f"{least} nodes or more in every direction, so {', '.join(makes)}{more}",
-        f"take {plural(sum(most), 'rank')} or fewer, or a grid of more nodes",
+        f"take {'1 rank' if sum(most) == 1 else f'{sum(most)} ranks or fewer'}, or a grid of more nodes",
     )

@@ -87,6 +87,8 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     chosen = history[column]
     time = np.asarray(chosen["time"].values, dtype=float)
     values = np.asarray(chosen.values, dtype=float).reshape(time.size, -1)[:, numbers]
+    if any(end is not None and np.isnan(end) for end in (start, end)):
+        raise HiresxError("nan is no time", "give a number, in L / c_ref")
     within = np.ones(time.size, bool)
     within &= time >= (-np.inf if start is None else start)
     within &= time <= (np.inf if end is None else end)

@@ -39,8 +39,8 @@ class TableRequest:
 
     def check(self, of: SweepPlan) -> None:
         """Raises HiresxError for a history that no run has, and for a column to plot that the table cannot have."""
-        for column in self.columns:
-            column.check([one.case for one in of.members])
+        for wanted in self.columns:
+            wanted.check([one.case for one in of.members])
         empty = table.table(of, [], self.columns)
         for name in self.plot or ():
             if not name.startswith(tuple(f"{analysis.name}." for analysis in self.analyses)):

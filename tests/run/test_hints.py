@@ -62,7 +62,7 @@ def test_a_case_that_may_not_be_read_is_not_called_absent(monkeypatch, tmp_path)
     monkeypatch.undo()
     (tmp_path / "case.py").write_text("def initial(): ...\n")
     monkeypatch.setattr(functions.Path, "read_text", locked)
-    with pytest.raises(HiresxError, match="case.py: permission denied") as error:
+    with pytest.raises(HiresxError, match=r"case\.py: permission denied") as error:
         functions.listed(tmp_path)
     assert "correct" not in error.value.hint
 
@@ -109,3 +109,19 @@ def test_a_column_of_no_history_is_refused_before_anything_is_run(tmp_path):
         status, _, err = command("sweep", case, *SET, "--column", column, "--out", tmp_path / "sweep")
         assert status == 2 and message in " ".join(err.split()).replace("'", '"'), err
     assert not (tmp_path / "sweep").exists()
+
+
+def test_options_that_are_not_alike_are_not_proposed():
+    assert "did you mean" not in command("run", "sod", "--bogus")[2]
+    assert "did you mean --restart or" in command("run", "sod", "--restat")[2]
+
+
+def test_a_small_bound_is_written_short(tmp_path):
+    _, _, err = command("check", "sod", "--set", "time.cfl=1e-12", cwd=tmp_path)
+    assert "greater than or equal to 1e-09" in err
+
+
+def test_a_link_that_leads_nowhere_is_called_that(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    error = files.io_error(tmp_path / "link", FileExistsError(errno.EEXIST, "File exists"))
+    assert error.message.endswith("it is a symbolic link that leads to no directory")

@@ -228,7 +228,9 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f'did you mean "{near[0]}"? ' if near else ""
-            raise HiresxError(f'{place}: there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
+            raise HiresxError(
+                f'{place}{": " * bool(place)}there is no variable "{name}"', f"{hint}there are {', '.join(known)}"
+            )
 
 
 def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:

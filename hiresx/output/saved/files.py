@@ -48,6 +48,8 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
     )
     if action == "read" and _ELSEWHERE in mend:
         mend = "see that the path is right and that it may be read"
+    if error.errno in (errno.EEXIST, errno.ELOOP) and Path(path).is_symlink():
+        reason = "it is a symbolic link that leads to no directory"
     return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
 

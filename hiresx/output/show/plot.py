@@ -122,7 +122,7 @@ class _Request:
         self.dimensions = _dimensions(about["blocks"].values())
         self.names = [name.strip() for name in self.variable.split(",")] if self.variable else self._default(about)
         scalars = equations(about["case"]).scalars
-        derived.check(self.names, "variable", scalars)
+        derived.check(self.names, "", scalars)
         self.as_lines = self.dimensions <= 1 or self.line is not None
         if self.as_lines and self.plane is not None:
             raise HiresxError("both a plane and a line were asked for", "a line in space alone: --line y=0,z=0")
