@@ -82,7 +82,8 @@ class ReducedColumn:
 def _histories(case: Mapping[str, Any]) -> list[str]:
     """The histories that runs of a resolved case keep."""
     found = Case.from_dict(case)
-    return [RESIDUAL, *found.monitors, *(table.name for table in (*found.probe, *found.force)), *found.histories()]
+    tables = [*(probe.name for probe in found.probe), *(force.name for force in found.force)]
+    return [RESIDUAL, *found.monitors, *tables, *found.histories()]
 
 
 def column(text: str, start: float | None = None) -> ReducedColumn:

@@ -286,6 +286,15 @@ def test_faces_at_an_acute_corner_do_not_lie_on_each_other(tmp_path, shear, span
     assert both.connections and not both.touching
 
 
+@pytest.mark.parametrize("span", [(0.0,), lines(0, 1, 9)], ids=["2d", "3d"])
+def test_blocks_on_both_sides_of_a_sharp_body_do_not_lie_on_each_other(tmp_path, span):
+    """Many cells of each wall are closer to the other one than the walls' spacing; the walls begin at one edge."""
+    above = sheet(lines(0, 1, 41), lines(0, 1, 11), span)
+    below = sheet(lines(0, 1, 41), lines(-1, 0, 11), span)
+    below[1] -= 0.25 * below[0]
+    assert not grid_of(tmp_path, above, below).touching
+
+
 def test_blocks_that_lie_on_each_other_from_a_common_edge_on_still_do(tmp_path):
     """A hinge that has opened by less than a degree."""
     left = sheet(lines(0, 1, 12), lines(0, 1, 23))
