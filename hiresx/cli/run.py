@@ -174,10 +174,10 @@ class _Outcome:
             elif self.already is None:
                 from hiresx.output.fields.field_file import only_vtk
 
-                terminal.say(f"wrote {directory}")
+                terminal.say(f"wrote {directory}", needed=False)
                 there = only_vtk(directory)
                 look = f"see it with: hiresx plot {quote(directory)}" if there is None else f"open {there} in ParaView"
-                terminal.say(f"  {look}")
+                terminal.say(f"  {look}", needed=False)
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):

@@ -161,17 +161,16 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def say(line: str) -> None:
-    """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied."""
-
-    def lost() -> None:
-        fault = sys.exception()
-        if isinstance(fault, OSError) and not isinstance(fault, BrokenPipeError):
-            _leave_stdout()
-            note(_describe_lost(fault))
-
-    with ignore_broken_output(lost):
-        print(line, flush=True)
+def say(line: str, needed: bool = True) -> None:
+    """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied. Where it cannot be
+    written, raises HiresxError; `needed` false, for what only reports work that is done: says so."""
+    try:
+        with ignore_broken_output(), _to_stdout():
+            print(line, flush=True)
+    except HiresxError as error:
+        if needed:
+            raise
+        note(error.message)
 
 
 def console() -> "Console":

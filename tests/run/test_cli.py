@@ -376,5 +376,8 @@ def test_output_that_cannot_be_written_is_named(monkeypatch, capfd):
         err = " ".join(capfd.readouterr().err.split())
         assert "error: standard output cannot be written: No space left on device see where the output goes" in err
     monkeypatch.setattr(sys, "stdout", Full())
-    terminal.say("wrote runs/x")  # what was done is done
+    terminal.say("wrote runs/x", needed=False)  # what was done is done
     assert "note: standard output cannot be written: No space left on device" in capfd.readouterr().err
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(HiresxError, match="standard output cannot be written"):
+        terminal.say("kind  run")
