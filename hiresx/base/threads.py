@@ -30,12 +30,16 @@ def requested_threads(environment: Mapping[str, str] = os.environ) -> int | None
 
 
 def check_threads(count: int | None) -> None:
-    """Raises HiresxError for a number of threads (None: the default) far above that of the cores."""
-    cores = len(os.sched_getaffinity(0))
+    """Raises HiresxError for a number of threads (None: what OMP_NUM_THREADS says) far above that of the cores, and for
+    an OMP_NUM_THREADS that is no number of threads."""
+    cores, name = len(os.sched_getaffinity(0)), f"--threads {count}"
+    if count is None:
+        text, count = os.environ.get("OMP_NUM_THREADS", "").strip(), requested_threads()
+        name = f"OMP_NUM_THREADS={text}"
+        if text and count is None:
+            raise HiresxError(f"{name} is no number of threads", "give a whole number of 1 or more, or leave it unset")
     if count is not None and count > MOST_ON_A_CORE * cores:
-        raise HiresxError(
-            f"--threads {count} is too many for {plural(cores, 'core')}", f"give {MOST_ON_A_CORE * cores} or fewer"
-        )
+        raise HiresxError(f"{name} is too many for {plural(cores, 'core')}", f"give {MOST_ON_A_CORE * cores} or fewer")
 
 
 def worker_count() -> int:

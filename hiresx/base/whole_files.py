@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError
 
-_ELSEWHERE = "choose another directory with --out DIR"
+_ELSEWHERE = "choose another place with --out"
 _FAULTS = {
     errno.ENOSPC: ("the disk is full", f"free some space, or {_ELSEWHERE}"),
     errno.EDQUOT: ("the disk quota is used up", f"free some space, or {_ELSEWHERE}"),
@@ -31,6 +31,10 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
     reason, mend = _FAULTS.get(
         error.errno or 0, (error.strerror or str(error), "see that the path is right and reachable")
     )
+    if action == "read" and _ELSEWHERE in mend:
+        mend = "see that the path is right and that it may be read"
+    if error.errno in (errno.EEXIST, errno.ELOOP) and Path(path).is_symlink():
+        reason = "it is a symbolic link that leads to no directory"
     return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
 

@@ -182,6 +182,9 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
         wanted = item["msg"].replace("Input should be ", "").replace("Tuple should have", "a list with")
         wanted = wanted.replace("Value should have", "a list with")
         wanted = wanted.replace(" after validation", "")
+        bound = next((context[name] for name in _BOUNDS if isinstance(context.get(name), float)), 0.0)
+        if 0 < abs(bound) < 1e-4:  # pydantic writes all the zeros
+            wanted = f"{wanted.rpartition(' ')[0]} {bound:g}"
     return f" = {format_value(value)}: must be {wanted}", ""
 
 

@@ -35,6 +35,10 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
     except SIGNALLED:
         raise
+    except PermissionError as error:
+        if error.filename != str(path):
+            raise HiresxError(f"{_place(error, path)}: {describe(error)}", f"correct {path}") from error
+        raise HiresxError(f"{path}: permission denied", "see that it may be read") from None
     except BaseException as error:
         raise HiresxError(f"{_place(error, path)}: {describe(error)}", f"correct {path}") from error
     return {

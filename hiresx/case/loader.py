@@ -105,6 +105,15 @@ def find(name_or_path: str | Path) -> Path:
         return path / FILE
     if os.path.isfile(path):
         return path
+    for wanted in (path, path / FILE):
+        try:
+            os.stat(wanted)
+        except PermissionError:
+            raise HiresxError(f"{text}: permission denied", "see that the folder and its files may be read") from None
+        except (OSError, ValueError):  # not there, which is said below
+            break
+    if not text:
+        raise HiresxError("the name of the case is empty", "name a bundled case, a TOML file or a case's folder")
     if os.path.isdir(path):
         raise HiresxError(f"{text}: this folder holds no {FILE}", "name a bundled case, a TOML file or a case's folder")
     if looks_like_path:

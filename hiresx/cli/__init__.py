@@ -14,12 +14,23 @@ from typing import Any
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and leaves the process with its exit status."""
+    _fill_closed_streams()
     status = execute(sys.argv[1:] if arguments is None else list(arguments))
     try:
         sys.stdout.flush()
     except (OSError, ValueError):  # nobody reads any more: Python, which would try again, is not to change the status
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     sys.exit(status)
+
+
+def _fill_closed_streams() -> None:
+    """Open what was closed of stdin, stdout and stderr (hiresx ... >&-) as the empty device. Otherwise the next files
+    that are opened have these numbers, and what libraries print goes into them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # noqa: SIM115
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 def execute(arguments: list[str]) -> int:
@@ -114,6 +125,13 @@ def _whose(option: str) -> str:
     return f"{' and '.join(sorted(found))} takes it; " if 0 < len(found) < 3 else ""
 
 
+def _is_like(name: str, option: str) -> bool:
+    """Whether two options are like each other beside the dashes with which both begin."""
+    import difflib
+
+    return difflib.SequenceMatcher(None, name.lstrip("-"), option.lstrip("-")).ratio() >= 0.6
+
+
 def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     """(message, hint) of an unknown verb, an unknown option or a missing argument."""
     import re
@@ -130,7 +148,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
 
         verbs = getattr(getattr(error.ctx, "command", None), "commands", None) or VERBS
         return f'no verb "{unknown[1]}"', did_you_mean(unknown[1], list(verbs), "verbs")
-    near = getattr(error, "possibilities", None)
+    near = [name for name in getattr(error, "possibilities", None) or () if _is_like(name, error.option_name)]
     option = getattr(error, "option_name", None)
     if option:
         others = "" if near else _whose(option)

@@ -88,7 +88,8 @@ def check(
     rows = [(block["block"], *(_extreme(block.get(key)) for key in measures)) for block in quality]
     terminal.table("Grid: value at i, j, k", ["block", *(key.replace("_", " ") for key in measures)], rows)
     sides = [(b["block"], b["face"], _range(b["range"]), b["type"]) for b in report["boundaries"]]
-    terminal.table("Boundaries", ["block", "face", "nodes i, j, k", "type"], sides)
+    if sides:
+        terminal.table("Boundaries", ["block", "face", "nodes i, j, k", "type"], sides)
     if report["connections"]:
         rows = [
             (

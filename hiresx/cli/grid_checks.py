@@ -14,6 +14,7 @@ from hiresx.decomposition.patches import Decomposition, poles
 from hiresx.estimate.volumes import refuse_underflow
 from hiresx.grid import Grid
 from hiresx.grid.connectivity_check import ConnectionCheck
+from hiresx.grid.doubled import refuse_doubled
 from hiresx.output.fields import field_output
 from hiresx.rhs import boundary
 
@@ -36,6 +37,7 @@ def check_grid(case: Case) -> CheckedGrid:
     """Raises HiresxError naming the place of what cannot be computed on."""
     built = grid.build(case.grid, case.directory)
     grid.check_connections(built.blocks, built.connections)
+    refuse_doubled(built)
     quality = grid.quality(built)
     grid.check_jacobian(built, poles(case, built))
     for found in quality:

@@ -95,8 +95,8 @@ def run(
     from hiresx.mpi.communicator import world
 
     with terminal.only_json(json), raise_on_termination():
+        check_threads(threads)
         if threads is not None:
-            check_threads(threads)
             os.environ["OMP_NUM_THREADS"] = str(threads)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         how = {
@@ -172,8 +172,12 @@ class _Outcome:
             if json:
                 terminal.print_json({"directory": str(directory), **done})
             elif self.already is None:
-                terminal.say(f"wrote {directory}")
-                terminal.say(f"  see it with: hiresx plot {quote(directory)}")
+                from hiresx.output.fields.field_file import only_vtk
+
+                terminal.say(f"wrote {directory}", needed=False)
+                there = only_vtk(directory)
+                look = f"see it with: hiresx plot {quote(directory)}" if there is None else f"open {there} in ParaView"
+                terminal.say(f"  {look}", needed=False)
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):
@@ -188,10 +192,19 @@ class _Outcome:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.list_checkpoints(directory):
                 # as it was, a flow that blew up would do so again
-                again = getattr(self.fault, "again", "")
-                parts.append(f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}")
+                parts.append(_way_on(directory, getattr(self.fault, "again", "")))
         hint = "; ".join(part for part in parts if part)
         return terminal.fault(fault, code, fault.message, hint, json, directory=str(directory))
+
+
+def _way_on(directory: Path, again: str) -> str:
+    """What lets a run go on from its checkpoints, in words; `again`: what is to be set for that, KEY=VALUE."""
+    from hiresx.sweeps import folder
+
+    if again and (directory.parent / folder.NAME).is_file():
+        # with another value it would no longer be the run that the sweep names
+        return f"the run is one of the sweep in {directory.parent}: try {again} as another value of the sweep, or apart"
+    return f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}"
 
 
 def _run_new(request: _RunRequest) -> _Outcome:

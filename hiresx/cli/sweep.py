@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _SHOWN = 200
 # Numbers of analyses that are printed all.
 _NUMBERS = 6
+# What is to be done for a run that is not run.
+_NO_RUN = ("nothing", "removal")
 
 Values = Annotated[
     list[str] | None,
@@ -190,7 +192,7 @@ def _print_plan(of: "SweepPlan", out: Path, name: str, words: list[str], json: b
     ]
     if json:
         runs = [
-            {"run": one.name, "values": one.values, "to_do": need, "command": line if need != "nothing" else None}
+            {"run": one.name, "values": one.values, "to_do": need, "command": line if need not in _NO_RUN else None}
             for one, need, line in zip(of.members, needs, lines, strict=True)
         ]
         terminal.print_json({"title": of.title, "keys": of.axes, "runs": runs})
@@ -198,6 +200,8 @@ def _print_plan(of: "SweepPlan", out: Path, name: str, words: list[str], json: b
     terminal.say(f"{plural(len(of.members), 'run')} in {out}")
     for one, need, line in zip(of.members, needs, lines, strict=True):
         summary = "finished" if need == "nothing" else f"{need}: {shell.quote_all(line)}"
+        if need == "removal":
+            _, summary, _ = member.status(out, one)
         terminal.say(f"  {one.name}  {summary}")
     return 0
 
@@ -214,9 +218,9 @@ def _write_job_array(
     directories.make_directory(out)
     with directories.lock_directory(out):
         folder.claim(out, name, of)
-        left = [one for one in of.members if member.need(out, one) != "nothing"]
+        left = [one for one in of.members if member.need(out, one) not in _NO_RUN]
     if not left:
-        raise HiresxError(f"all runs in {out} are finished", "for the table give --table")
+        raise HiresxError(f"nothing is left to do in {out}", "for the table give --table")
     words = [str(out / folder.CASE) if word == name else word for word in made.run]
     script = dataclasses.replace(
         made,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hiresx.base.signals import ignore_broken_output
+from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +26,7 @@ def fault(cause: BaseException, status: int, message: str, hint: str, as_json: b
 def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
     """Prints an error and a hint to stderr, or as {"error", "hint", ...} to stdout."""
     with ignore_broken_output():
-        if as_json:
+        if as_json and getattr(sys.stdout, "name", "") != os.devnull:  # else see `_leave_stdout`
             print_json({"error": message, "hint": hint, "mend": hint, **more})  # mend: its former name, for one version
             return
         try:
@@ -64,7 +65,8 @@ def print_json(document: Any) -> None:
     """Prints `document` as JSON to stdout; NumPy's numbers and paths are written, what is not finite becomes null."""
     import json
 
-    print(json.dumps(_plain(document), indent=2, allow_nan=False))
+    with _to_stdout():
+        print(json.dumps(_plain(document), indent=2, allow_nan=False), flush=True)
 
 
 def _plain(value: Any) -> Any:
@@ -106,7 +108,29 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
         shown.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(cell if isinstance(cell, Text) else Text(text(cell)) for cell in row))
-    console().print(shown)
+    with _to_stdout():
+        console().print(shown)
+
+
+@contextlib.contextmanager
+def _to_stdout() -> Iterator[None]:
+    """Around what is printed to be read: raises HiresxError where it cannot be written, but for a reader that left."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _leave_stdout()
+        raise HiresxError(_describe_lost(error), "see where the output goes") from None
+
+
+def _leave_stdout() -> None:
+    """What is printed from now on goes nowhere: Python, which would try again, is not to change the status."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _describe_lost(error: OSError) -> str:
+    return f"standard output cannot be written: {error.strerror or error}"
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> None:
@@ -137,10 +161,16 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def say(line: str) -> None:
-    """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied."""
-    with ignore_broken_output():
-        print(line, flush=True)
+def say(line: str, needed: bool = True) -> None:
+    """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied. Where it cannot be
+    written, raises HiresxError; `needed` false, for what only reports work that is done: says so."""
+    try:
+        with ignore_broken_output(), _to_stdout():
+            print(line, flush=True)
+    except HiresxError as error:
+        if needed:
+            raise
+        note(error.message)
 
 
 def console() -> "Console":

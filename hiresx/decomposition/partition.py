@@ -125,6 +125,11 @@ def _make_partition(
     return Partition(tuple(parts), method, costs(made, neighbourhood.contacts(made), rank, speed))
 
 
+def check_weights(ranks: int, weights: Sequence[float]) -> None:
+    """Raises HiresxError for weights that are not a positive number for each of the ranks."""
+    _speed(ranks, weights)
+
+
 def _speed(ranks: int, weights: Sequence[float] | None) -> np.ndarray:
     """Weights of the mean 1."""
     if ranks < 1:
@@ -154,5 +159,5 @@ def _check_room(decomposition: Decomposition, ranks: int) -> None:
     raise HiresxError(
         f"{ranks} ranks are too many: the grid can be cut into {plural(sum(most), 'part')}. Each has "
         f"{least} nodes or more in every direction, so {', '.join(makes)}{more}",
-        f"take {plural(sum(most), 'rank')} or fewer, or a grid of more nodes",
+        f"take {'1 rank' if sum(most) == 1 else f'{sum(most)} ranks or fewer'}, or a grid of more nodes",
     )

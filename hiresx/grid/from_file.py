@@ -13,6 +13,7 @@ from hiresx.grid.cgns_tree import is_cgns
 from hiresx.grid.connections import Grid
 from hiresx.grid.connectivity import motion_of, read_connectivity
 from hiresx.grid.connectivity_check import OverlapError, check_connections
+from hiresx.grid.doubled import refuse_doubled
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.plane import checked_grid, flatten, make_right_handed, move_grid, reverse_i
@@ -106,6 +107,8 @@ def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]
         words += said
     grid, said = shape_grid(grid, spec)
     grid = checked_grid(grid)
+    if not any(block.is_stored for block in grid.blocks):  # those are looked through by `hiresx check`
+        refuse_doubled(grid)
     return replace(grid, touching=tuple(touching(grid))), words + said
 
 

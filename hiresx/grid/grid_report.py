@@ -12,6 +12,7 @@ from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, one_inside, rectangles, slices
 from hiresx.grid.connections import Grid, Touching
+from hiresx.grid.doubled import doubled_line
 from hiresx.grid.from_file import describe_form, form, load_grid, read_raw
 from hiresx.grid.quality import NotPositive, hands, not_positive
 from hiresx.grid.singular import COLLAPSED, collapsed_direction
@@ -24,13 +25,13 @@ CLOSED = 1e-6
 def grid_report(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     """What `hiresx info` tells of a grid file; all values are fit for JSON.
 
-    "form": container, byte order and precision; "blocks": name, nodes as delivered, the directions in which they are
-    "thin" (1 or 2 nodes), "hands" ("right", "left" or "mixed"), "collapsed" faces, edges and lines, smallest and
-    largest "spacing" along grid lines and their largest "ratio" beside each other; "done": what is made of it by
-    itself, in words; "points", "connections", "regions" and the parts of faces that are "left" over of the grid that
-    results, with their place and outward normal; "meets": faces that lie on other blocks without being joined;
-    "jacobian": blocks where it is not positive, and why; "broken": patches of a CGNS file that no nodes can be found
-    for, which are left out. Where no grid results, "refused" says why."""
+    "form": container, byte order and precision; "blocks": name, nodes as delivered, the directions in which they
+    are "thin" (1 or 2 nodes), "hands" ("right", "left" or "mixed"), "collapsed" faces, edges and lines and those
+    that are there twice, smallest and largest "spacing" along grid lines and their largest "ratio" beside each
+    other; "done": what is made of it by itself, in words; "points", "connections", "regions" and the parts of faces
+    that are "left" over of the grid that results, with their place and outward normal; "meets": faces that lie on
+    other blocks without being joined; "jacobian": blocks where it is not positive, and why; "broken": patches of a
+    CGNS file that no nodes can be found for, which are left out. Where no grid results, "refused" says why."""
     with np.errstate(all="ignore"):  # a file may hold any finite number
         return _report(path, connectivity)
 
@@ -192,7 +193,7 @@ def _round(value: float, digits: int = 6) -> float:
 
 
 def _block(block: Block) -> dict[str, Any]:
-    steps, ratio = [], 1.0
+    steps, ratio, twice = [], 1.0, doubled_line(block)
     for d in range(3):
         if block.size[d] > 2:
             for nodes in slabs(block.x, block.y, block.z, overlap=2):
@@ -208,8 +209,8 @@ def _block(block: Block) -> dict[str, Any]:
         **{axis: [float(getattr(block, axis).min()), float(getattr(block, axis).max())] for axis in "xyz"},
         "thin": "".join(AXES[d] for d in range(3) if block.size[d] <= 2),
         "hands": hands(block),
-        "collapsed": ", ".join(_collapsed_faces(block)),
-        "spacing": [min(steps, default=0.0), max(steps, default=0.0)],
+        "collapsed": ", ".join([*_collapsed_faces(block), *([] if twice is None else [twice.describe()])]),
+        "spacing": [0.0 if twice is not None else min(steps, default=0.0), max(steps, default=0.0)],
         "ratio": ratio,
     }
 

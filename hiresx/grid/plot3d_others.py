@@ -35,6 +35,8 @@ def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> s
             if not 0 < used <= len(head) or count < 1 or not (head[int(many) : used] >= 1).all():
                 continue
             rows = np.reshape(head[int(many) : used], (count, dimensions + extra))
+            if rows[:, :2].min() < 2:  # the number of blocks, taken for a size
+                continue
             nodes = np.prod(rows[:, :dimensions], axis=1, dtype=np.float64)
             if extra:
                 if np.sum(nodes * rows[:, -1]) in left(used):

@@ -27,6 +27,10 @@ STEP = (0.6, 1.5)
 WIDE = 3
 # Cosine of the angle between two faces above which they lie along each other.
 ALONG = 0.7
+# Faces that share an edge and open from it by more than this (a sine, 5 degrees) do not lie on each other.
+OPENS = 0.087
+# Edges are shared where they are closer than this share of the spacing off the faces.
+SHARED = 0.01
 # Cells of a side of the tiles whose bounding boxes say which cells may be near.
 TILE = 8
 # Cells of a face that are looked for inside other blocks.
@@ -98,11 +102,11 @@ class _Surface:
             _nodes(block, slices(r)).reshape(*shape, 3) for r in (self.range, one_inside(face, self.range))
         )
         self.nodes = nodes
-        self.spacing = _of_cells(np.linalg.norm(nodes - behind, axis=-1))
         self.centres = _of_cells(nodes)
         self.outward = _of_cells(nodes - behind)
         self.sag = (_of_cells(_bend(nodes, 0)) + _of_cells(_bend(nodes, 1))) / 8
         self.lie = _lie(nodes)
+        self.spacing = _spacing(self.outward, self.lie, 1 in nodes.shape[:2])
         held = np.zeros(shape, dtype=bool)
         for c in grid.connections:
             if (c.block, c.face) == (b, face):
@@ -151,6 +155,13 @@ def _lie(nodes: np.ndarray) -> np.ndarray:
     return np.where(size > 0, lie / np.where(size > 0, size, 1), 0)
 
 
+def _spacing(outward: np.ndarray, lie: np.ndarray, line: bool) -> np.ndarray:
+    """The part of the steps `outward` that is at right angles to the cells, which `lie` as `_lie` has it."""
+    length, part = np.linalg.norm(outward, axis=-1), np.abs(np.sum(outward * lie, axis=-1))
+    across: np.ndarray = np.sqrt(np.maximum(length**2 - part**2, 0.0)) if line else part
+    return np.where(np.any(lie != 0, axis=-1), across, length)
+
+
 def _all_corners(held: np.ndarray) -> np.ndarray:
     return _of_cells(held.astype(float)) == 1
 
@@ -166,6 +177,18 @@ def _bend(nodes: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _between(own: _Surface, other: _Surface) -> list[Touching]:
+    mask = _cells_on(own, other, None)
+    if _is_wide(mask):
+        edge = _shared_edge(own, other)
+        mask = mask if edge is None else _cells_on(own, other, edge)
+    return [
+        replace(contact, over=_lies_over(own, other, mask))
+        for contact in _wide_contacts(own, other.block, other.face, mask)
+    ]
+
+
+def _cells_on(own: _Surface, other: _Surface, edge: np.ndarray | None) -> np.ndarray:
+    """Which cells of a face lie on another face; `edge`: the segments of the edge that the two share."""
     mask = np.zeros(own.free.shape, dtype=bool)
     tiles = other.facets
     lows, highs, widest = (np.stack([t[m] for t in tiles]) for m in (0, 1, 2))
@@ -179,13 +202,51 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
         near = ((points.min(axis=0) <= highs + room) & (points.max(axis=0) >= lows - room)).all(axis=1)
         for n in np.flatnonzero(near):
             _, _, _, facets, off, bent, lie = tiles[n]
-            allowed = GAP * np.minimum(spacing[:, None], off) + sag[:, None] + bent
+            apart = GAP * np.minimum(spacing[:, None], off)
+            if edge is not None:
+                apart = np.minimum(apart, OPENS * _distance(points, edge)[:, None])
+            allowed = apart + sag[:, None] + bent
             along = np.abs(own.lie[place] @ lie.T) > ALONG
             mask[tuple(chosen[_on(points, facets, np.where(along, allowed, -1))].T)] = True
-    return [
-        replace(contact, over=_lies_over(own, other, mask))
-        for contact in _wide_contacts(own, other.block, other.face, mask)
-    ]
+    return mask
+
+
+def _shared_edge(own: _Surface, other: _Surface) -> np.ndarray | None:
+    """The segments (n, 2, 3) of the edges of `own` that are edges of `other` too, points in two dimensions; None where
+    there are none."""
+    theirs = np.concatenate([_segments(line) for line in _edges(other)])
+    near = SHARED * min(own.spacing.min(), other.spacing.min())
+    found = []
+    for line in _edges(own):
+        shared = _distance(line, theirs) <= near
+        segments = _segments(line)
+        found.append(segments[shared] if len(line) == 1 else segments[shared[:-1] & shared[1:]])
+    edge = np.concatenate(found)
+    return edge if len(edge) else None
+
+
+def _edges(surface: _Surface) -> Iterator[np.ndarray]:
+    """The nodes (n, 3) of every edge of a face; of a line its ends."""
+    for axis in (0, 1):
+        if surface.nodes.shape[axis] > 1:
+            yield from (np.take(surface.nodes, end, axis) for end in (0, -1))
+
+
+def _segments(line: np.ndarray) -> np.ndarray:
+    """The segments (n, 2, 3) between nodes (n + 1, 3) that follow each other; of one node this one."""
+    return np.stack([line, line], axis=1) if len(line) == 1 else np.stack([line[:-1], line[1:]], axis=1)
+
+
+def _distance(points: np.ndarray, segments: np.ndarray) -> np.ndarray:
+    """The distances of points (p, 3) from the nearest of the segments (n, 2, 3)."""
+    start, along = segments[:, 0], segments[:, 1] - segments[:, 0]
+    square = np.einsum("nc,nc->n", along, along)
+    found = np.empty(len(points))
+    for n, point in enumerate(points):
+        away = point - start
+        share = np.clip(np.einsum("nc,nc->n", away, along) / np.where(square > 0, square, 1.0), 0.0, 1.0)
+        found[n] = np.linalg.norm(away - share[:, None] * along, axis=1).min()
+    return found
 
 
 def _lies_over(own: _Surface, other: _Surface, mask: np.ndarray) -> bool:
@@ -327,10 +388,12 @@ def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
 
 def _wide_contacts(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> list[Touching]:
     """The report of a contact that is wide enough to be meant."""
-    for axis, n in enumerate(mask.shape):
-        if n > 1 and np.count_nonzero(mask.any(axis=1 - axis)) < min(WIDE, n):
-            return []
-    return [_report(own, b, face, mask)] if mask.any() else []
+    return [_report(own, b, face, mask)] if _is_wide(mask) else []
+
+
+def _is_wide(mask: np.ndarray) -> bool:
+    wide = [np.count_nonzero(mask.any(axis=1 - axis)) >= min(WIDE, n) for axis, n in enumerate(mask.shape) if n > 1]
+    return bool(mask.any()) and all(wide)
 
 
 def _report(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> Touching:

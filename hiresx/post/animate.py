@@ -31,7 +31,7 @@ def animate(
     absent), `fps` pictures a second; colours and frame stay the same. Returns the file, which appears whole or not
     at all. Raises HiresxError for what is not there, and without an encoder."""
     run, look = as_run(run), look or Look()
-    derived.check([variable], "variable")
+    derived.check([variable], "")
     target = run.path / "post" / f"{file_stem('animate', variable)}.mp4" if out is None else Path(out)
     paths = run.files(-np.inf if start is None else start, np.inf if end is None else end, every, subset)
     sizes = field_file.describe(paths[-1])["blocks"].values()

@@ -47,7 +47,9 @@ def starts(times: int, length: int, overlap: float) -> range:
     if not 0 <= overlap < 1:
         raise HiresxError(f"an overlap of {overlap:g} cannot be", "give 0 or more, and less than 1")
     found = range(0, times - length + 1, max(1, length - int(overlap * length)))
-    if length < 4 or len(found) < 2:
+    if length < 4:
+        raise HiresxError(f"blocks of {plural(length, 'snapshot')} are too short: 4 are needed", "give longer blocks")
+    if len(found) < 2:
         raise HiresxError(
             f"{plural(times, 'snapshot')} in blocks of {length} make {max(len(found), 0)} realisation(s); 2 are needed",
             "give shorter blocks, or write fields more often",

@@ -87,6 +87,8 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     chosen = history[column]
     time = np.asarray(chosen["time"].values, dtype=float)
     values = np.asarray(chosen.values, dtype=float).reshape(time.size, -1)[:, numbers]
+    if any(end is not None and np.isnan(end) for end in (start, end)):
+        raise HiresxError("nan is no time", "give a number, in L / c_ref")
     within = np.ones(time.size, bool)
     within &= time >= (-np.inf if start is None else start)
     within &= time <= (np.inf if end is None else end)
@@ -108,7 +110,10 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
 
 
 def _resample_evenly(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    # the sample at the end of a run may lie nearer to the one before it than the others do
+    for count in (time.size, time.size - 1):
+        even = np.linspace(time[0], time[count - 1], count)
+        if np.abs(time[:count] - even).max() <= 1e-6 * (even[1] - even[0]):
+            return even, values[:count], False
     even = np.linspace(time[0], time[-1], time.size)
-    if np.abs(time - even).max() <= 1e-6 * (even[1] - even[0]):
-        return even, values, False
     return even, needs.scipy("interpolate").CubicSpline(time, values, axis=0)(even), True

@@ -31,7 +31,7 @@ def slice(
     if averages:
         tree = run.averages
     else:
-        derived.check(names, "variable")
+        derived.check(names, "")
         tree = run.fields(which, names, subset)
     horizontal, vertical, pieces, where = plane_view.plane_of_fields(tree, look, *names)
     xarray = needs.xarray()

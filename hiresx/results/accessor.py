@@ -42,7 +42,7 @@ class OfTree:
             for name in names:
                 if name not in block:
                     there = ", ".join(map(str, block.data_vars))
-                    raise HiresxError(f'there is no variable "{name}"', f"ask for it in variables=; there are {there}")
+                    raise HiresxError(f'there is no variable "{name}"', f"there are {there}")
             if "time" in block.dims:
                 raise HiresxError("this is a series of times", "select one: tree.isel(time=-1)")
             found.append({name: np.asarray(block[name].values, dtype=float) for name in ("x", "y", "z", *names)})

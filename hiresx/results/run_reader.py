@@ -161,9 +161,7 @@ class Run:
         like, the second moments (`u_v`), `tke`; below it `reynolds` and `favre`. Read when used."""
         path = self.path / AVERAGES
         if not path.is_file():
-            raise HiresxError(
-                f"{self.path} has no averages", "add [average] to the case (start = ..., every = ...) and run it again"
-            )
+            raise records.no_averages(self.path)
         return trees.averages(path)
 
     def file(self, which: int | float = -1, subset: str = "fields") -> Path:

@@ -119,7 +119,10 @@ class Logbook:
         return {"status": status, "error": error, **entries}
 
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
-        """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
+        """Record how the run ended as far as that is possible: what cannot be written hides no `error`. A restart that
+        was refused leaves the record as the run before left it."""
+        if not self._begun and self.simulation.restarts:
+            return
         status: record.Status = "failed"
         message = error_text(error) if isinstance(error, HiresxError) else describe(error)
         if isinstance(error, SIGNALLED):

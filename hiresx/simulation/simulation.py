@@ -13,7 +13,7 @@ from hiresx.base.threads import start_in_background
 from hiresx.case import Case, load
 from hiresx.case.validation import check_profiles
 from hiresx.decomposition import Decomposition, Part, domain
-from hiresx.decomposition.partition import partition
+from hiresx.decomposition.partition import check_weights, partition
 from hiresx.device import asynchronous_compilation
 from hiresx.errors import HiresxError
 from hiresx.estimate import refuse_on_gpus, refuse_oversized, remarks_on_step
@@ -110,6 +110,8 @@ class Simulation(RecutRun):
             rebalance = parse_rule(rebalance)
             field_output.check(self.case)
             check_profiles(self.case, profiles or ())
+            if weights is not None:
+                check_weights(self.comm.size, weights)
             if self.out is not None:
                 netcdf_library.library()
         self.resolved = self.case.model_dump(mode="json")

@@ -10,7 +10,7 @@ from hiresx.output.saved import checkpoint, record
 from hiresx.sweeps.folder import LOGS, refuse_differences
 from hiresx.sweeps.members import SweepMember
 
-Need = Literal["nothing", "begin", "go on", "begin again"]
+Need = Literal["nothing", "begin", "go on", "begin again", "removal"]
 # What begins the part of a log that is of one start of a run, and the line in it that says why it failed.
 BEGUN = "$ "
 _ERROR = "error: "
@@ -22,18 +22,28 @@ def log(out: Path, member: SweepMember) -> Path:
 
 
 def need(out: Path, member: SweepMember) -> Need:
-    """Return the action that a run needs. Raises HiresxError, naming the difference, where another case was run in its
-    folder."""
+    """Return the action that a run needs. "removal": another case was run in its folder."""
     folder = out / member.name
     if not (folder / "run.json").is_file():
         return "begin"
     kept = record.read(folder)
-    if kept.get("case"):
-        asked = _with_defaults(member.case)
-        refuse_differences(str(folder), _with_grid_parts(_with_defaults(kept["case"]), asked), asked)
+    if other_case(folder, member, kept):
+        return "removal"
     if kept.get("status") == "finished":
         return "nothing"
     return "go on" if checkpoint.list_checkpoints(folder) else "begin again"
+
+
+def other_case(folder: Path, member: SweepMember, kept: dict[str, Any]) -> str:
+    """Return how the case of the record `kept` in `folder` differs from that of the run; "" if it does not."""
+    if not kept.get("case"):
+        return ""
+    asked = _with_defaults(member.case)
+    try:
+        refuse_differences(str(folder), _with_grid_parts(_with_defaults(kept["case"]), asked), asked)
+    except HiresxError as error:
+        return f"{error.message}; remove {folder}, and the sweep makes this run anew"
+    return ""
 
 
 def _with_defaults(case: dict[str, Any]) -> dict[str, Any]:
@@ -64,14 +74,16 @@ def clear(out: Path, member: SweepMember) -> None:
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
     """(status, why it is not finished, record) of a run: as in run.json, or "waiting", or "failed" where it ended
-    before it had begun."""
+    before it had begun, or "other case" where another one was run in its folder."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:
         return "failed", error.message, {}
+    if kept and (other := other_case(out / member.name, member, kept)):
+        return "other case", other, {}
+    message = "" if kept.get("status") == "finished" else str(kept.get("error") or last_error(log(out, member)))
     if kept:
-        return str(kept.get("status")), str(kept.get("error") or ""), kept
-    message = last_error(log(out, member))
+        return str(kept.get("status")), message, kept
     return ("failed", message, {}) if message else ("waiting", "", {})
 
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.error_messages import did_you_mean
 from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.watch import history
+from hiresx.output.watch.monitors.residual import COLUMNS as RESIDUALS
 
 REDUCTIONS: Mapping[str, Callable[[np.ndarray], Any]] = {
     "last": lambda values: values[-1],
@@ -41,6 +43,20 @@ class ReducedColumn:
     reduction: str
     start: float | None = None
 
+    def check(self, cases: Sequence[Mapping[str, Any]]) -> None:
+        """Raises HiresxError where none of the resolved cases has such a history, or a residual no such column."""
+        there = list(dict.fromkeys(name for case in cases for name in _histories(case)))
+        if self.history not in there:
+            raise HiresxError(
+                f'--column {self.name}: no history "{self.history}"', did_you_mean(self.history, there, "histories")
+            )
+        columns = [column.name for column in RESIDUALS]
+        if self.history == RESIDUAL and self.quantity not in (*columns, "step", "time"):
+            raise HiresxError(
+                f'--column {self.name}: {RESIDUAL} has no column "{self.quantity}"',
+                did_you_mean(self.quantity, columns, "columns"),
+            )
+
     def value(self, run: Path) -> float:
         """Raises HiresxError for a run that has no such column, or no sample from `start` on."""
         there = history.histories(run)
@@ -61,6 +77,13 @@ class ReducedColumn:
             since = "" if self.start is None else f" from time {self.start:g} on"
             raise HiresxError(f"{self.history} has no sample{since}", "run longer, or sample more often")
         return float(REDUCTIONS[self.reduction](values))
+
+
+def _histories(case: Mapping[str, Any]) -> list[str]:
+    """The histories that runs of a resolved case keep."""
+    found = Case.from_dict(case)
+    tables = [*(probe.name for probe in found.probe), *(force.name for force in found.force)]
+    return [RESIDUAL, *found.monitors, *tables, *found.histories()]
 
 
 def column(text: str, start: float | None = None) -> ReducedColumn:

@@ -38,7 +38,9 @@ class TableRequest:
     plot: tuple[str, str] | None = None
 
     def check(self, of: SweepPlan) -> None:
-        """Raises HiresxError for a column to plot that the table cannot have."""
+        """Raises HiresxError for a history that no run has, and for a column to plot that the table cannot have."""
+        for wanted in self.columns:
+            wanted.check([one.case for one in of.members])
         empty = table.table(of, [], self.columns)
         for name in self.plot or ():
             if not name.startswith(tuple(f"{analysis.name}." for analysis in self.analyses)):
@@ -129,10 +131,16 @@ def run(
         folder.claim(out, case, of)
         needs = {one.name: member.need(out, one) for one in of.members}
         rows = {one.name: table.row(out, one, fresh=False) for one in of.members}
-        left = sum(need != "nothing" for need in needs.values())
-        say(f"{plural(len(of.members), 'run')} in {out}: {len(of.members) - left} finished, {left} to do")
+        wants = list(needs.values())
+        finished, removal = wants.count("nothing"), wants.count("removal")
+        left = len(wants) - finished - removal
+        say(f"{plural(len(of.members), 'run')} in {out}: {finished} finished, {left} to do")
+        for one in (one for one in of.members if needs[one.name] == "removal"):
+            say(f"left out: {rows[one.name][table.ERROR]}")
         if left_out := folder.others(out, of):
-            say(f"{len(left_out)} more runs of this sweep are not requested and not in this table: {left_out[0]}, ...")
+            are = "is" if len(left_out) == 1 else "are"
+            named = ", ".join([left_out[0], *(["..."] if left_out[1:] else [])])
+            say(f"{plural(len(left_out), 'more run')} of this sweep {are} not requested and not in this table: {named}")
         clock = _Clock(left)
         written = table.table(of, list(rows.values()), wanted.columns)
         found = None
@@ -141,17 +149,18 @@ def run(
             if found is not None:
                 break
             need = needs[one.name]
-            if need != "nothing":
+            to_do = need not in ("nothing", "removal")
+            if to_do:
                 label = f"{n + 1}/{len(of.members)}"
                 say(f"[{label}] {one.name}{'' if need == 'begin' else f' ({need})'}: {clock.remaining()}")
                 found = _one(out, one, need, how, launcher, f"[{label}] " if show else None, say)
                 clock.took()
             found = found or requests.signal
             rows[one.name] = table.row(out, one, wanted.columns, wanted.analyses, fresh=found is None)
-            if need != "nothing":
+            if to_do:
                 say(f"[{label}] {one.name}: {_summarise(rows[one.name])}")
             written = table.table(of, list(rows.values()), wanted.columns)
-            if need != "nothing" or n + 1 == len(of.members):
+            if to_do or n + 1 == len(of.members):
                 written.write(out)
     return SweepEnd(written, found or requests.signal)
 
@@ -161,8 +170,6 @@ def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -
     wanted.check(of)
     if not folder.compare(out, case, of):
         raise HiresxError(f"{out} holds no sweep", "leave --table away: the runs are made first")
-    for one in of.members:
-        member.need(out, one)
     found = table.table(
         of, [table.row(out, one, wanted.columns, wanted.analyses) for one in of.members], wanted.columns
     )

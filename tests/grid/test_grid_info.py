@@ -11,6 +11,7 @@ from hiresx.case.grid_file import GridFile
 from hiresx.cli import execute
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, check_jacobian
+from hiresx.grid.doubled import doubled_line
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.plot3d_others import kind_of
 
@@ -60,6 +61,38 @@ def told(path, capsys) -> tuple[dict, str]:
     found = json.loads(capsys.readouterr().out)
     assert execute(["info", str(path)]) == 0
     return found, " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("d", [0, 1, 2])
+@pytest.mark.parametrize("n", [(15, 13, 1), (11, 12, 9)])
+@pytest.mark.parametrize("at", [0, 4])
+def test_a_line_that_is_there_twice_is_named_and_refused(tmp_path, capsys, n, d, at):
+    if n[d] == 1:
+        return
+    nodes = sheet(n)
+    write(tmp_path / "g.x", [np.insert(nodes, at, np.take(nodes, at, 3 - d), axis=3 - d)])
+    found, said = told(tmp_path / "g.x", capsys)
+    lines = f"{'ijk'[d]} = {at} and {'ijk'[d]} = {at + 1} coincide"
+    assert found["blocks"][0]["collapsed"] == lines and lines in said and found["blocks"][0]["spacing"][0] == 0
+    assert lines in found["refused"]
+    with pytest.raises(HiresxError, match=f"the nodes {lines}: cells without volume") as error:
+        build(GridFile(file=str(tmp_path / "g.x")))
+    assert "leave one of the two out" in error.value.hint
+
+
+def test_nodes_that_are_there_twice_are_found_piece_by_piece(monkeypatch):
+    """As in a file whose nodes are not held in memory."""
+    nodes = sheet((11, 12, 9))
+    nodes[:, 5, 4, 3] = nodes[:, 5, 4, 2]
+    nodes[:, :, 0] = nodes[:, :, :1, 0]  # a face that has collapsed
+    whole = doubled_line(Block("b", *nodes))
+    assert whole is not None and whole.describe() == "i = 2 and i = 3 coincide at 1 of 70 places"
+    pieces = [[c[k : k + 4] for c in nodes] for k in (0, 3)] + [[c[6:] for c in nodes]]
+    monkeypatch.setattr("hiresx.grid.doubled.slabs", lambda *_, overlap: iter(pieces))
+    assert doubled_line(Block("b", *nodes)) == whole
+    twice = np.insert(nodes, 3, nodes[:, 3], axis=1)[:, :9]
+    pieces[:] = [[c[k : k + 4] for c in twice] for k in (0, 3)] + [[c[6:] for c in twice]]
+    assert doubled_line(Block("b", *twice)).describe() == "k = 3 and k = 4 coincide"
 
 
 def test_a_row_for_jacobians_that_are_not_positive(tmp_path, capsys):
@@ -159,6 +192,15 @@ def test_files_without_nodes_are_named_everywhere(tmp_path, capsys, kind, form):
             assert f"{words}, which holds no nodes" in said and "name the grid file that belongs to it" in said
         with pytest.raises(HiresxError, match="which holds no nodes"):
             build(GridFile(file=str(path)))
+
+
+@pytest.mark.parametrize("part", [0.4, 0.5, 0.6])
+def test_a_text_grid_that_is_cut_off_is_told_as_that(tmp_path, part):
+    """Its one block is 9 nodes wide: 1, 9 are no sizes of a block of 11 variables."""
+    text = "1\n9 11 1\n" + " ".join(f"{c:.6g}" for c in sheet((9, 11, 1)).ravel())
+    (tmp_path / "g.x").write_text(text[: round(part * len(text))])
+    with pytest.raises(HiresxError, match="take 301 numbers, the file holds"):
+        grid_report(tmp_path / "g.x")
 
 
 def test_a_grid_that_is_cut_off_is_none_of_them(tmp_path):

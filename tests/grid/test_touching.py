@@ -267,3 +267,37 @@ def test_a_block_that_is_there_twice():
     with pytest.raises(HiresxError, match="block 'two' has the same 81 nodes as block 'one'") as caught:
         matched_connections(blocks)
     assert "leave one of them out" in caught.value.hint
+
+
+@pytest.mark.parametrize("shear", [2.0, 3.0, 6.0, -10.0])
+@pytest.mark.parametrize("span", [(0.0,), lines(0, 1, 9)], ids=["2d", "3d"])
+def test_faces_at_an_acute_corner_do_not_lie_on_each_other(tmp_path, shear, span):
+    """They share an edge: of one block, and of two blocks that are joined."""
+    whole = sheet(lines(0, 1, 17), lines(0, 1, 11), span)
+    whole[0] += shear * whole[1]
+    grid = grid_of(tmp_path, whole)
+    assert not grid.touching
+    decomposed(grid, ALL)
+    parts = grid_of(tmp_path, whole[..., :9], whole[..., 8:])
+    assert parts.connections and not parts.touching
+    # around the edge at which the sheared block begins, a second one at the same angle below: their outer faces meet
+    below = whole * np.array([1, -1, 1]).reshape(3, 1, 1, 1)
+    both = grid_of(tmp_path, whole, np.flip(below, axis=2))
+    assert both.connections and not both.touching
+
+
+@pytest.mark.parametrize("span", [(0.0,), lines(0, 1, 9)], ids=["2d", "3d"])
+def test_blocks_on_both_sides_of_a_sharp_body_do_not_lie_on_each_other(tmp_path, span):
+    """Many cells of each wall are closer to the other one than the walls' spacing; the walls begin at one edge."""
+    above = sheet(lines(0, 1, 41), lines(0, 1, 11), span)
+    below = sheet(lines(0, 1, 41), lines(-1, 0, 11), span)
+    below[1] -= 0.25 * below[0]
+    assert not grid_of(tmp_path, above, below).touching
+
+
+def test_blocks_that_lie_on_each_other_from_a_common_edge_on_still_do(tmp_path):
+    """A hinge that has opened by less than a degree."""
+    left = sheet(lines(0, 1, 12), lines(0, 1, 23))
+    right = sheet(lines(1, 2, 12), lines(0, 1, 31))
+    right[0] += 0.01 * right[1]
+    assert {(t.block, t.face) for t in grid_of(tmp_path, left, right).touching} == {(0, "imax"), (1, "imin")}

@@ -182,7 +182,7 @@ def test_a_history_of_another_run_is_not_continued(tmp_path, kind):
         Simulation(case, "cpu", out=tmp_path / name).run(steps=10, progress=False)
     folder = "surface" if kind == "all" else "history"
     there, theirs = (next((tmp_path / name).glob(f"{folder}*/{kind}.nc")) for name in ("one", "other"))
-    own = there.read_bytes()
+    own, record = there.read_bytes(), (tmp_path / "one/run.json").read_text()
     there.write_bytes(theirs.read_bytes())
     assert len(own) == there.stat().st_size and own != there.read_bytes()
     with pytest.raises(
@@ -190,6 +190,7 @@ def test_a_history_of_another_run_is_not_continued(tmp_path, kind):
     ) as told:
         Simulation(case, "cpu", restart=tmp_path / "one", out=tmp_path / "one").run(steps=2, progress=False)
     assert "put the file back" in told.value.hint and there.read_bytes() == theirs.read_bytes()
+    assert (tmp_path / "one/run.json").read_text() == record, "nothing ran"
     there.write_bytes(own)
     Simulation(case, "cpu", restart=tmp_path / "one", out=tmp_path / "one").run(steps=5, progress=False)
     assert there.stat().st_size > len(own) and there.read_bytes()[8:].startswith(own[8 : 2 * len(own) // 3])

@@ -319,7 +319,7 @@ def test_what_cannot_be_compared(one, tmp_path):
     with pytest.raises(HiresxError, match="cannot read"):
         compare(one, tmp_path)
     run(tmp_path / "vtk", 'output.formats=["vtk"]')
-    with pytest.raises(HiresxError, match="no fields"):
+    with pytest.raises(HiresxError, match="format vtk only"):
         compare(one, tmp_path / "vtk")
 
 

@@ -14,7 +14,7 @@ import made_runs
 from hiresx import cli
 from hiresx.errors import HiresxError
 from hiresx.post import result as post_result
-from hiresx.post import spectrum, welch
+from hiresx.post import signals, spectrum, welch
 
 PLACES = [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]
 
@@ -214,3 +214,9 @@ def test_files_that_are_replaced_are_named(tmp_path):
         made = post_result.Result("a", {}, data, lambda: None)
         written = made.write(tmp_path / "a.csv")
         assert made.replaced == (written if again else [])
+
+
+def test_the_sample_at_the_end_of_a_run_does_not_have_the_others_resampled():
+    time = np.append(0.5 * np.arange(20), 9.7)
+    even, values, resampled = signals._resample_evenly(time, np.sin(time)[:, None])
+    assert not resampled and even.tolist() == time[:-1].tolist() and len(values) == 20

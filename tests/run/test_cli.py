@@ -1,5 +1,7 @@
 """The command line: verbs, exit statuses, JSON, faults in one form. Simulation, verify and bench are stood in for."""
 
+import errno
+import io
 import json
 import os
 import shutil
@@ -14,7 +16,7 @@ import hiresx
 import hiresx.simulation.watchdog  # stays where `simulation` is stood in for
 from hiresx import cli
 from hiresx.case.toml import dumps
-from hiresx.cli import doctor
+from hiresx.cli import doctor, terminal
 from hiresx.cli.app import VERBS
 from hiresx.errors import HiresxError
 from hiresx.launch import mpi_library
@@ -349,3 +351,33 @@ def test_who_reads_no_further_hears_no_more(tmp_path):
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_closed_streams_are_no_fault(tmp_path):
+    """hiresx new sod X >&- <&-: the first files that are opened must not take their numbers either."""
+    words = [sys.executable, "-m", "hiresx", "new", "sod", str(tmp_path / "mine")]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&-', "sh", *words], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and (tmp_path / "mine/case.toml").is_file()
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *words[:3], "--help"])
+    assert done.returncode == 0
+
+
+class Full(io.StringIO):
+    """A stream on a device that is full."""
+
+    def flush(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_output_that_cannot_be_written_is_named(monkeypatch, capfd):
+    for words in (["new"], ["doctor", "--json"]):
+        monkeypatch.setattr(sys, "stdout", Full())
+        assert cli.execute(words) == 2
+        err = " ".join(capfd.readouterr().err.split())
+        assert "error: standard output cannot be written: No space left on device see where the output goes" in err
+    monkeypatch.setattr(sys, "stdout", Full())
+    terminal.say("wrote runs/x", needed=False)  # what was done is done
+    assert "note: standard output cannot be written: No space left on device" in capfd.readouterr().err
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(HiresxError, match="standard output cannot be written"):
+        terminal.say("kind  run")

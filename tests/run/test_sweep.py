@@ -23,9 +23,9 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, write_plot3d
 from hiresx.sweeps.folder import claim, named_by, others, read_entries
 from hiresx.sweeps.member import need
+from hiresx.sweeps.member import status as run_status
 from hiresx.sweeps.members import SweepPlan, plan
 from hiresx.sweeps.numbers import column
-from hiresx.sweeps.running import TableRequest, tabulate
 
 
 @pytest.fixture(autouse=True)
@@ -160,19 +160,25 @@ def test_another_sweep_is_refused(done, words, message):
     assert status == 2 and message in err
 
 
-def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_refused(done, tmp_path, case):
+def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_marked_and_left_out(done, tmp_path):
     folder, *_ = done
-    record = json.loads((folder / "sweep" / "strength=0.1" / "run.json").read_text())
     sweep = tmp_path / "sweep"
-    (sweep / "strength=0.2").mkdir(parents=True)
-    (sweep / "sweep.json").write_text(json.dumps({"keys": {"parameters.strength": [0.2]}, "grid_files": {}}))
-    (sweep / "strength=0.2" / "run.json").write_text(json.dumps(record))
-    values = {"parameters.strength": [0.2]}
-    with pytest.raises(HiresxError, match=r"strength=0.2 is of another case: parameters.strength is 0.2, there 0.1"):
-        hiresx.sweep(case, values, sweep, progress=False)
-    with pytest.raises(HiresxError, match=r"strength=0.2 is of another case"):  # --table
-        tabulate(plan(case, values), sweep, case, TableRequest())
-    assert not (sweep / "table.csv").exists()
+    shutil.copytree(folder / "sweep", sweep)
+    path = sweep / "strength=0.2" / "run.json"
+    record = json.loads(path.read_text())
+    record["case"]["time"]["dt"] = 2e-3  # as hiresx run --restart with --set leaves it
+    path.write_text(json.dumps(record))
+    for more in ((), ("--table",)):
+        status, _, _ = command("sweep", folder / "tube", *SET, *LOOK, *more, "--out", sweep)
+        row = rows(sweep)[1]
+        assert status == 3 and [one["status"] for one in rows(sweep)] == ["finished", "other case", "finished"]
+        assert f"{sweep}/strength=0.2 is of another case: time.dt is 0.001, there 0.002; remove" in row["error"]
+        assert not row["residual.rho:max"] and rows(sweep)[2]["residual.rho:max"]
+    status, out, _ = command("sweep", folder / "tube", *SET, "--out", sweep, "--dry-run")
+    assert status == 0 and "removal: " not in out and f"remove {sweep}/strength=0.2, and" in out
+    shutil.rmtree(sweep / "strength=0.2")
+    status, _, _ = command("sweep", folder / "tube", *SET, *LOOK, "--out", sweep)
+    assert status == 0 and rows(sweep) == rows(folder / "sweep")
 
 
 def test_grid_files_are_found_from_the_copy_of_the_case_and_may_not_change(tmp_path):
@@ -256,8 +262,9 @@ def test_a_run_whose_sponge_lies_at_a_region_is_known_again(tmp_path):
     assert json.loads((run / "run.json").read_text())["case"]["sponge"][0]["end"] == 1.0
     assert need(tmp_path / "sweep", of.members[0]) == "nothing"
     moved = plan(case, {"time.steps": [1], "sponge.0.start": [0.6]}).members[0]
-    with pytest.raises(HiresxError, match=r"sponge.0.start is 0.6, there 0.5"):
-        need(tmp_path / "sweep", dataclasses.replace(moved, name=run.name))
+    moved = dataclasses.replace(moved, name=run.name)
+    assert need(tmp_path / "sweep", moved) == "removal"
+    assert "sponge.0.start is 0.6, there 0.5" in run_status(tmp_path / "sweep", moved)[1]
 
 
 def test_a_title_is_no_other_case(done, tmp_path):
@@ -327,6 +334,8 @@ def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
         status == 3
         and "1 of 2 runs is incomplete: 1 failed; see the column error" in err
         and "1 finished, 1 to do" in err
+        and "--restart" not in err
+        and f"one of the sweep in {sweep}: try time.dt=" in err
     )
 
 

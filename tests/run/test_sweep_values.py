@@ -89,7 +89,8 @@ def test_the_row_of_a_run_has_what_analyses_find_and_why_others_fail(tmp_path):
         raise HiresxError(f"jet: no probe in {run.name}")
 
     every = [SimpleNamespace(values=fails), SimpleNamespace(values=lambda run: {"spectrum.bins": 4})]
-    found = row(tmp_path, SweepMember("one", {}, {}, ()), (), every)
+    case = json.loads((tmp_path / "one/run.json").read_text())["case"]
+    found = row(tmp_path, SweepMember("one", {}, case), (), every)
     assert found["spectrum.bins"] == 4 and found["error"] == "jet: no probe in one"
 
 
@@ -102,10 +103,10 @@ def test_a_sample_at_the_start_counts(tmp_path):
 
 
 def test_wall_time_is_that_of_all_processes_of_a_run(tmp_path):
-    one = SweepMember("one", {}, {})
     made_runs.run(tmp_path / "one")
     record = tmp_path / "one" / "run.json"
     entries = json.loads(record.read_text()) | {"wall_s": 2.5}
+    one = SweepMember("one", {}, entries["case"])
     record.write_text(json.dumps(entries))
     assert row(tmp_path, one)["wall_s"] == 2.5
     before = [{"before": {"wall_s": 40.0}}, {"before": {"wall_s": 300.0}}, {"before": {}}]

@@ -212,12 +212,12 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
             raise HiresxError(
                 f'scalar "{name}": that is the name of a variable ({about(name).long_name})', "choose another"
             )
-    known = [*VARIABLES, *output_fields(), *scalars]
+    known, where = [*VARIABLES, *output_fields(), *scalars], f"{place}: " if place else ""
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f'did you mean "{near[0]}"? ' if near else ""
-            raise HiresxError(f'{place}: there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
+            raise HiresxError(f'{where}there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
 
 
 def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:

@@ -322,11 +322,27 @@ def last(directory: str | Path, name: str = "fields") -> Path:
             f'there is no output "{name}" ({name}_*.nc) in {directory}', f"there are: {', '.join(there) or 'none'}"
         )
     if not found:
-        raise HiresxError(
-            f"there are no fields ({name}_*.nc) in {directory}",
-            "give the directory of a run, or make one: hiresx run NAME --out DIR",
-        )
+        raise no_fields(directory)
     return found[max(found)]
+
+
+def only_vtk(directory: str | Path) -> Path | None:
+    """The file for ParaView of a run directory that holds fields in this format alone; else None."""
+    there = Path(directory) / "fields.pvd"
+    return there if there.is_file() and not frames(directory) else None
+
+
+def no_fields(directory: str | Path) -> HiresxError:
+    """The error for a directory without field files."""
+    if (there := only_vtk(directory)) is not None:
+        return HiresxError(
+            f"{directory} holds fields of the format vtk only, which are not read here",
+            f'open {there} in ParaView, or run the case with output.formats = ["netcdf", "vtk"]',
+        )
+    return HiresxError(
+        f"there are no fields (fields_*.nc) in {directory}",
+        "give the directory of a run that wrote fields, or make one: hiresx run NAME --out DIR",
+    )
 
 
 def check_names(names: list[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files, process
 from hiresx.output.saved.machine_record import hardware, versions
@@ -102,6 +103,21 @@ def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
         return {} if directory is None else read(directory)
     except HiresxError:
         return {}
+
+
+def no_averages(directory: Path) -> HiresxError:
+    """The error for a run that has no averages.nc, by what its case says of them."""
+    kept = read_or_empty(directory)
+    asked = (kept.get("case") or {}).get("average")
+    if asked:
+        return HiresxError(
+            f"{directory} has no averages yet: the run is at time {kept.get('time') or 0.0:g}, and average.start is "
+            f"{asked.get('start') or 0.0:g}",
+            f"take it on past that: hiresx run --restart {quote(directory)} --set time.end=...",
+        )
+    return HiresxError(
+        f"{directory} has no averages", "add [average] to the case (start = ..., every = ...) and run it again"
+    )
 
 
 def mark_failed(directory: str | Path, status: str, error: str) -> None:

@@ -84,7 +84,7 @@ class _Side:
         self.record, self.frames = record.read(self.path), fields.frames(self.path)
         self.case = self.record.get("case") or {}
         if not self.frames:
-            raise HiresxError(f"there are no fields (fields_*.nc) in {self.path}", "compare runs that wrote fields")
+            raise fields.no_fields(self.path)
         source = self.path / "case" / "case.py"
         self.functions = source.read_bytes() if source.is_file() else b""
 

@@ -46,7 +46,7 @@ class Look:
             raise HiresxError(f"shades to the power {self.exponent:g} show nothing", "give an exponent of 0.05 to 5")
         if self.limits is not None and not self.limits[0] < self.limits[1]:
             low, high = self.limits
-            raise HiresxError(f"colours from {low:g} to {high:g} cannot be", "give the lower one first")
+            raise HiresxError(f"colours from {low:g} to {high:g} cannot be", "give two numbers, the lower one first")
         ends = self.zoom or ()
         if any(not low < high for low, high in zip(ends[::2], ends[1::2], strict=True)):
             raise HiresxError(f"a zoom to {ends} shows nothing", "give least and greatest, horizontal, then vertical")

@@ -12,6 +12,7 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
+from hiresx.output.saved import record
 from hiresx.output.show import animation, colours, common_time, lines, picture_file, raster
 from hiresx.output.show.look import Look
 
@@ -121,7 +122,7 @@ class _Request:
         self.dimensions = _dimensions(about["blocks"].values())
         self.names = [name.strip() for name in self.variable.split(",")] if self.variable else self._default(about)
         scalars = equations(about["case"]).scalars
-        derived.check(self.names, "variable", scalars)
+        derived.check(self.names, "", scalars)
         self.as_lines = self.dimensions <= 1 or self.line is not None
         if self.as_lines and self.plane is not None:
             raise HiresxError("both a plane and a line were asked for", "a line in space alone: --line y=0,z=0")
@@ -285,6 +286,8 @@ def _label(run: Path) -> str:
 def _field_file(path: Path, step: int | None, name: str) -> Path:
     if path.is_file():
         return path
+    if path.name == "averages.nc" and (path.parent / "run.json").is_file():
+        raise record.no_averages(path.parent)
     if not path.is_dir():
         raise HiresxError(f"{path} does not exist", "give the directory of a run, or one of its fields_*.nc")
     if step is None:

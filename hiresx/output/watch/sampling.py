@@ -1,6 +1,7 @@
 """A monitor: an attachment that samples by its own clock and keeps a history."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.history import FOLDER, Column, History
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 # Times closer than this share of a step are the same time; kernels/clock.h has it, and ROUND_OFF, too.
@@ -123,7 +125,10 @@ class Monitor(Attachment):
 
     def after_step(self, solver: Solver) -> None:
         if self._clock.due(solver):
-            self._add(solver.steps, solver.time, self.measure(solver))
+            self._sample(solver)
+
+    def _sample(self, solver: Solver) -> None:
+        self._add(solver.steps, solver.time, self.measure(solver))
 
     def steps_left(self, solver: Solver) -> int:
         return self._clock.steps_left(solver)
@@ -160,3 +165,19 @@ class Monitor(Attachment):
             self._digest = self._keeping(self._sync_digest)
         finally:
             self.history.close()
+
+
+class MonitorToTheEnd(Monitor):
+    """Also samples the last step of a run, where `simulation` has looked at it, unless an exception is being handled. A
+    run that goes on takes this sample away again: the checkpoint at the end was written before it."""
+
+    _simulation: WatchedRun
+
+    def finish(self, solver: Solver) -> None:
+        history = self._simulation.history
+        looked_at = bool(history) and history[-1]["step"] == solver.steps
+        try:
+            if looked_at and self._clock.last != solver.steps and sys.exception() is None:
+                self._sample(solver)
+        finally:
+            super().finish(solver)

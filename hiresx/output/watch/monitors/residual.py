@@ -1,10 +1,8 @@
 """Residual norms of every run, every `monitor.every` steps and at its end."""
 
-import sys
-
 from hiresx.case import Case
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.sampling import Monitor, MonitorToTheEnd
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
@@ -23,24 +21,13 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     return [Residual(case, simulation)]
 
 
-class Residual(Monitor):
+class Residual(MonitorToTheEnd):
     """The rates of change are those of the last stage of the step; nan where none was taken."""
 
     def __init__(self, case: Case, simulation: WatchedRun):
         comm, every = simulation.solver.comm, case.monitor.every
         super().__init__(comm, "residual", "residual", COLUMNS, every, out=simulation.out)
         self._simulation = simulation
-
-    def finish(self, solver: Solver) -> None:
-        """Adds the last step, where the run has looked at it, unless an exception is being handled. A run that goes on
-        takes it away again."""
-        history = self._simulation.history
-        looked_at = bool(history) and history[-1]["step"] == solver.steps
-        try:
-            if looked_at and self._clock.last != solver.steps and sys.exception() is None:
-                self._add(solver.steps, solver.time, self.measure(solver))
-        finally:
-            super().finish(solver)
 
     def measure(self, solver: Solver) -> dict[str, float]:
         history = self._simulation.history

@@ -11,7 +11,7 @@ from hiresx.case.functions import wrap_user_call
 from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import STEP, TIME, Column
-from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.sampling import Monitor, MonitorToTheEnd
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
@@ -41,7 +41,7 @@ def _name(call: Callable[..., Any], n: int) -> str:
     return name if _NAME.fullmatch(name) else f"monitor_{n}"  # a lambda
 
 
-class UserMonitor(Monitor):
+class UserMonitor(MonitorToTheEnd):
     """Calls `function(simulation, *, <parameters>)` on every rank; what it returns first settles the columns of its
     history."""
 
@@ -111,9 +111,7 @@ class UserMonitor(Monitor):
         if self.history.columns:
             super()._start(restarted)
 
-    def after_step(self, solver: Solver) -> None:
-        if not self._clock.due(solver):
-            return
+    def _sample(self, solver: Solver) -> None:
         values = self.values(solver)
         if not values:
             return

@@ -1,0 +1,70 @@
+"""Lines of nodes that a grid holds twice, one beside the other: a fault of files that were joined from parts."""
+
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import AXES, Block
+from hiresx.grid.connections import Grid
+from hiresx.grid.stored_coordinates import slabs
+
+# Distance, as a share of the block's extent, up to which two nodes are one.
+SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class DoubledLine:
+    """The nodes number `first` and `first` + 1 in the direction `d` are the same at `count` of `of` places."""
+
+    d: int
+    first: int
+    count: int
+    of: int
+
+    def describe(self) -> str:
+        """In words."""
+        pair = f"{AXES[self.d]} = {self.first} and {AXES[self.d]} = {self.first + 1}"
+        return f"{pair} coincide" if self.count == self.of else f"{pair} coincide at {self.count} of {self.of} places"
+
+
+def doubled_line(block: Block) -> DoubledLine | None:
+    """The neighbouring lines (planes in space) of nodes that coincide at most places, of those that do somewhere. Nodes
+    on the faces along which the lines run do not count: a face or its edge may be collapsed."""
+    found: list[DoubledLine] = []
+    thick = [d for d in block.active if block.size[d] > 2]  # two equal planes are a plane grid
+    for d in thick:
+        others = [2 - e for e in thick if e != d]
+        bound, coincident = (SAME * max(block.extents)) ** 2, np.zeros(max(block.size[d] - 1, 0), dtype=int)
+        plane = 0
+        for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
+            depth = nodes[0].shape[0]
+            last = plane + depth == block.size[2]
+            squares = (np.square(np.diff(c, axis=2 - d)) for c in nodes)
+            same = reduce(np.add, squares) <= bound
+            inner = [slice(1, -1) if axis in others else slice(None) for axis in range(3)]
+            if d != 2:  # the last plane of a slab is the first of the next
+                inner[0] = slice(1 if plane == 0 and 0 in others else 0, None if last and 0 not in others else -1)
+            counts = same[tuple(inner)].sum(axis=tuple(axis for axis in range(3) if axis != 2 - d))
+            if d == 2:
+                coincident[plane : plane + len(counts)] += counts
+            else:
+                coincident += counts
+            plane += depth - 1
+        if coincident.any():
+            first = int(np.argmax(coincident))
+            of = int(np.prod([block.size[2 - axis] - 2 for axis in others]))
+            found.append(DoubledLine(d, first, int(coincident[first]), of))
+    return max(found, key=lambda line: line.count / line.of, default=None)
+
+
+def refuse_doubled(grid: Grid) -> None:
+    """Raises HiresxError naming the first line that a block holds twice: there is no cell between the two."""
+    for block in grid.blocks:
+        line = doubled_line(block)
+        if line is not None:
+            raise HiresxError(
+                f"block '{block.name}': the nodes {line.describe()}: cells without volume lie between them",
+                "leave one of the two out, in each file where parts were joined: what two parts share is written once",
+            )
