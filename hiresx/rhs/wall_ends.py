@@ -99,11 +99,22 @@ def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, 
             continue
         nodes[direction(face)] += side(face)
         there = c.donors(nodes)
+        continued = _same_face(patch.face, c, nodes)
         for wall in cut.patches:
-            if wall.block == c.donor and wall.condition.kernel == kernel:
+            # Nodes of a line where two walls meet belong to both, of which only the one on the same face goes on.
+            if wall.block == c.donor and wall.condition.kernel == kernel and wall.face == continued:
                 low, high = np.array(wall.range).T[:, :, None]
                 found[shared[other][0] - lo : shared[other][1] - lo] |= ((there >= low) & (there < high)).all(axis=0)
     return found
+
+
+def _same_face(face: str, c: Connection, nodes: np.ndarray) -> str:
+    """Return the face of the donor block that continues `face` at `nodes` (3, n)."""
+    inward = np.zeros((3, 1), dtype=nodes.dtype)
+    inward[direction(face)] = -side(face)
+    step = (c.donors(nodes + inward) - c.donors(nodes))[:, 0]
+    axis = int(np.argmax(np.abs(step)))
+    return FACES[2 * axis + int(step[axis] < 0)]
 
 
 def _holds(cut: Decomposition, c: Connection, nodes: np.ndarray) -> bool:
