@@ -70,8 +70,49 @@ class _Folders:
                 time.sleep(0.01)  # a file was created during the renaming
 
 
+class _LockFiles:
+    """The lock files that this process holds. They are removed when it ends, even while threads still hold them."""
+
+    def __init__(self) -> None:
+        self._lock, self._held, self._ended = threading.Lock(), dict[Path, int](), False
+        atexit.register(self.end)
+
+    def take(self, path: Path) -> bool:
+        """Return true if this process now holds the lock file `path`, or the file system has no locks; false if another
+        process holds it. Raises RuntimeError once the process ends."""
+        with self._lock:
+            if self._ended:
+                raise RuntimeError("the process ends")
+            number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            if not _is_taken(number, path):
+                os.close(number)
+                return False
+            self._held[path] = number
+        return True
+
+    def release(self, path: Path) -> None:
+        """Remove the lock file `path` if this process holds it."""
+        with self._lock:
+            number = self._held.pop(path, None)
+            if number is None:
+                return
+            path.unlink(missing_ok=True)
+            # A process that was forked meanwhile holds it too.
+            with suppress(OSError):
+                fcntl.flock(number, fcntl.LOCK_UN)
+            os.close(number)
+
+    def end(self) -> None:
+        """Remove all lock files that are held, and allow no more."""
+        with self._lock:
+            self._ended, left = True, [*self._held]
+        for path in left:
+            self.release(path)
+
+
 _TRIES = 20
 _folders = _Folders()
+_lock_files = _LockFiles()
 
 _ELSEWHERE = "set HIRESX_CACHE to a folder of your own, where nobody else may write"
 
@@ -238,40 +279,24 @@ def _sole_maker(path: Path) -> Iterator[None]:
     """Hold the lock by which one process at a time makes `path`. After PATIENCE the wait for another process ends."""
     lock = path.with_name(f"{path.name}.lock")
     end = time.monotonic() + PATIENCE
-    with _refusal(path.parent):
-        number = _open_lock(lock)
-        while not (held := _take_lock(number, lock)) and time.monotonic() < end:
-            time.sleep(0.02)
-            if not _is_same_file(number, lock):  # the process before removed it
-                os.close(number)
-                number = _open_lock(lock)
     try:
+        with _refusal(path.parent):
+            while not _lock_files.take(lock) and time.monotonic() < end:
+                time.sleep(0.02)
         yield
     finally:
-        if held:
-            lock.unlink(missing_ok=True)
-        # A process that was forked meanwhile holds it too.
-        with suppress(OSError):
-            fcntl.flock(number, fcntl.LOCK_UN)
-        os.close(number)
+        _lock_files.release(lock)
 
 
-def _open_lock(lock: Path) -> int:
-    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-
-
-def _take_lock(number: int, lock: Path) -> bool:
-    """Return true if this process now has the lock, or the file system has none."""
+def _is_taken(number: int, lock: Path) -> bool:
+    """Lock the open file `number`. Returns true if this process now has the lock, or the file system has none, and
+    `lock` is still that file: the process that had it before removed it."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
         return True
-    return _is_same_file(number, lock)
-
-
-def _is_same_file(number: int, lock: Path) -> bool:
     with suppress(FileNotFoundError):
         return os.fstat(number).st_ino == lock.stat().st_ino
     return False

@@ -99,19 +99,28 @@ _at_once = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 # Running compilers, each a group of processes.
 _running: set[int] = set()
 _ending = threading.Event()
+# Held while a compiler is started: the end of the process stops a thread anywhere, also between the start of a compiler
+# and its entry in `_running`, and that compiler would go on.
+_starting = threading.Lock()
 
 
 def _run(command: list[str]) -> tuple[int, str]:
     """Return the exit status and messages of a compiler. The compiler is killed when this process ends first; then this
     raises RuntimeError."""
-    # Not a context manager: on an interrupt, that would wait for the compiler.
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
-    )
-    try:
-        _running.add(process.pid)
+    with _starting:
         if _ending.is_set():
-            _end(process.pid)
+            raise RuntimeError("the process ends")
+        # Not a context manager: on an interrupt, that would wait for the compiler.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+        _running.add(process.pid)
+    try:
         _, said = process.communicate()
     except BaseException:
         _end(process.pid)
@@ -126,7 +135,8 @@ def _run(command: list[str]) -> tuple[int, str]:
 
 @atexit.register
 def _abandon() -> None:
-    _ending.set()
+    with _starting:
+        _ending.set()
     for group in [*_running]:
         _end(group)
 
