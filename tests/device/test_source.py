@@ -84,9 +84,9 @@ def test_source_defines_what_is_chosen():
     for line in ("HX_FP32", "HX_LIMITER", "HX_GHOST_LAYERS 3", "HX_GAMMA (1.4)", "HX_EPSILON (1e-06)"):
         assert f"#define {line}\n" in text
     order = re.findall(r'#include "(.*)"', text)
-    boundaries = [f"boundary/{name}.h" for name in kernels.choices("boundary")]
+    others = [f"{folder}/{name}.h" for folder in ("boundary", "terms") for name in kernels.choices(folder)]
     last = order.index("solver.h")
-    assert order[:4] == ["arithmetic.h", "storage.h", "equations.h", "gas.h"] and order[last + 1 :] == boundaries
+    assert order[:4] == ["arithmetic.h", "storage.h", "equations.h", "gas.h"] and order[last + 1 :] == others
     assert "flux/steger_warming.h" in order
     assert "HX_INTERPOLATES_NODES" not in text and "HX_INTERPOLATES_NODES" in source(Configuration(), "cpu")
     assert "HX_FP32" not in source(Configuration(), "cpu")

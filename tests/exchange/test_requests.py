@@ -32,7 +32,8 @@ def test_requests_of_two_turns():
     peers = [SimpleNamespace(rank=rank) for rank in (3, 5)]
     out = [[np.zeros(2 + 4 * turn + n) for n in range(2)] for turn in range(2)]
     into = [{3: np.zeros(20 + turn), 5: np.zeros(30 + turn)} for turn in range(2)]
-    transport = Mpi(comm, 77, peers, SimpleNamespace(sent=lambda _: out, received=lambda _: into))
+    buffers = SimpleNamespace(outgoing_messages=lambda _: out, incoming_messages=lambda _: into)
+    transport = Mpi(comm, 77, peers, buffers)
     assert sorted(request.of for request in made) == sorted(
         [("send", 8 * out[turn][n].size, peer.rank, 77) for turn in range(2) for n, peer in enumerate(peers)]
         + [("receive", 8 * into[turn][peer.rank].size, peer.rank, 77) for turn in range(2) for peer in peers]

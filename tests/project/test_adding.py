@@ -329,7 +329,7 @@ ADDED = {
 NOT_DONE = {
     "sensor of shocks": "four are there, each looked at by tests/device/test_split_numpy.py",
     "conserved variable": "passive scalars are one: tests/rhs/test_scalars.py",
-    "source of what a machine is, placement strategy": "topology/ stands beside the house and has tests of its own",
+    "source of machine topology, placement strategy": "topology/ stands beside the house and has tests of its own",
     "transport of halos": "wants several ranks: tests/exchange",
 }
 

@@ -61,9 +61,9 @@ def test_a_signal_that_comes_while_the_ranks_are_asked_is_not_lost(tmp_path):
 
     ends = Ends(load(written(tmp_path)), Pair(), time.monotonic(), None)
     with Requests() as requests:
-        assert not ends.asked(requests)
+        assert not ends.is_stop_requested(requests)
         requests.act()  # nothing yet: the other rank does not know
-        assert ends.asked(requests)
+        assert ends.is_stop_requested(requests)
         with pytest.raises(Terminated):
             requests.act()
 

@@ -100,12 +100,12 @@ def test_what_two_threads_want_is_made_once(monkeypatch, tmp_path):
 def test_kernels_are_compiled_while_the_grid_is_made(monkeypatch):
     compiled, begun = threading.Event(), []
 
-    def library(self, configuration):
+    def libraries(self, configuration):
         begun.append(configuration)
         compiled.set()
         raise HiresxError("no compiler")  # is left to the one who asks again
 
-    monkeypatch.setattr(cpu.CpuBackend, "library", library)
+    monkeypatch.setattr(cpu.CpuBackend, "libraries", libraries)
     asynchronous_compilation.start_compilation(Configuration(), "cpu")
     assert compiled.wait(5) and begun == [Configuration()]
 
@@ -125,7 +125,7 @@ def test_what_is_compiled_beforehand(monkeypatch, asked, fault, begun):
     monkeypatch.setattr(cuda, "fault", lambda: fault)
     monkeypatch.setattr(cuda, "precompile", lambda configuration: found.append("cuda"))
     for kind in (cpu.CpuBackend, emulated.EmulatedBackend):
-        monkeypatch.setattr(kind, "library", lambda self, configuration: found.append(self.name))
+        monkeypatch.setattr(kind, "libraries", lambda self, configuration: found.append(self.name))
     asynchronous_compilation._compile_for_backend(Configuration(), asked)
     assert found == begun
 
