@@ -330,7 +330,8 @@ def test_no_gpus_without_nvml_or_driver(monkeypatch, failing):
 
 def test_nothing_heavy_is_imported_before_it_is_needed():
     modules = (
-        "fields.derived, fields.field_file, saved.files, saved.machine_record, saved.record, show.estimate, show.run_plot"
+        "fields.derived, fields.field_file, saved.files, saved.machine_record, saved.record, "
+        "show.estimate, show.run_plot"
     )
     imported = "; ".join(f"import hiresx.output.{module}" for module in [*modules.split(", "), "show.progress"])
     code = (
