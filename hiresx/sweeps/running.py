@@ -76,8 +76,8 @@ def sweep(
 
     `columns`: of histories, HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from `start` on.
     `collect`: verbs of `hiresx post` with their options, whose numbers become columns. `plot`: two columns, drawn as
-    table.png. The table is written as table.csv and table.json and returned; `SweepTable.unfinished` are the rows of
-    what failed, which does not stop the others. Not `progress`: nothing is printed.
+    table.png. The table is written as table.csv and table.json and returned; `SweepTable.unfinished_rows` are the rows
+    of what failed, which does not stop the others. Not `progress`: nothing is printed.
 
     Raises HiresxError for a case that cannot be, before anything is run, and for a folder that holds something else or
     a sweep of another case, naming the difference. Ctrl-C stops it with everything as it needs to go on.

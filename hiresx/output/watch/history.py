@@ -1,8 +1,8 @@
 """Histories: what a monitor saw, sample by sample, in a netCDF file that grows and is whole at any moment.
 
 The file is netCDF's classic format with 64-bit offsets, which every netCDF reader takes: a header, the places of a
-probe, then one record per sample. The library makes the header. The samples are written here, for two reasons. A sample
-is appended in microseconds, by a write of its record and then of the count in the header, so that a run that dies in
+probe, then one record per sample. It is written here and not by the netCDF library for two reasons. A sample is
+appended in microseconds, by a write of its record and then of the count in the header, so that a run that dies in
 between leaves the samples before. And the library must not be called by the time step while fields are written by a
 thread.
 Format: NetCDF Classic Format Specification, Unidata (CDF-2).
@@ -28,7 +28,7 @@ from hiresx.output.saved.netcdf_library import LOCK, library
 FOLDER = "history"
 # Tags and types of the format.
 _DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
-_CHAR, _INT, _DOUBLE = 2, 4, 6
+_CHAR, _INT, _FLOAT, _DOUBLE = 2, 4, 5, 6
 # Of a history whose samples are those of a moment.
 NO_FILTER = "none"
 _COUNT = 4  # where the header holds the number of records
@@ -280,21 +280,19 @@ class History:
         return table.samples, int(table.data[STEP.name][-1]) if table.samples else 0
 
     def _encode_header(self) -> bytes:
-        """Return a whole file without samples: the header, the record count 0, and the places."""
-        with LOCK:
-            file = library().Dataset(self.name, "w", format="NETCDF3_64BIT_OFFSET", memory=1)  # bytes at first
-            file.set_fill_off()
-            file.createDimension("sample", None)
-            if self.places is not None:
-                file.createDimension("point", len(self.places))
-            file.setncatts(self._attributes())
-            for column, values in self._fixed_columns():
-                _variable(file, column, "f8", ("point",))[:] = values
-            for column in (STEP, TIME, *self.columns):
-                moment = {STEP: "i4", TIME: "f8"}.get(column)
-                places = ("point",) if self.places is not None and moment is None else ()
-                _variable(file, column, moment or self._numbers[1:], ("sample", *places))
-            return bytes(file.close())
+        """The header, the record count 0, and the places."""
+        points = None if self.places is None else len(self.places)
+        dimensions = [("sample", 0)] + ([] if points is None else [("point", points)])
+        attributes, fixed = self._attributes(), self._fixed_columns()
+        kinds = {STEP: _INT, TIME: _DOUBLE}
+        number = _FLOAT if self._numbers == ">f4" else _DOUBLE
+        recorded = [
+            (column, self._record[column.name].itemsize, kinds.get(column, number))
+            for column in (STEP, TIME, *self.columns)
+        ]
+        length = len(_header(dimensions, attributes, _variables(fixed, recorded, points, 0)))
+        header = _header(dimensions, attributes, _variables(fixed, recorded, points, length))
+        return header + b"".join(np.asarray(values, ">f8").tobytes() for _, values in fixed)
 
     def _attributes(self) -> dict[str, str]:
         """Attributes of the file."""
@@ -314,10 +312,46 @@ def _write_at(file: int, content: bytes, place: int) -> None:
         content, place = content[written:], place + written
 
 
-def _variable(file: Any, column: Column, kind: str, dimensions: tuple[str, ...]) -> Any:
-    variable = file.createVariable(column.name, kind, dimensions)
-    variable.setncatts({"long_name": column.long_name, "units": column.units})
-    return variable
+def _variables(
+    fixed: Sequence[tuple[Column, np.ndarray]],
+    recorded: Sequence[tuple[Column, int, int]],
+    points: int | None,
+    begin: int,
+) -> list[bytes]:
+    """Entries of the header for all variables, the data of the first starting at `begin`."""
+    entries = []
+    for column, values in fixed:
+        entries.append(_variable(column, [1], _DOUBLE, values.nbytes, begin))
+        begin += values.nbytes
+    for column, size, kind in recorded:
+        along = [0] if points is None or column in (STEP, TIME) else [0, 1]
+        entries.append(_variable(column, along, kind, size, begin))
+        begin += size
+    return entries
+
+
+def _variable(column: Column, dimensions: list[int], kind: int, size: int, begin: int) -> bytes:
+    described = _attributes({"long_name": column.long_name, "units": column.units})
+    shape = struct.pack(f">{len(dimensions) + 1}i", len(dimensions), *dimensions)
+    return _text(column.name) + shape + described + struct.pack(">iiq", kind, size, begin)
+
+
+def _header(dimensions: list[tuple[str, int]], attributes: Mapping[str, str], variables: list[bytes]) -> bytes:
+    encoded = b"".join(_text(name) + struct.pack(">i", size) for name, size in dimensions)
+    return (
+        b"CDF\x02" + struct.pack(">iii", 0, _DIMENSION, len(dimensions)) + encoded + _attributes(attributes)
+        + struct.pack(">ii", _VARIABLE, len(variables)) + b"".join(variables)
+    )  # fmt: skip
+
+
+def _attributes(attributes: Mapping[str, str]) -> bytes:
+    entries = (_text(name) + struct.pack(">i", _CHAR) + _text(value) for name, value in attributes.items())
+    return struct.pack(">ii", _ATTRIBUTE, len(attributes)) + b"".join(entries)
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(">i", len(encoded)) + encoded + bytes(-len(encoded) % 4)
 
 
 def _free_name(path: Path, stem: str, ending: str) -> Path:
