@@ -23,22 +23,20 @@ VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, st
 }
 
 // Inner nodes that go into ghosts at most
-constexpr int extrapolated_from = 6;
+constexpr int extrapolated_from = 5;
 
-// The ghosts -1, -2, ... of a polynomial of degree 1 to 5 through the inner nodes at(0), at(1), ... (Newton's form)
+// The ghosts -1, -2, ... of a polynomial of degree 1 to 4 through the inner nodes at(0), at(1), ... (Newton's form)
 template <class At> HD void extrapolated(const At &at, int degree, real *ghosts) {
     const real a = at(0), b = at(1), c = at(2), d = at(3);
     const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
                third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0),
-               fourth = degree > 3 ? at(4) - real(4) * d + real(6) * c - real(4) * b + a : real(0),
-               fifth = degree > 4 ? at(5) - real(5) * at(4) + real(10) * d - real(10) * c + real(5) * b - a : real(0);
+               fourth = degree > 3 ? at(4) - real(4) * d + real(6) * c - real(4) * b + a : real(0);
     for (int l = 1; l <= difference_reach; ++l)
         ghosts[l - 1] = a - real(l) * first + real(l * (l + 1) / 2) * second - real(l * (l + 1) * (l + 2) / 6) * third
-                        + real(l * (l + 1) * (l + 2) * (l + 3) / 24) * fourth
-                        - real(l * (l + 1) * (l + 2) * (l + 3) * (l + 4) / 120) * fifth;
+                        + real(l * (l + 1) * (l + 2) * (l + 3) / 24) * fourth;
 }
 
-// Ghosts of a physical face by polynomial extrapolation of degree 1 to 5 from its inner nodes, which turns the
+// Ghosts of a physical face by polynomial extrapolation of degree 1 to 4 from its inner nodes, which turns the
 // central operator into a one-sided one there: for the primitives (those of w) and the normal viscous flux.
 KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, int degree,
        work_field<1> w) {

@@ -317,7 +317,10 @@ ADDED = {
             "        total = solver.comm.sum(sum(float(r.sum()) for r in rho))\n"
             "        return {'mean': total / solver.decomposition.points}\n",
         ),
-        "hiresx/case/monitors.py": ("class Average(SampledTable)", 'class Mass(SampledTable):\n    """Mean density."""\n\n\n'),
+        "hiresx/case/monitors.py": (
+            "class Average(SampledTable)",
+            'class Mass(SampledTable):\n    """Mean density."""\n\n\n',
+        ),
         "hiresx/case/schema.py": (
             "    average: Average | None",
             '    mass: Mass | None = Field(None, description="mean density")\n',
