@@ -63,7 +63,7 @@ def test_a_case_that_may_not_be_read_is_not_called_absent(monkeypatch, tmp_path)
     (tmp_path / "case.py").write_text("def initial(): ...\n")
     monkeypatch.setattr(functions.Path, "read_text", locked)
     with pytest.raises(HiresxError, match=r"case\.py: permission denied") as error:
-        functions.listed(tmp_path)
+        functions.public_functions(tmp_path)
     assert "correct" not in error.value.hint
 
 
