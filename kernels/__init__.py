@@ -14,8 +14,9 @@ them: a point is the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on
 `nd`, `n1`, `n2` times the strides `sd`, `s1`, `s2`), and variables lie `sv` apart.
 There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which n variables of every node visited must
 be there: a number, or constants of equations.h with + and *. A field of no variables is no argument: the kernel gets a
-null pointer. So it does for an `optional<...>` field or pointer that a launch gives as None. What a precision may keep in
-fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored_field<n>` (storage.h), and `sv` a `stride`.
+null pointer. So it does for an `optional<...>` field or pointer that a launch gives as None. What a precision may keep
+in fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored_field<n>` (storage.h), and `sv` a
+`stride`.
 """
 
 import keyword
