@@ -14,8 +14,9 @@ them: a point is the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on
 `nd`, `n1`, `n2` times the strides `sd`, `s1`, `s2`), and variables lie `sv` apart.
 There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which n variables of every node visited must
 be there: a number, or constants of equations.h with + and *. A field of no variables is no argument: the kernel gets a
-null pointer. What a precision may keep in fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or
-`stored_field<n>` (storage.h), and `sv` a `stride`.
+null pointer. So it does for an `optional<...>` field or pointer that a launch gives as None. What a precision may keep
+in fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored_field<n>` (storage.h), and `sv` a
+`stride`.
 """
 
 import keyword
@@ -41,6 +42,7 @@ _DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|CPU_)?KERNEL)[ \t]*\((
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _FIELD = re.compile(r"\b(const_)?(?:(state|stored|work|rate)_)?field<([^<>]*)>")
+_OPTIONAL = re.compile(r"\boptional<(.*)>")
 _STRIDE = re.compile(r"\bstride\b")
 _SIZE = re.compile(r"^#define (HX_\w+) (\d+)$|^constexpr int (\w+) = ([\w+* ]+);$", re.MULTILINE)
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
@@ -54,7 +56,7 @@ class Signature(NamedTuple):
     `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with, `holds`
     by name how many variables of every node the fields among the arguments must hold, `own` how many reals each thread
     of a line kernel keeps on the chip: the constant <name>_own. `passed`: what its body gets in their order, null
-    pointers for fields of no variables among them."""
+    pointers for fields of no variables among them. `optional`: the arrays that may be None."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]
@@ -64,6 +66,7 @@ class Signature(NamedTuple):
     holds: Mapping[str, int] = MappingProxyType({})
     own: int = 0
     passed: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
 
 
 def choices(folder: str, root: Path = ROOT) -> list[str]:
@@ -159,11 +162,12 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
         there = [holds.get(called) != 0 for _, called in arguments]
         passed = tuple(called if given else "nullptr" for (_, called), given in zip(arguments, there, strict=True))
         arguments = tuple(compress(arguments, there))
+        optional = frozenset(parameter.rpartition(" ")[2] for parameter in parameters if _OPTIONAL.search(parameter))
         kind = cast(Kind, match[1])
         own = sizes.get(f"{name}_own", 0)
         holds = {called: count for called, count in holds.items() if count}
         written = ", ".join(compress(parameters, there))
-        signature = Signature(name, arguments, written, kind, shared, holds, own, passed)
+        signature = Signature(name, arguments, written, kind, shared, holds, own, passed, optional)
         found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
 
@@ -171,13 +175,14 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
 def _argument(kernel: str, parameter: str) -> tuple[str, str]:
     match = _ARGUMENT.match(parameter)
     if match and not keyword.iskeyword(match["name"]):
-        plain = _STRIDE.sub("long long", _FIELD.sub(_pointer, match["type"]))
+        fields = _FIELD.sub(_pointer, match["type"])
+        plain = _STRIDE.sub("long long", _OPTIONAL.sub(r"\1", fields))
         kind = " ".join(plain.replace("__restrict__", " ").replace("*", " * ").split())
-        if kind in ARGUMENT_TYPES:
+        if kind in (POINTER_TYPES if _OPTIONAL.search(fields) else ARGUMENT_TYPES):
             return kind, match["name"]
     raise ValueError(
         f'kernel {kernel} cannot take "{parameter}": an argument is one of {", ".join(ARGUMENT_TYPES)}, field<n>, '
-        "const_field<n>, and its name no keyword of Python"
+        "const_field<n>, an optional<> one of these that is a pointer, and its name no keyword of Python"
     )
 
 

@@ -73,6 +73,8 @@ typedef double real;
 // variables the array must hold is looked at where a launch is built.
 template <int variables> using field = real *;
 template <int variables> using const_field = const real *;
+// A pointer that may be null.
+template <class Pointer> using optional = Pointer;
 
 HD real square_root(real a) {
 #ifdef HX_FP32

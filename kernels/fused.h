@@ -120,10 +120,10 @@ HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, 
 }
 
 // Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, and behind a wall what
-// face_mass leaves of the mass and the scalars. walls: bit 0 at node 0, bit 1 at node n-1. diffusive_flux: that of the
-// first scalar, whose flux before the node holds nothing of it, or null.
+// face_mass leaves of the mass and the scalars in `sums`. walls: bit 0 at node 0, bit 1 at node n-1. diffusive_flux: that
+// of the first scalar, whose flux before the node holds nothing of it, or null.
 HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int l, int n, const real *before,
-                         const real *after, const work_real *diffusive_flux, int first, int walls) {
+                         const real *after, const work_real *diffusive_flux, int first, int walls, rate_real *sums) {
     for (int v = 0; v < gas_variables; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);
     for (int c = 0; c < scalar_variables; ++c) {
         const int v = gas_variables + c;
@@ -133,7 +133,7 @@ HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int
         fused_add(r + v * sv + p, change, first);
     }
     for (int v = 0; v < conserved_variables; v = v < gas_variables ? gas_variables : v + 1) {  // mass, scalars
-        rate_real *sum = r + v * sv + p;
+        rate_real *sum = sums + v * sv + p;
         if ((walls & 1) && l < wall_weighted && wall_row(l) > 0)
             sum[-(l + wall_row(l)) * sd] = rate_real(wall_part(l, before[v], after[v]));
         const int e = n - 1 - l;
@@ -149,15 +149,15 @@ HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - 
 // stride of j, sd of the line.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
             const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-            const_work_field<gradient_variables> viscous_flux, rate_field<conserved_variables> r, int first, int walls,
-            int viscous) {
+            optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
+            int walls, optional<rate_field<conserved_variables>> sums) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
 #ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
-    const work_real *diffusive_flux = viscous ? viscous_flux + gas_gradients * sv : nullptr;
+    const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
 #else
     const work_real *diffusive_flux = nullptr;
-    (void)viscous_flux, (void)viscous;
+    (void)viscous_flux;
 #endif
     // of node h + s at place[s + FUSED_REACH - 1]; the next one is on its way
     OWN_MEMORY(real, kept, sweep_across_own);
@@ -202,7 +202,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #undef HX_KEEP
 #undef HX_COMING
 #ifdef HX_FP32
-        if (viscous && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
+        if (viscous_flux && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
 #endif
         for (int s = 0; s < correction_sensors - 1; ++s) sensor[s] = sensor[s + 1];
         pressure[0] = pressure[1], pressure[1] = pressure[2];
@@ -217,7 +217,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         fused_flux(at, left, right, [&](int s, int v) { return at(s, FUSED_F + v); }, jump,
                    [&](int s, int n) { return load<real>(fields + n * sv + p + (long long)s * sd); }, flux);
         fused_scalar_flux(at, [&](int s) { return at(s, FUSED_F); }, jump, flux);
-        if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, diffusive_flux, first, walls);
+        if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, diffusive_flux, first, walls, sums);
         for (int v = 0; v < conserved_variables; ++v) before[v] = flux[v];
         for (int v = 0; v < gas_variables; ++v) left[v] = next[v];
         const int oldest = place[0];
@@ -232,8 +232,8 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 // `chunk` of the (rows - 1) sj + n elements.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-           const_work_field<gradient_variables> viscous_flux, rate_field<conserved_variables> r, int first, int walls,
-           int viscous) {
+           optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
+           int walls, optional<rate_field<conserved_variables>> sums) {
     // q and m of the elements around 32 half points, and of the next 32, on their way, behind the last ones of these
     constexpr int held = FUSED_WINDOW - 1, corrected = 2 * correction_reach - 1;
     SHARED real nodes[2][FUSED_F][32 + held];
@@ -316,9 +316,9 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
             if (e >= begin && e < end && l >= 0 && l < n) {
                 real before[conserved_variables], after[conserved_variables];
                 for (int v = 0; v < conserved_variables; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
-                if (viscous) fused_viscous(viscous_flux, plane + e, 1ll, sv, before);
-                const work_real *diffusive_flux = viscous ? viscous_flux + gas_gradients * sv : nullptr;
-                fused_difference(r, plane + e, 1ll, sv, l, n, before, after, diffusive_flux, first, walls);
+                if (viscous_flux) fused_viscous(viscous_flux, plane + e, 1ll, sv, before);
+                const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
+                fused_difference(r, plane + e, 1ll, sv, l, n, before, after, diffusive_flux, first, walls, sums);
             }
         }
         LANES {

@@ -91,10 +91,10 @@ VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int s
 }
 
 // nodes of a face: what they and those before them leave of the mass fluxes for the walls (wall_sums.h)
-KERNEL(face_mass, int i, int j, int k, int o, int s1, int s2, int sn, const_work_field<1> flux, rate_field<1> r) {
+KERNEL(face_mass, int i, int j, int k, int o, int s1, int s2, int sn, const_work_field<1> flux, rate_field<1> sums) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, outer = sn > 0 ? p - sn : p;
     for (int l = 0; l < wall_weighted; ++l)
         if (wall_row(l) > 0)
-            r[p - (long long)wall_row(l) * sn] =
+            sums[p - (long long)wall_row(l) * sn] =
                 wall_part(l, real(flux[outer + (long long)l * sn]), real(flux[outer + (long long)(l + 1) * sn]));
 }

@@ -169,12 +169,12 @@ HD void difference(const Line &line, const real *fluxes, const work_real *viscou
 }
 
 // what face_mass does, at both ends of the line
-HD void end_sums(const Line &line, const real *fluxes, rate_real *r, int sd) {
+HD void end_sums(const Line &line, const real *fluxes, rate_real *sums, int sd) {
     const int B = line.B, count = B == 1 ? 1 : line.lanes;
     for (int l = 0; l < wall_weighted; ++l) {
         if (wall_row(l) == 0) continue;
         const real *low = fluxes + line.node(l), *high = fluxes + line.node(line.n - 1 - l);
-        rate_real *below = r - (long long)wall_row(l) * sd, *above = r + (long long)(line.n - 1 + wall_row(l)) * sd;
+        rate_real *below = sums - (long long)wall_row(l) * sd, *above = sums + (long long)(line.n - 1 + wall_row(l)) * sd;
         for (int e = 0; e < count; ++e) {
             below[e] = wall_part(l, low[e - B], low[e]);
             above[e] = wall_part(l, high[e], high[e - B]);
@@ -200,23 +200,24 @@ constexpr long long SWEEP_WEIGHT = 16;
 
 // Bundles of the sweep below.
 static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, const work_real *fields,
-                                     const work_real *viscous_flux, rate_real *r, stride sv, int o, int sd, int nd,
-                                     int s1, int n1, int s2, int n2, int first, int walls, int viscous) {
-    (void)q, (void)m, (void)fields, (void)viscous_flux, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
-    (void)viscous;
+                                     const work_real *viscous_flux, rate_real *r, rate_real *sums, stride sv, int o,
+                                     int sd, int nd, int s1, int n1, int s2, int n2, int first) {
+    (void)q, (void)m, (void)fields, (void)viscous_flux, (void)r, (void)sums, (void)sv, (void)o, (void)s1, (void)s2;
+    (void)first;
     const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
     return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
 }
 
 // r = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
-// to the update), and += those of the viscous flux along it if it is to carry them. q, m (3 area components of this
+// to the update), and += those of `viscous_flux`, with ghosts, where it is given. q, m (3 area components of this
 // direction), r: padded arrays, variable stride sv, o the index of node (0, 0, 0). sd, nd: stride and nodes along the
-// sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r is set, not added to; walls: whether there is
-// one at an end of the lines; viscous: whether viscous_flux, with ghosts, is one. fields: what the flux reads.
+// sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r is set, not added to; sums: given where there is
+// a wall at an end of the lines. fields: what the flux reads.
 CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<conserved_variables> q,
-           const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields, const_work_field<gradient_variables> viscous_flux,
-           rate_field<conserved_variables> r, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2,
-           int first, int walls, int viscous) {
+           const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+           optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r,
+           optional<rate_field<conserved_variables>> sums, stride sv, int o, int sd, int nd, int s1, int n1, int s2,
+           int n2, int first) {
     using namespace pencil;
     const bool along = sd == 1;
     const int B = along ? 1 : bundle(nd, n1, n2);
@@ -226,7 +227,7 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<con
     for (long long part = begin; part < end; ++part) {
         const int left = along ? 1 : n1 - int(part % bundles) * B, lanes = left < B ? left : B;
         const long long at = place(part), next = place(part + 1);
-        auto carried = [&](int v, long long at) { return viscous && v > 0 ? viscous_flux + (v - 1) * sv + at : nullptr; };
+        auto carried = [&](int v, long long at) { return viscous_flux && v > 0 ? viscous_flux + (v - 1) * sv + at : nullptr; };
         Line line(buffer, nd, B, lanes);
         for (int v = 0; v < gas_variables; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
         for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
@@ -238,9 +239,9 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<con
         fluxes(line);
         for (int v = 0; v < gas_variables; ++v)
             difference(line, line.minus + v * line.size, carried(v, at), r + v * sv + at, sd, first);
-        if (walls) end_sums(line, line.minus, r + at, sd);
+        if (sums) end_sums(line, line.minus, sums + at, sd);
         for (int v = gas_variables; v < conserved_variables; ++v)
-            scalar(line, q + v * sv + at, carried(v, at), r + v * sv + at, sd, first, walls);
+            scalar(line, q + v * sv + at, carried(v, at), r + v * sv + at, sums ? sums + v * sv + at : nullptr, sd, first);
     }
 }
 #endif

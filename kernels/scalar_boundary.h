@@ -11,15 +11,15 @@ KERNEL(scalar_given, int i, int j, int k, int o, int s1, int s2, int sn, int n1,
     }
 }
 
-// Behind walls and planes of symmetry: even, or odd about what a wall holds (`held`).
-KERNEL(scalar_wall, int i, int j, int k, int o, int s1, int s2, int sn, int n1, int held, const real *target,
+// Behind walls and planes of symmetry: even, or odd about what a wall holds (`target`).
+KERNEL(scalar_wall, int i, int j, int k, int o, int s1, int s2, int sn, int n1, optional<const real *> target,
        const_state_field<1> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    const real wall = held ? target[(long long)j * n1 + i] : real(0);
+    const real wall = target ? target[(long long)j * n1 + i] : real(0);
     for (int l = 1; l <= ghost_layers; ++l) {
         const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
         const real inside = scalar[from] / q[from];
-        scalar[to] = q[to] * (held ? real(2) * wall - inside : inside);
+        scalar[to] = q[to] * (target ? real(2) * wall - inside : inside);
     }
 }
 
@@ -32,15 +32,15 @@ KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const re
 
 // Ghosts of in- and outflows: what leaves goes on cubically, drawn back to the node where it jumps (continuation.h); what
 // enters is what is given, or else repeats the node. direction: see boundary/extrapolate.h
-KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, int given,
-       const real *target, const_work_field<3> m, const_state_field<gas_variables> q, state_field<1> scalar) {
+KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction,
+       optional<const real *> target, const_work_field<3> m, const_state_field<gas_variables> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real s[4], flow = real(0), sensor = real(0);
     for (int l = 0; l < 4; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
     for (int d = 0; d < 3; ++d) flow += direction * m[d * sv + p] * q[(d + 1) * sv + p];
     for (int l = 1; l < 3; ++l) sensor = larger(sensor, scalar_sensor(s[l - 1], s[l], s[l + 1]));
     const real share = flow > real(0) ? real(0) : correction_scale(sensor);
-    const real base = flow > real(0) && given ? target[(long long)j * n1 + i] : s[0];
+    const real base = flow > real(0) && target ? target[(long long)j * n1 + i] : s[0];
     for (int l = 1; l <= ghost_layers; ++l) {
         real sum = real(0);
         for (int a = 1; a <= 3; ++a) sum += real(cubic_weight(l, a)) * (s[a] - s[0]);
@@ -50,19 +50,19 @@ KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride s
 }
 
 // Where a condition sets the rate of the density itself, rho s follows with s as the flow carries it. hold: what the rate
-// of rho s has beside s rho_t, kept in r behind the face; follow: put to the new s rho_t. Twice does no harm.
+// of rho s has beside s rho_t, kept in `held` behind the face; follow: put to the new s rho_t. Twice does no harm.
 KERNEL(scalar_hold, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q,
        const_state_field<1> scalar,
-       const_rate_field<1> r, rate_field<1> rate) {
+       const_rate_field<1> r, const_rate_field<1> rate, rate_field<1> held) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    rate[p - sn] = rate[p] - scalar[p] / q[p] * r[p];
+    held[p - sn] = rate[p] - scalar[p] / q[p] * r[p];
 }
 
 KERNEL(scalar_follow, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q,
        const_state_field<1> scalar,
-       const_rate_field<1> r, rate_field<1> rate) {
+       const_rate_field<1> r, const_rate_field<1> held, rate_field<1> rate) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    rate[p] = rate[p - sn] + scalar[p] / q[p] * r[p];
+    rate[p] = held[p - sn] + scalar[p] / q[p] * r[p];
 }
 
 // Nothing diffuses through a plane of symmetry or slip wall: the diffusive flux normal to it vanishes there and is odd, so

@@ -1,8 +1,8 @@
 // Passive scalars in the CPU's pencils, behind the fluxes of the gas: `minus` holds these, and `plus` is free.
 namespace pencil {
-// q, viscous_flux (null for none), r: of one scalar
+// q, viscous_flux and sums (null for none), r: of one scalar
 template <class From>
-HD void scalar(const Line &line, From q, const work_real *viscous_flux, rate_real *r, int sd, int first, int walls) {
+HD void scalar(const Line &line, From q, const work_real *viscous_flux, rate_real *r, rate_real *sums, int sd, int first) {
     const int B = line.B;
     real *s = line.plus, *flux = line.plus + line.size;
     line.gather(q, sd, s);
@@ -16,6 +16,6 @@ HD void scalar(const Line &line, From q, const work_real *viscous_flux, rate_rea
                                              load<pack>(line.minus + e), sensor));
     }
     difference(line, flux, viscous_flux, r, sd, first);
-    if (walls) end_sums(line, flux, r, sd);
+    if (sums) end_sums(line, flux, sums, sd);
 }
 }  // namespace pencil

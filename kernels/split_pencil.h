@@ -113,10 +113,10 @@ HD void hybrid_fluxes(const SplitLine &split) {
 }  // namespace pencil
 
 static hx_shape split_sweep_parts(const_state_pointer q, const work_real *m, const work_real *fields,
-                                  const work_real *sensor, const work_real *viscous_flux, rate_real *r, stride sv, int o,
-                                  int sd, int nd, int s1, int n1, int s2, int n2, int first, int walls, int viscous) {
+                                  const work_real *sensor, const work_real *viscous_flux, rate_real *r, rate_real *sums,
+                                  stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first) {
     (void)sensor;
-    hx_shape shape = inviscid_sweep_parts(q, m, fields, viscous_flux, r, sv, o, sd, nd, s1, n1, s2, n2, first, walls, viscous);
+    hx_shape shape = inviscid_sweep_parts(q, m, fields, viscous_flux, r, sums, sv, o, sd, nd, s1, n1, s2, n2, first);
     shape.weight /= 2;
     return shape;
 }
@@ -124,8 +124,9 @@ static hx_shape split_sweep_parts(const_state_pointer q, const work_real *m, con
 // As inviscid_sweep.
 CPU_KERNEL(split_sweep, long long begin, long long end, const_state_field<gas_variables> q, const_work_field<3> m,
            const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
-           const_work_field<gas_gradients> viscous_flux, rate_field<gas_variables> r, stride sv, int o, int sd, int nd,
-           int s1, int n1, int s2, int n2, int first, int walls, int viscous) {
+           optional<const_work_field<gas_gradients>> viscous_flux, rate_field<gas_variables> r,
+           optional<rate_field<gas_variables>> sums, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2,
+           int first) {
     using namespace pencil;
     const bool along = sd == 1;
     const int B = along ? 1 : bundle(nd, n1, n2);
@@ -135,7 +136,7 @@ CPU_KERNEL(split_sweep, long long begin, long long end, const_state_field<gas_va
     for (long long part = begin; part < end; ++part) {
         const int left = along ? 1 : n1 - int(part % bundles) * B, lanes = left < B ? left : B;
         const long long at = place(part), next = place(part + 1);
-        auto carried = [&](int v, long long at) { return viscous && v > 0 ? viscous_flux + (v - 1) * sv + at : nullptr; };
+        auto carried = [&](int v, long long at) { return viscous_flux && v > 0 ? viscous_flux + (v - 1) * sv + at : nullptr; };
         Line line(buffer, nd, B, lanes);
         SplitLine split(beside, line);
         for (int v = 0; v < gas_variables; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
@@ -151,7 +152,7 @@ CPU_KERNEL(split_sweep, long long begin, long long end, const_state_field<gas_va
 #endif
         for (int v = 0; v < gas_variables; ++v)
             difference(line, split.part(0, v), carried(v, at), r + v * sv + at, sd, first);
-        if (walls) end_sums(line, split.part(0, 0), r + at, sd);
+        if (sums) end_sums(line, split.part(0, 0), sums + at, sd);
     }
 }
 #endif

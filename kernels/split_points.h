@@ -58,7 +58,7 @@ VECTOR_KERNEL(split_numerical_flux, int i, int j, int k, int o, int sj, int sk, 
 // nodes of a face: what face_mass does, where no fluxes are kept
 KERNEL(split_face_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
        const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-       const_work_field<HX_SENSORS> sensor, rate_field<1> r) {
+       const_work_field<HX_SENSORS> sensor, rate_field<1> sums) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, outer = sn > 0 ? p - sn : p, sd = sn > 0 ? sn : -sn;
     real split[gas_variables], before[gas_variables], after[gas_variables];
     split_flux_at(outer, sd, sv, q, m, fields, sensor, split, before);
@@ -67,7 +67,7 @@ KERNEL(split_face_mass, int i, int j, int k, int o, int s1, int s2, int sn, stri
 #endif
     for (int l = 0; l < wall_weighted; ++l) {
         split_flux_at(outer + (l + 1ll) * sn, sd, sv, q, m, fields, sensor, split, after);
-        if (wall_row(l) > 0) r[p - (long long)wall_row(l) * sn] = wall_part(l, before[0], after[0]);
+        if (wall_row(l) > 0) sums[p - (long long)wall_row(l) * sn] = wall_part(l, before[0], after[0]);
         before[0] = after[0];
     }
 }

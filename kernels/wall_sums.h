@@ -9,7 +9,8 @@ constexpr real wall_weights[wall_weighted] = {real(251.0 / 720), real(299.0 / 24
 // With the fluxes F_0 behind the wall's node, F_1 before it and so on, of which node l adds the difference of F_l and
 // F_{l+1} to its rate, the sum is kept where what the wall's node gets is
 //     p_1 + p_3 - p_0,    p_0 = F_0 + F_1,    p_l of F_l and F_{l+1} by `wall_part`,
-// towards the wall with the sign of the differences. The nodes l with a `wall_row` leave p_l in that ghost row of r.
+// towards the wall with the sign of the differences. The nodes l with a `wall_row` leave p_l in that ghost row of the field
+// wall_sums (hiresx/device/fields.py).
 HD constexpr int wall_row(int l) { return l == 0 ? 1 : l == 1 ? 2 : l == 3 ? 3 : 0; }
 HD constexpr real wall_share(int l) { return (l < wall_weighted ? wall_weights[l] : real(1)) / wall_weights[0]; }
 

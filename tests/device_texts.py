@@ -24,6 +24,9 @@ HD void store(real *p, pack a) { a.copy_to(p, std::experimental::element_aligned
 template <class T> HD T load(const real *p) { return *p; }
 #endif
 HD void store(real *p, real a) { *p = a; }
+template <int variables> using field = real *;
+template <int variables> using const_field = const real *;
+template <class Pointer> using optional = Pointer;
 #define KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 #define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)
@@ -45,6 +48,10 @@ VECTOR_KERNEL(twice, int i, int j, int k, int sj, int sk, const real *a, real *b
     store(b + p, real(2) * load<T>(a + p));
 }
 KERNEL(set, int i, int j, int k, int sj, int sk, real *a) { a[i + j * sj + k * sk] = 1; }
+KERNEL(shift, int i, int j, int k, int o, int sj, int sk, optional<const_field<1>> by, field<1> a) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    a[p] += by ? by[p] : real(1);
+}
 #ifndef HX_LIMITER
 KERNEL(unlimited_only, int i, int j, int k, real *a) { a[i] = 1; }
 #endif

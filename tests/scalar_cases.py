@@ -47,6 +47,15 @@ def at_rest(x, y, z):
     return 1.0 + 0 * x, 0.0, 0.0, 0.0, P
 
 
+def start(made, flow, scalars=None):
+    """Give a solver the flow `flow`(x, y, z) and its scalars, or those of the case."""
+    for n, state in enumerate(made.states):
+        x, y, z = state.block.x, state.block.y, state.block.z
+        uniform = {s.name: s.initial for s in made.case.scalar}
+        made.set_state(n, *flow(x, y, z), uniform if scalars is None else scalars(x, y, z))
+    made.complete_state()
+
+
 STATE = {"rho": 1.0, "u": 0.3, "v": 0.2, "p": P}
 CARRIED = {"scalars": {"dye": 0.7, "ink": 0.25}}
 OPEN = [

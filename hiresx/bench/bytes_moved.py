@@ -60,5 +60,5 @@ def reals(kernel: str, arguments: Mapping[str, Any]) -> float:
         read, written, array, of_gas = _OF_SCALAR[kernel]
         of_scalar, scalars = read + written, len(arguments[array]) - of_gas
     added = 0 if arguments.get("first", 1) or kernel not in _ADDS else _ADDS[kernel] + scalars
-    carried = _CARRIED + scalars if arguments.get("viscous") else 0
+    carried = _CARRIED + scalars if arguments.get("viscous_flux") is not None else 0
     return sum(_READ_WRITTEN[kernel]) + scalars * of_scalar + added + carried

@@ -112,7 +112,8 @@ def fit_conditions(signature: Signature) -> list[str]:
         return []
     found = ["0 <= o", *(["sj <= sk"] if names.issuperset({"sj", "sk"}) else []), *(["hx_last < sv"] * ("sv" in names))]
     for name, count in signature.holds.items():
-        found.append(f"hx_last + {count - 1} * sv < {name}.size" if count > 1 else f"hx_last < {name}.size")
+        fits = f"hx_last + {count - 1} * sv < {name}.size" if count > 1 else f"hx_last < {name}.size"
+        found.append(f"({name} is None or {fits})" if name in signature.optional else fits)
     return found
 
 
@@ -136,6 +137,8 @@ def check_places(signature: Signature, extent: Sequence[int] | None, values: Seq
     if apart is not None and last >= apart:
         raise misfit(signature, "sv", f"variables lie {apart} items apart, but there are nodes up to number {last}")
     for name, count in signature.holds.items():
+        if given[name] is None:
+            continue
         wanted, held = last + (count - 1) * (apart or 0) + 1, _items(given[name])
         if held < wanted:
             raise misfit(

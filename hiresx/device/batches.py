@@ -174,7 +174,7 @@ def _table(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[An
     for n, (kind, name) in enumerate(arguments, AHEAD):
         values = [call.arguments[name] for call in calls]
         if is_pointer(kind):
-            table[:, n] = [address(value) for value in values]
+            table[:, n] = [0 if value is None else address(value) for value in values]
         elif kind in ("int", "long long"):
             table[:, n] = values
         else:

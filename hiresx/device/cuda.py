@@ -234,9 +234,11 @@ class CudaProgram(RecordingProgram):
 
     def _prepare(self, name: str) -> list[Callable[[Any], Any]]:
         converters: list[Callable[[Any], Any]] = []
-        for kind, _ in find_signature(self.signatures, name).arguments:
+        signature = find_signature(self.signatures, name)
+        for kind, called in signature.arguments:
             dtype = np.dtype(item(kind, self._real))
-            converters.append(_array_check(self._array, dtype) if is_pointer(kind) else _EXACT[dtype.name])
+            array = _array_check(self._array, dtype, called in signature.optional)
+            converters.append(array if is_pointer(kind) else _EXACT[dtype.name])
         return converters
 
 
@@ -261,8 +263,10 @@ def _raise_misfit(
             raise misfit(signature, name, error) from None
 
 
-def _array_check(array_type: type, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+def _array_check(array_type: type, dtype: np.dtype[Any], optional: bool) -> Callable[[Any], Any]:
     def convert(array: Any) -> Any:
+        if array is None and optional:
+            return _NOWHERE
         check_array(array, array_type, dtype)
         return array
 

@@ -151,6 +151,8 @@ def _memory_accesses(
         of_call = [(0, True)] if in_order(call) else []
         for name, write in named:
             array = call.arguments[name]
+            if array is None:
+                continue
             number = numbers.get(id(array))
             if number is None:
                 number = numbers[id(array)] = len(extents)

@@ -46,7 +46,7 @@ class Layout:
 
     def must_have(self, name: str) -> None:
         """Raise HiresxError for a field that blocks of this layout do not have."""
-        field = next(field for field in FIELDS if field.name == name)
+        field = declared_field(name)
         if not field.count(self):
             raise HiresxError(f'this run has no field "{name}" ({field.shown})', "leave it out of what is written")
 
@@ -131,6 +131,10 @@ FIELDS: tuple[Field, ...] = (
     # right-hand side times 1/J; also the primitives of viscous fluxes that precede the inviscid terms
     Field("r", "rate", _of_state),
     Field("primitives", "work", _of_gradients, lies_in="r"),
+    # in ghosts of no-slip walls: the parts of the sums of mass and scalars that these keep (kernels/wall_sums.h)
+    Field("wall_sums", "rate", _of_state, lies_in="r"),
+    # in ghosts of outflows, of each scalar: what its rate has besides that of the density (kernels/scalar_boundary.h)
+    Field("held_rates", "rate", lambda layout: len(layout.equations.scalars), lies_in="r"),
     # viscous fluxes of momentum, energy and the scalars, along each direction of the grid
     Field("viscous_flux", "work", _of_gradients, count=lambda layout: DIRECTIONS, halo="fluxes", lies_in="work"),
     # area components grad(xi)/J, and J
@@ -159,6 +163,14 @@ FIELDS: tuple[Field, ...] = (
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )
+
+
+def declared_field(name: str) -> Field:
+    """Return the field `name` of `FIELDS`. Raises KeyError if there is none."""
+    for field in FIELDS:
+        if field.name == name:
+            return field
+    raise KeyError(f'hiresx/device/fields.py declares no field "{name}"')
 
 
 def output_fields() -> dict[str, Field]:

@@ -228,10 +228,10 @@ def _words(
     kinds, names = zip(*signature.arguments, strict=True) if signature.arguments else ((), ())
     items = [item(kind, program.real) for kind in kinds]
     letters = ["P" if is_pointer(kind) else ITEMS[name] for kind, name in zip(kinds, items, strict=True)]
-    straight = [
-        f"{name}.{'write' if is_written(kind) else 'read'}_{item_name}" if is_pointer(kind) else name
-        for name, kind, item_name in zip(names, kinds, items, strict=True)
-    ]
+    straight = []
+    for name, kind, item_name in zip(names, kinds, items, strict=True):
+        word = f"{name}.{'write' if is_written(kind) else 'read'}_{item_name}" if is_pointer(kind) else name
+        straight.append(f"0 if {name} is None else {word}" if name in signature.optional else word)
     # A word has a wider range than an int argument, and would accept an int for a real.
     limits = [(n, *INT_RANGES["int"]) for n in ("hx_ni", "hx_nj", "hx_nk") if statement]
     limits += [(name, *INT_RANGES[kind]) for kind, name in signature.arguments if kind in INT_RANGES]
@@ -419,6 +419,8 @@ def _table(groups: list[list[Work]]) -> tuple[int, int, Any]:
 
 def _convert(signature: kernels.Signature, n: int, dtype: np.dtype[Any], value: Any) -> int | float:
     kind, name = signature.arguments[n]
+    if value is None and name in signature.optional:
+        return 0
     try:
         return address(value, dtype, is_written(kind)) if is_pointer(kind) else scalar(dtype, value)
     except TypeError as error:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition.halo_copies import ROW, padded_shape, padding
-from hiresx.device.fields import FIELDS, Field, Layout
+from hiresx.device.fields import FIELDS, Field, Layout, declared_field
 from hiresx.equations import DIRECTIONS
 
 
@@ -79,7 +79,11 @@ class BlockState:
         return {field.name: self.array(field.name) for field in FIELDS if field.restarts and self.fields[field.name]}
 
     def array(self, name: str) -> Any:
-        """Return the first array of a field, or None where the run has no such field."""
+        """Return the first array of a field, or None where the run has no such field. One that lies in another is made
+        of its memory."""
+        field = declared_field(name)
+        if field.lies_in is not None:
+            return self._aliased_array(field, field.lies_in)
         arrays = self.fields[name]
         return arrays[0] if arrays else None
 
@@ -101,11 +105,8 @@ class BlockState:
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 
-    def aliased_array(self, name: str) -> Any:
-        """Return a field that uses the memory of another one."""
-        field = next(field for field in FIELDS if field.name == name)
-        assert field.lies_in is not None
-        host, variables, kind = self.array(field.lies_in), field.variables(self.layout), field.kind(self.layout)
+    def _aliased_array(self, field: Field, host_name: str) -> Any:
+        host, variables, kind = self.array(host_name), field.variables(self.layout), field.kind(self.layout)
         if str(host.dtype) == kind:
             return host[:variables]
         numbers = host.reshape(-1).view(kind)

@@ -48,7 +48,7 @@ class FaceCondition:
     kernel: str | None = None
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
-    # Whether `rate` needs what the mass fluxes leave behind the face (kernels/wall_sums.h).
+    # Whether `rate` needs what the mass fluxes leave in the field `wall_sums` behind the face (kernels/wall_sums.h).
     closed = False
     # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.
     continued = True
@@ -309,8 +309,9 @@ class NoSlip(FaceCondition):
         s = self.state
         area = s.areas[self._direction]
         self._launch(
-            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=area, q=s.q, r=s.r
-        )
+            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=area, q=s.q,
+            sums=s.array("wall_sums"), r=s.r,
+        )  # fmt: skip
 
     def edge_rate(self, edge: int) -> None:
         s = self.state

@@ -26,8 +26,8 @@ class Fused(InviscidPlan):
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {
-            "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, self.no_flux), "r": s.r,
-            "first": int(first), "viscous": int(d in carried),
+            "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d), "r": s.r,
+            "first": int(first), "sums": self.sums(d),
             "walls": sum(1 << (side(face) > 0) for face in self.walls if direction(face) == d),
             **self.flux_arguments,
         }  # fmt: skip

@@ -46,13 +46,15 @@ class InviscidPlan(ABC):
     ):
         self.program, self.state, self.interpolation, self.walls = program, state, interpolation, walls
         self.viscous_fluxes = viscous_fluxes or {}
-        # What kernels are given and do not look at where they carry no viscous flux: it has as many variables at least.
-        self.no_flux = state.q.view(state.metrics.dtype)
         self.flux_arguments = flux_arguments(state)
         self.early: list[Call] = []
         self.late: list[Call] = []
         for order, d in enumerate(ordered(state, late)):
             (self.late if d in late else self.early).extend(self.launches(d, order == 0))
+
+    def sums(self, d: int) -> Any:
+        """The field `wall_sums` where a wall in the direction `d` reads it, else None."""
+        return self.state.array("wall_sums") if d in map(direction, self.walls) else None
 
     @abstractmethod
     def launches(self, d: int, first: bool) -> list[Call]:
@@ -85,10 +87,9 @@ class Pencils(InviscidPlan):
         (s1, n1), (s2, n2) = sorted((s.strides[e], s.size[e]) for e in range(3) if e != d)
         return [
             self.program.call(
-                self.sweep, None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d, self.no_flux), r=s.r,
+                self.sweep, None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d), r=s.r, sums=self.sums(d),
                 sv=s.variable_stride, o=s.origin, sd=s.strides[d], nd=s.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
-                first=int(first), walls=int(d in map(direction, self.walls)), viscous=int(d in carried),
-                **self.flux_arguments,
+                first=int(first), **self.flux_arguments,
             )
         ]  # fmt: skip
 
@@ -122,10 +123,10 @@ class Decomposed(InviscidPlan):
             at = s.place | {"o": s.origin + begin * sd}
             calls.append(self.program.call(kernel, (ni, nj, nk), **at, sv=s.variable_stride, **arguments))
 
-        def visit_walls(flux: Any, r: Any) -> None:
+        def visit_walls(flux: Any, row: int = 0) -> None:
             for face in sorted(face for face in self.walls if direction(face) == d):
                 extent, nodes = face_nodes(s, face)
-                calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, r=r))
+                calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, sums=self.sums(d)[row]))
 
         traits = "interpolates_nodes", "correction_reach"
         last, around = (kernels.trait("interpolation", self.interpolation, name) for name in traits)
@@ -134,13 +135,13 @@ class Decomposed(InviscidPlan):
         states = {"minus": minus, "plus": plus} | self.flux_arguments
         visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, **states)
         visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=int(first))
-        visit_walls(minus, s.r)
+        visit_walls(minus)
         if s.scalars:
             visit("scalar_flux", -1, 0, sd=sd, q=s.q, mass=minus, f=flux, pressure=pressure, flux=scalar_fluxes)
             rates = s.r[s.equations.scalar_rows]
             visit("scalar_difference", 0, 0, sd=sd, flux=scalar_fluxes, r=rates, first=int(first))
-            for (_, rate), scalar_flux in zip(s.scalars, scalar_fluxes, strict=True):
-                visit_walls(scalar_flux, rate)
+            for row, scalar_flux in enumerate(scalar_fluxes, _GAS):
+                visit_walls(scalar_flux, row)
         return calls
 
 

@@ -16,7 +16,7 @@ from hiresx.case.waves import Quantity
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_GRADIENTS, equations
+from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import FaceCondition
 from hiresx.rhs.sponge import SpongeLayer
@@ -50,12 +50,13 @@ class ScalarCondition(FaceCondition):
         super().__init__(backend, program, state, patch)
         self.rank = _BEHIND + type(self).rank
         self._scalar, self._rate = state.scalars[number]
-        self._row = len(GAS_GRADIENTS) + number
+        self._number, self._row = number, len(GAS_GRADIENTS) + number
         places = self._coordinates(extended, 1 + self._halo * self.in_ghosts)
         where = f"a passive scalar at the {patch.condition.type} on {patch.face}"
         self._given = None if value is None else InTime(lambda *at: [value(*at)], places, steady, where)
         self._time: float | None = None
-        self._target = backend.zeros(places[0].shape, state.real)
+        # s at these places, where it is given.
+        self._target = None if value is None else backend.zeros(places[0].shape, state.real)
         self._waves: FaceWaves | None = None
 
     @property
@@ -95,10 +96,10 @@ class ScalarCondition(FaceCondition):
     def _close(self, fluxes: Any) -> None:
         self._launch("scalar_closed", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
 
-    def _wall_ghosts(self, held: bool) -> None:
+    def _wall_ghosts(self) -> None:
         self._launch(
-            "scalar_wall", self._box, **self._nodes, n1=self.extent[0], held=int(held), target=self._target,
-            q=self.state.q, scalar=self._scalar,
+            "scalar_wall", self._box, **self._nodes, n1=self.extent[0], target=self._target, q=self.state.q,
+            scalar=self._scalar,
         )  # fmt: skip
 
 
@@ -109,7 +110,7 @@ class Mirrored(ScalarCondition):
     continued = False
 
     def ghost(self) -> None:
-        self._wall_ghosts(held=False)
+        self._wall_ghosts()
 
     def viscous_flux(self, fluxes: Any) -> None:
         self._close(fluxes)
@@ -137,13 +138,14 @@ class Wall(ScalarCondition):
             )  # fmt: skip
 
     def ghost(self) -> None:
-        self._wall_ghosts(held=self._given is not None)
+        self._wall_ghosts()
 
     def rate(self) -> None:
         u, v, w = cast(NoSlipWall, self.patch.condition).velocity
         self._launch(
             "no_slip_scalar", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
-            m=self.state.areas[self._direction], scalar=self._scalar, r=self._rate,
+            m=self.state.areas[self._direction], scalar=self._scalar,
+            sums=self.state.array("wall_sums")[len(GAS_CONSERVED) + self._number], r=self._rate,
         )  # fmt: skip
 
     def viscous_node(self, fluxes: Any) -> None:
@@ -174,10 +176,10 @@ class Open(ScalarCondition):
     """In- and outflows whose nodes obey the equations: what enters is given, or repeats the node."""
 
     def ghost(self) -> None:
-        s, given = self.state, int(self._given is not None)
+        s = self.state
         self._launch(
-            "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, given=given,
-            target=self._target, m=s.areas[self._direction], q=s.q, scalar=self._scalar,
+            "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, target=self._target,
+            m=s.areas[self._direction], q=s.q, scalar=self._scalar,
         )  # fmt: skip
 
     def hold(self) -> None:
@@ -189,9 +191,10 @@ class Open(ScalarCondition):
     def _following(self, kernel: str) -> None:
         if self.patch.condition.kernel == "outflow":
             s = self.state
+            held = s.array("held_rates")[self._number]
             self._launch(
-                kernel, self._box, **self._nodes, q=s.q, scalar=self._scalar, r=s.r[0], rate=self._rate
-            )  # fmt: skip
+                kernel, self._box, **self._nodes, q=s.q, scalar=self._scalar, r=s.r[0], rate=self._rate, held=held
+            )
 
 
 class WithTheGas(ScalarCondition):

@@ -34,7 +34,7 @@ class SplitDecomposed(InviscidPlan):
         ]  # fmt: skip
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)
-            calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, r=s.r))
+            calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, sums=self.sums(d)))
         return calls
 
 
@@ -59,7 +59,7 @@ class SplitFused(InviscidPlan):
             extent, nodes = face_nodes(s, face)
             calls.append(
                 self.program.call(
-                    "split_face_mass", extent, **nodes, sv=s.variable_stride, q=s.q, m=s.areas[d], r=s.r,
+                    "split_face_mass", extent, **nodes, sv=s.variable_stride, q=s.q, m=s.areas[d], sums=self.sums(d),
                     **self.flux_arguments,
                 )
             )  # fmt: skip

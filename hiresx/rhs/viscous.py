@@ -39,7 +39,7 @@ class Viscous:
         s, sv = state, state.variable_stride
         count = len(s.equations.gradients)
         first = 0 if ahead else count
-        self.w = s.aliased_array("primitives") if ahead else s.work[:count]
+        self.w = s.array("primitives") if ahead else s.work[:count]
         self.fluxes = tuple(s.work[first + count * d : first + count * (1 + d)] for d in range(DIRECTIONS))
         self.all_fluxes = s.work[first : first + count * DIRECTIONS]
         none: Set[str] = frozenset()

@@ -1,7 +1,7 @@
 """Arguments for every kernel: smooth states with a jump, metrics of a nearly uniform grid, one block with ghosts."""
 
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,6 @@ SWITCHES = {
     "dt_stride": (0, 1),
     "reference_stride": (0, 1),
     "rated": (0, 1),
-    "viscous": (0, 1),
     "keep": (0, 1),
     "leaning": (0, 1),
     "walls": (0, 3),
@@ -87,6 +86,8 @@ SWITCHES = {
     "wk": (1, 6),
     "temperature": (0.0, 0.9),
 }
+# Optional arrays that another argument asks for: they are given always.
+ASKED_FOR = {"sums"}
 # Lists of an outflow: two patches of 17 nodes together, on two sides; three patches of two faces.
 LISTS = {"ends": (0, 9, SIZE[0]), "sides": (5, 0), "face_of_row": (0, 1, 1), "face_of_patch": (0, 1, 1)}
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
@@ -101,19 +102,24 @@ def extent(signature: Signature) -> tuple[int, int, int]:
 
 
 def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
-    """Arguments of a kernel by name, once for each combination of its switches. The same numbers at every call. None of
-    a kernel that follows addresses into other processes."""
+    """Arguments of a kernel by name, once for each combination of its switches, with and without each optional array.
+    The same numbers at every call. None of a kernel that follows addresses into other processes."""
     if any(kind == "const long long *" and name != "count" for kind, name in signature.arguments):
         return
     switches = [name for _, name in signature.arguments if name in SWITCHES]
-    for values in product(*(SWITCHES[name] for name in switches)):
+    optional = sorted(signature.optional - ASKED_FOR)
+    for *values, left_out in product(*(SWITCHES[name] for name in switches), _subsets(optional)):
         given = next((some[signature.name] for some in (LINES, SIGNALLED, WAVES) if signature.name in some), {})
-        chosen = given | dict(zip(switches, values, strict=True))
+        chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)
         yield {
             name: chosen[name] if name in chosen else _argument(kind, name, rng, real, signature.name not in SMOOTH)
             for kind, name in signature.arguments
         }
+
+
+def _subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
+    return [some for count in range(len(names) + 1) for some in combinations(names, count)]
 
 
 def _argument(kind: str, name: str, rng: np.random.Generator, real: str, jump: bool) -> Any:

@@ -260,12 +260,12 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     }
 }
 
-// No mass passes a wall at rest, whatever the ghosts are: the sum of wall_sums.h is kept. r holds the parts that make it
+// No mass passes a wall at rest, whatever the ghosts are: the sum of wall_sums.h is kept. sums holds the parts that make it
 // so; what the velocity of a wall that is not at rest carries through the areas of the same half points is left out, so
 // that a uniform flow that moves with the wall stays. `carried`: the density, or rho s.
 HD real closing_wall(long long p, int sn, stride sv, real direction, const real *wall, const work_real *m,
-                     real carried, const rate_real *r) {
-    auto part = [&](int l) { return real(r[p - (long long)wall_row(l) * sn]); };
+                     real carried, const rate_real *sums) {
+    auto part = [&](int l) { return real(sums[p - (long long)wall_row(l) * sn]); };
     const real found = part(1) + part(3) - part(0);
     if (wall[0] == real(0) && wall[1] == real(0) && wall[2] == real(0)) return direction * found;
     const real volume = wall_sum([&](int h) {
@@ -279,12 +279,13 @@ HD real closing_wall(long long p, int sn, stride sv, real direction, const real 
 
 // Mass that is given or taken has the velocity and the enthalpy of its node.
 KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
-       real w, const_work_field<3> m, const_state_field<gas_variables> q, rate_field<gas_variables> r) {
+       real w, const_work_field<3> m, const_state_field<gas_variables> q, const_rate_field<1> sums,
+       rate_field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
     real state[gas_variables];
     for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p];
-    const real mass = closing_wall(p, sn, sv, direction, wall, m, state[0], r);
+    const real mass = closing_wall(p, sn, sv, direction, wall, m, state[0], sums);
     state[4] += primitive(state).p;
     for (int c = 0; c < gas_variables; ++c) r[c * sv + p] += mass * state[c] / state[0];
 }
@@ -292,10 +293,10 @@ KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride 
 #if HX_SCALARS
 // The same of rho s
 KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
-       real w, const_work_field<3> m, const_state_field<1> scalar, rate_field<1> r) {
+       real w, const_work_field<3> m, const_state_field<1> scalar, const_rate_field<1> sums, rate_field<1> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    r[p] += closing_wall(p, sn, sv, direction, wall, m, scalar[p], r);
+    r[p] += closing_wall(p, sn, sv, direction, wall, m, scalar[p], sums);
 }
 #endif
 

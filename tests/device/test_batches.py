@@ -164,6 +164,16 @@ def steps(cut: str, device: EmulatedBackend) -> tuple[list[np.ndarray], Solver]:
     return [state.q.copy() for state in solver.states], solver
 
 
+def test_launches_without_an_optional_array_go_together_with_those_that_have_it():
+    memory = np.zeros(6)
+    calls = [call("a", None, memory[:2]), call("a", memory[2:4], memory[4:]), call("a", memory[4:], memory[:2])]
+    assert dependencies(calls) == [[], [], [0, 1]]
+    (one, last), _ = arrange_batches(calls, lambda call: launch_shape(4, 1, 1), lambda array: int(array.ctypes.data))
+    assert isinstance(one, BatchedLaunch) and last is calls[2]
+    (table,) = one.tables
+    assert table[:, 0].tolist() == [0, memory[2:].ctypes.data]
+
+
 @pytest.mark.parametrize("cut", CUTS)
 def test_steps_in_batches_are_the_same_to_the_last_bit(cut, monkeypatch):
     made = []

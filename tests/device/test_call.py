@@ -109,7 +109,8 @@ def test_kernels_declare_their_fields():
         sweep = found.get("inviscid_sweep") or sweep
     assert found["update"].holds == {"q0": 7, "q": 7, "r": 7, "jacobian": 1}
     assert found["viscous_flux"].holds == {"w": 6, "m": 9, "jacobian": 1, "flux": 18}
-    assert sweep.holds == {"q": 7, "m": 3, "viscous_flux": 6, "r": 7}
+    assert sweep.holds == {"q": 7, "m": 3, "viscous_flux": 6, "r": 7, "sums": 7}
+    assert sweep.optional == {"viscous_flux", "sums"}
     assert found["scalar_difference"].holds == {"flux": 2, "r": 2}
 
 

@@ -122,6 +122,30 @@ def test_read_only_input_is_fine(native):
     program.launch("every_type", (4, 1, 1), a=0, b=0, c=0.0, d=0.0, e=i, f=i, g=READ_ONLY, h=a)
 
 
+def test_an_optional_array_may_be_none(native):
+    """The kernel then gets a null pointer; what is given is looked at as any other array."""
+    program, a, by = native.compile(Configuration()), native.zeros((2, 3)), native.to_device(np.full((2, 3), 2.0))
+    nodes = {"o": 0, "sj": 3, "sk": 6}
+    for _ in range(2):
+        program.launch("shift", (3, 2, 1), **nodes, by=None, a=a)
+        program.run(program.call("shift", (3, 2, 1), **nodes, by=by, a=a))
+    program.prepare([program.call("shift", (3, 1, 1), **nodes, by=None, a=a)])()
+    assert np.array_equal(a, [[7, 7, 7], [6, 6, 6]])
+    for build in (program.launch, program.call):
+        with pytest.raises(TypeError, match=r"^kernel shift, argument by .*wants 1 variables of nodes up to number 5"):
+            build("shift", (3, 2, 1), **nodes, by=by[0], a=a)
+        with pytest.raises(
+            TypeError, match=r"^kernel shift, argument by .*wants an array of float64, got one of int32"
+        ):
+            build("shift", (3, 2, 1), **nodes, by=native.zeros((2, 3), "int32"), a=a)
+        with pytest.raises(TypeError, match=r"^kernel shift, argument a .*wants a numpy.ndarray of float64, got None"):
+            build("shift", (3, 2, 1), **nodes, by=by, a=None)
+        with pytest.raises(TypeError, match=r"^kernel shift, argument a .*: wants 1 variables"):
+            build("shift", (3, 2, 1), **nodes, by=None, a=a[0])
+        with pytest.raises(TypeError, match=r"^kernel shift: missing argument by "):
+            build("shift", (3, 2, 1), **nodes, a=a)
+
+
 def test_wrong_names_of_arguments(native):
     program, a = native.compile(Configuration()), native.zeros(1)
     for build in (program.launch, program.call):

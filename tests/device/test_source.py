@@ -38,7 +38,7 @@ def test_flatten_names_the_place_of_a_missing_header(root):
 def test_signatures(root):
     declared = kernels.declarations(kernels.flatten('#include "solver.h"\n', root))
     found = {signature.name: signature for signature, _ in declared}
-    assert set(found) == {"update", "every_type", "twice", "set", "unlimited_only", "total", "squares"}
+    assert set(found) == {"update", "every_type", "twice", "set", "shift", "unlimited_only", "total", "squares"}
     assert found["update"].arguments == (
         ("int", "o"),
         ("int", "sj"),
@@ -50,6 +50,9 @@ def test_signatures(root):
     assert "const real *__restrict__ q0" in found["update"].parameters
     assert [found[name].kind for name in ("update", "twice", "total")] == ["KERNEL", "VECTOR_KERNEL", "CPU_KERNEL"]
     assert found["total"].arguments[1] == ("long long", "n")
+    shift = found["shift"]
+    assert shift.arguments[-2:] == (("const real *", "by"), ("real *", "a")) and shift.holds == {"by": 1, "a": 1}
+    assert shift.optional == {"by"} and not found["update"].optional
     assert found["squares"].shared and not found["total"].shared and found["squares"].arguments[1] == ("int", "n")
 
 
@@ -68,6 +71,7 @@ def test_a_field_of_no_variables_is_no_argument():
         ("KERNEL(a, int i, int j) {}", "must take int i, int j, int k first"),
         ("KERNEL(a, int i, int j, int k, float x) {}", 'cannot take "float x"'),
         ("KERNEL(a, int i, int j, int k, const real **x) {}", 'cannot take "const real \\*\\*x"'),
+        ("KERNEL(a, int i, int j, int k, optional<int> x) {}", 'cannot take "optional<int> x"'),
         ("KERNEL(a, int i, int j, int k, field<six> x) {}", 'kernel a: the size "six" of a field is not known here'),
         ("KERNEL(a, int i, int j, int k, const int *from) {}", "its name no keyword of Python"),
         ("KERNEL(a, int i, int j, int k) {", "braces do not balance"),

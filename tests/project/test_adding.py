@@ -99,6 +99,7 @@ ADDED = {
         ),
         "kernels/interpolation/alike.h": ("", (ROOT / "kernels/interpolation/original.h").read_text()),
         "kernels/interpolation/seventh.h": ("", (ROOT / "tests/added/seventh.h").read_text()),
+        "kernels/positivity/capped.h": ("", (ROOT / "kernels/positivity/limiter.h").read_text()),
         "kernels/positivity/lenient.h": (
             "",
             (ROOT / "kernels/positivity/fallback.h")

@@ -1,14 +1,18 @@
 """Viscous fluxes ahead of the inviscid terms, with ghosts of the state that come from other ranks meanwhile."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scalar_cases
 from ranks import run_ranks
 from vortices import taylor_green
-from wholes import advanced
+from wholes import advanced, whole
 
 from hiresx.case import Case, load
 from hiresx.decomposition import domain
-from hiresx.device import backend
+from hiresx.device import backend, fields
+from hiresx.device import state as device_state
 from hiresx.equations import equations
 from hiresx.rhs.plans import PLANS, fluxes_ahead, work_variables
 from hiresx.solver import Solver
@@ -57,6 +61,36 @@ def test_what_lies_in_the_right_hand_side_takes_no_memory(plan):
     gradients = len(equations(flow("cone")).gradients)
     assert work_variables(plan, is_viscous=True) == (3 if fluxes_ahead(plan) else 4) * gradients
     assert fluxes_ahead(plan) == (plan != "decomposed")
+
+
+@pytest.mark.parametrize(("where", "plan"), [*WAYS, ("cpu", "decomposed")])
+def test_what_lies_in_the_right_hand_side_may_as_well_lie_elsewhere(where, plan, monkeypatch):
+    """The primitives of viscous fluxes, the sums that walls keep and what outflows hold of scalars: whoever gives or
+    takes them does so by their declarations, so that these alone say where they lie."""
+    sides = [
+        *scalar_cases.WALLS[:-1],
+        {"faces": ["jmax"], "type": "characteristic-outflow", "pressure": scalar_cases.P},
+    ]
+
+    def states():
+        case = scalar_cases.case(boundary=sides, reynolds=50.0, periodic=(), n=(20, 18, 1))
+        solver = Solver(case, backend(where), plan=plan)
+        scalar_cases.start(solver, scalar_cases.shocks, scalar_cases.patches)
+        for _ in range(2):
+            solver.step()
+        (state,) = solver.states
+        return whole(solver), [np.shares_memory(state.array(name), state.r) for name in names]
+
+    names = [field.name for field in fields.FIELDS if field.lies_in == "r"]
+    assert {"primitives", "wall_sums", "held_rates"} == set(names)
+    usual, shared = states()
+    assert all(shared)
+    apart = tuple(replace(field, lies_in=None) if field.name in names else field for field in fields.FIELDS)
+    for module in (fields, device_state):
+        monkeypatch.setattr(module, "FIELDS", apart)
+    found, shared = states()
+    assert not any(shared)
+    assert all(np.array_equal(one, other) for one, other in zip(found, usual, strict=True))
 
 
 def test_primitives_lie_in_the_right_hand_side_until_it_begins():

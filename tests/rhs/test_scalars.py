@@ -19,6 +19,7 @@ from scalar_cases import (
     case,
     patches,
     shocks,
+    start,
 )
 from wall_sums import total
 
@@ -32,14 +33,6 @@ def solver(spec, flow=shocks, scalars=patches, where="cpu", **keys):
     made = Solver(spec, backend(where), **keys)
     start(made, flow, scalars)
     return made
-
-
-def start(made, flow, scalars=None):
-    for n, state in enumerate(made.states):
-        x, y, z = state.block.x, state.block.y, state.block.z
-        uniform = {s.name: s.initial for s in made.case.scalar}
-        made.set_state(n, *flow(x, y, z), uniform if scalars is None else scalars(x, y, z))
-    made.complete_state()
 
 
 def off(made, wanted):
