@@ -101,6 +101,12 @@ class BlockState:
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 
+    @property
+    def eddy_arguments(self) -> dict[str, Any]:
+        """The argument of kernels that give or read the eddy viscosity; none without a model of turbulence."""
+        eddies = self.array("eddy_viscosity")
+        return {} if eddies is None else {"eddies": eddies}
+
     def aliased_array(self, name: str) -> Any:
         """Return a field that uses the memory of another one."""
         field = next(field for field in FIELDS if field.name == name)
