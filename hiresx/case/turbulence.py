@@ -15,14 +15,15 @@ NONE = "none"
 
 class Turbulence(Table):
     """Large-eddy simulation: an eddy viscosity mu_t, made of the velocity gradient, the density and the width of the
-    filter, is added to the viscosity of stresses, heat flux and passive scalars. The width is the cube root of the cell's
-    volume, in two dimensions the square root of its area. The models are the files of `kernels/turbulence/`. Output has
-    mu_t / mu_ref of the last stage as the variable `eddy_viscosity`; `kinetic_energy` has what the model dissipates."""
+    filter, is added to the viscosity of stresses, heat flux and passive scalars. The width is the cube root of the
+    cell's volume, in two dimensions the square root of its area. The models are the files of `kernels/turbulence/`.
+    Output has mu_t / mu_ref of the last stage as the variable `eddy_viscosity`; `kinetic_energy` has what the model
+    dissipates."""
 
     model: Annotated[str, kernel_choice("turbulence")] = Field(
         NONE,
-        description="none: small scales are resolved or left to the scheme; smagorinsky; or wale, vreman or sigma, which "
-        "vanish in pure shear; sigma also in every two-dimensional flow",
+        description="none: small scales are resolved or left to the scheme; smagorinsky; or wale, vreman or sigma, "
+        "which vanish in pure shear; sigma also in every two-dimensional flow",
     )
     constant: Positive | None = Field(
         None,

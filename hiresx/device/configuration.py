@@ -20,10 +20,10 @@ INVISCID = "none"
 class Configuration:
     """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: that
     of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
-    the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, a header of
-    kernels/turbulence/, with its constant and turbulent Prandtl and Schmidt numbers. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative state
-    of the gas from which precision "differences" keeps differences. `program`: the header of the compiled program: the
-    solver, the vectors of integrators, or a study with kernels of its own."""
+    the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
+    turbulent Prandtl and Schmidt numbers. `schmidt`: the Schmidt number of every passive scalar. `reference`: the
+    conservative state of the gas from which precision "differences" keeps differences. `program`: the header of the
+    compiled program: the solver, the vectors of integrators, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"

@@ -157,8 +157,8 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
-    # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it, and
-    # the next time step, forces on walls and the kinetic-energy budget read it
+    # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it,
+    # and the next time step, forces on walls and the kinetic-energy budget read it
     Field(
         "eddy_viscosity",
         "work",
