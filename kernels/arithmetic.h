@@ -157,6 +157,25 @@ HD real logarithm(real a) {
     return log(a);
 #endif
 }
+// acos(a), |a| <= 1, and cos(a), |a| <= pi: CUDA's own for large angles would ask for a stack.
+HD real arc_cosine(real a) {
+#ifdef HX_FP32
+    return acosf(a);
+#else
+    return acos(a);
+#endif
+}
+HD real cosine(real a) {
+#if defined(__CUDA_ARCH__) && defined(HX_FP32)
+    return cospif(real(0.3183098861837907) * a);
+#elif defined(__CUDA_ARCH__)
+    return cospi(real(0.3183098861837907) * a);
+#elif defined(HX_FP32)
+    return cosf(a);
+#else
+    return cos(a);
+#endif
+}
 HD real absolute(real a) { return a < real(0) ? -a : a; }
 HD real larger(real a, real b) { return a > b ? a : b; }
 HD real smaller(real a, real b) { return a < b ? a : b; }
@@ -187,6 +206,8 @@ HD pack positive_root(pack a) { return square_root(a); }
 HD pack power(pack a, real b) { return stdx::pow(a, pack(b)); }
 HD pack exponential(pack a) { return stdx::exp(a); }
 HD pack logarithm(pack a) { return stdx::log(a); }
+HD pack arc_cosine(pack a) { return stdx::acos(a); }
+HD pack cosine(pack a) { return stdx::cos(a); }
 HD pack absolute(pack a) { return stdx::abs(a); }
 HD pack larger(pack a, pack b) { return stdx::max(a, b); }
 HD pack smaller(pack a, pack b) { return stdx::min(a, b); }

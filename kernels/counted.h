@@ -43,6 +43,8 @@ inline counted &operator/=(counted &a, counted b) { return a = a / b; }
 HX_FUNCTION(sqrt)
 HX_FUNCTION(exp)
 HX_FUNCTION(log)
+HX_FUNCTION(acos)
+HX_FUNCTION(cos)
 #undef HX_FUNCTION
 inline counted pow(counted a, counted b) { return ++hx_operations, std::pow(a.value, b.value); }
 

@@ -240,7 +240,7 @@ HD void close_viscous_flux(const real *w, const real *m, const real *jacobian, r
         own[v] = load<T>(w + v * sv + p);
         for (int c = 0; c < 3; ++c) gradient[v][c] = gradient[v][c] * scale;
     }
-    const ViscousStress<T> stress = viscous_stress(own, gradient, inverse_reynolds);
+    const ViscousStress<T> stress = viscous_stress(own, gradient, T(real(0)), inverse_reynolds);
     for (int d = 0; d < 3; ++d)
         store_viscous_flux(area[d], stress, gradient, sv, flux + gradient_variables * d * sv + p);
 }

@@ -70,12 +70,13 @@ VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int hei
 }
 
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the
-// last three divided by Re_c) and p div u. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
+// last three divided by Re_c), p div u, and where there is a model the tau_ij du_i/dx_j of its eddy viscosity. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
 VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
               int columns, int width, stride sv, const_state_field<gas_variables> q, const_work_field<gas_gradients> w,
               const_work_field<9> m, const_work_field<1> jacobian, const_field<1> weight, real inverse_reynolds,
-              real *partial) {
-    T sum[6] = {T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0))};
+              const_work_field<HX_EDDY_FIELDS> eddies, real *partial) {
+    T sum[6 + HX_EDDY_FIELDS];
+    for (int v = 0; v < 6 + HX_EDDY_FIELDS; ++v) sum[v] = T(real(0));
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
         T g[3][3], scale = load<T>(jacobian + p);
@@ -103,13 +104,18 @@ VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di,
         sum[2] = sum[2] + mu * (strain - real(2.0 / 3) * square);
         sum[3] = sum[3] + mu * turn;
         sum[4] = sum[4] + mu * real(4.0 / 3) * square;
+#if HX_EDDY_FIELDS
+        const T eddy = load<T>(eddies + p) * (inverse_reynolds * share);
+        sum[6] = sum[6] + eddy * (strain - real(2.0 / 3) * square);
+#endif
 #else
         (void)inverse_reynolds;
 #endif
         sum[5] = sum[5] + share * rho * t * real(1.0 / HX_GAMMA) * dilatation;
     }
     const long long at = (long long)k * width + i;
-    for (int v = 0; v < 6; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    for (int v = 0; v < 6 + HX_EDDY_FIELDS; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    (void)eddies;
 }
 
 // Running means m and covariances c after a sample that stands for `share` of the time averaged so far (it included):

@@ -8,11 +8,10 @@ template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynold
 #endif
 
 // Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
-// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho). A direction with one node does not count: active is a bit mask.
+// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho), and the same of the eddy viscosity with its own numbers. A direction with one node does not count: active is a bit mask.
 template <class T>
-HD void spectral_radii(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
-                       int active,
-                       real inverse_reynolds, T *inviscid, T *viscous) {
+HD void spectral_radii(const_state_pointer q, const work_real *m, const work_real *jacobian, const work_real *eddies,
+                       long long p, stride sv, int active, real inverse_reynolds, T *inviscid, T *viscous) {
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
@@ -29,24 +28,28 @@ HD void spectral_radii(const_state_pointer q, const work_real *m, const work_rea
     *inviscid = sum * volume;
 #ifdef HX_VISCOUS
     *viscous = squares * volume * volume * viscous_rate(s, inverse_reynolds);
+#if HX_EDDY_FIELDS
+    const T eddy = real(HX_LARGEST_EDDY_DIFFUSIVITY) * load<T>(eddies + p) * inverse_reynolds / s.rho;
+    *viscous = *viscous + squares * volume * volume * eddy;
+#endif
 #else
     (void)squares, (void)inverse_reynolds;
     *viscous = T(real(0));
 #endif
+    (void)eddies;
 }
 
 // largest radii of each column along k, of `nodes` nodes and cut into pieces of `height`, piece k: partial[0 or 1][k][j][i],
 // `columns` in all
 VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int rows, int nodes, int height,
               stride sv, const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
-              int active,
-              real inverse_reynolds, int width, real *partial) {
+              const_work_field<HX_EDDY_FIELDS> eddies, int active, real inverse_reynolds, int width, real *partial) {
     T most[2] = {T(real(0)), T(real(0))};
     const int begin = k * height, end = nodes - begin < height ? nodes : begin + height;
     for (int l = begin; l < end; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
         T radius[2];
-        spectral_radii<T>(q, m, jacobian, p, sv, active, inverse_reynolds, radius, radius + 1);
+        spectral_radii<T>(q, m, jacobian, eddies, p, sv, active, inverse_reynolds, radius, radius + 1);
         // a NaN wins, and stays: it must not hide
         for (int r = 0; r < 2; ++r)
             most[r] = select(either(radius[r] > most[r], radius[r] != radius[r]), radius[r], most[r]);
@@ -56,11 +59,10 @@ VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int colu
 
 // local time step of every point
 KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
-       const_work_field<9> m, const_work_field<1> jacobian, int active, real inverse_reynolds, real cfl,
-       real viscous_cfl,
-       field<1> dt) {
+       const_work_field<9> m, const_work_field<1> jacobian, const_work_field<HX_EDDY_FIELDS> eddies, int active,
+       real inverse_reynolds, real cfl, real viscous_cfl, field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real inviscid, viscous;
-    spectral_radii(q, m, jacobian, p, sv, active, inverse_reynolds, &inviscid, &viscous);
+    spectral_radii(q, m, jacobian, eddies, p, sv, active, inverse_reynolds, &inviscid, &viscous);
     dt[p] = largest_step(cfl, viscous_cfl, inviscid, viscous);
 }

@@ -61,20 +61,52 @@ HD real over_schmidt(int) { return real(0); }
 
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
+// The eddy viscosity over mu_ref of a node, which the field `eddies` keeps at p. The width of the filter is the root of the
+// cell's volume 1/J, square and cube root of area and volume. Without a model it is 0, and nothing is kept.
+#if HX_EDDY_FIELDS
+constexpr real eddy_heat = real(1.0 / (HX_EDDY_PRANDTL * (HX_GAMMA - 1.0)));
+constexpr real over_eddy_schmidt = real(1.0 / HX_EDDY_SCHMIDT);
+
+template <class T>
+HD T keep_eddies(T (*gradient)[3], T rho, T jacobian, int directions, real inverse_reynolds, work_real *eddies) {
+    const T width_square = power(jacobian, real(-2) / real(directions));
+    const T ratio = eddy_viscosity(gradient, rho, width_square) * (real(1) / inverse_reynolds);
+    store(eddies, ratio);
+    return ratio;
+}
+#endif
+HD int directions_of(int di, int dj, int dk) { return (di != 0) + (dj != 0) + (dk != 0); }
+
 // Stresses, energy flux without its sign and viscosity of a node with primitives `own` and their Cartesian gradients.
 template <class T> struct ViscousStress {
     T xx, yy, zz, xy, xz, yz, ex, ey, ez, mu;
+#if HX_EDDY_FIELDS
+    T laminar, eddy;  // of which mu is the sum
+    HD T diffusivity(int n) const { return laminar * over_schmidt(n) + eddy * over_eddy_schmidt; }
+    HD T conductivity() const { return laminar * viscous_heat + eddy * eddy_heat; }
+#else
+    HD T diffusivity(int n) const { return mu * over_schmidt(n); }
+    HD T conductivity() const { return mu * viscous_heat; }
+#endif
 };
 
-template <class T> HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], real inverse_reynolds) {
+// eddies: the eddy viscosity over mu_ref, of no effect without a model
+template <class T>
+HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], T eddies, real inverse_reynolds) {
     ViscousStress<T> s;
     s.mu = viscosity(own[3]) * inverse_reynolds;
+#if HX_EDDY_FIELDS
+    s.laminar = s.mu, s.eddy = eddies * inverse_reynolds;
+    s.mu = s.laminar + s.eddy;
+#else
+    (void)eddies;
+#endif
     T bulk = real(2.0 / 3) * (gradient[0][0] + gradient[1][1] + gradient[2][2]);
     s.xx = s.mu * (real(2) * gradient[0][0] - bulk), s.yy = s.mu * (real(2) * gradient[1][1] - bulk),
     s.zz = s.mu * (real(2) * gradient[2][2] - bulk);
     s.xy = s.mu * (gradient[0][1] + gradient[1][0]), s.xz = s.mu * (gradient[0][2] + gradient[2][0]),
     s.yz = s.mu * (gradient[1][2] + gradient[2][1]);
-    T heat = s.mu * viscous_heat;
+    T heat = s.conductivity();
     s.ex = own[0] * s.xx + own[1] * s.xy + own[2] * s.xz + heat * gradient[3][0];
     s.ey = own[0] * s.xy + own[1] * s.yy + own[2] * s.yz + heat * gradient[3][1];
     s.ez = own[0] * s.xz + own[1] * s.yz + own[2] * s.zz + heat * gradient[3][2];
@@ -89,7 +121,7 @@ HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[
     store(target + 2 * sv, a[0] * s.xz + a[1] * s.yz + a[2] * s.zz);
     store(target + 3 * sv, a[0] * s.ex + a[1] * s.ey + a[2] * s.ez);
     for (int v = gas_gradients; v < gradient_variables; ++v)
-        store(target + v * sv, s.mu * over_schmidt(v - gas_gradients)
+        store(target + v * sv, s.diffusivity(v - gas_gradients)
                                    * (a[0] * gradient[v][0] + a[1] * gradient[v][1] + a[2] * gradient[v][2]));
 }
 
@@ -98,7 +130,7 @@ HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian,
-              real inverse_reynolds,
+              real inverse_reynolds, const_state_field<HX_EDDY_FIELDS> q, work_field<HX_EDDY_FIELDS> eddies,
               work_field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     // of the next row, on a CPU: of so many arrays its hardware foresees little
@@ -117,7 +149,14 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
         T zeta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
         for (int c = 0; c < 3; ++c) gradient[v][c] = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
     }
-    const ViscousStress<T> stress = viscous_stress(own, gradient, inverse_reynolds);
+#if HX_EDDY_FIELDS
+    const T eddy =
+        keep_eddies(gradient, load<T>(q + p), scale, directions_of(di, dj, dk), inverse_reynolds, eddies + p);
+#else
+    const T eddy = T(real(0));
+    (void)q, (void)eddies;
+#endif
+    const ViscousStress<T> stress = viscous_stress(own, gradient, eddy, inverse_reynolds);
     for (int d = 0; d < 3; ++d)
         store_viscous_flux(area[d], stress, gradient, sv, flux + gradient_variables * d * sv + p);
 }

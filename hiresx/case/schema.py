@@ -37,6 +37,7 @@ from hiresx.case.relations import resolve_relations, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.scheme import Scheme, weights_errors
 from hiresx.case.surfaces import Surface
+from hiresx.case.turbulence import Turbulence, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.waves import at
 from hiresx.equations.storage import STORAGE
@@ -196,6 +197,7 @@ class Case(Table):
         "--set that gives one takes the others away, and the function derived of case.py gives those",
     )
     gas: Gas = Field(Gas(), description="the gas")
+    turbulence: Turbulence = Field(Turbulence(), description="model of unresolved turbulence")
     grid: GridTable = Field(description="the grid: a generator or a file")
     axisymmetric: bool = Field(
         False,
@@ -306,7 +308,11 @@ class Case(Table):
 
     @model_validator(mode="after")
     def _combinations_that_can_be(self) -> Self:
-        for found in (*scalar_errors(self), *interval_errors(self, monitor_keys()), *weights_errors(self.scheme)):
+        errors = (
+            *scalar_errors(self), *interval_errors(self, monitor_keys()), *weights_errors(self.scheme),
+            *turbulence_errors(self),
+        )  # fmt: skip
+        for found in errors:
             raise found
         return self
 

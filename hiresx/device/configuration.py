@@ -20,9 +20,10 @@ INVISCID = "none"
 class Configuration:
     """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: that
     of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
-    the defaults, or "none". `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative state
-    of the gas from which precision "differences" keeps differences. `program`: the header of the compiled program: the
-    solver, the vectors of integrators, or a study with kernels of its own."""
+    the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
+    turbulent Prandtl and Schmidt numbers. `schmidt`: the Schmidt number of every passive scalar. `reference`: the
+    conservative state of the gas from which precision "differences" keeps differences. `program`: the header of the
+    compiled program: the solver, the vectors of integrators, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -38,6 +39,10 @@ class Configuration:
     reference: tuple[float, ...] = ()
     viscosity: str = INVISCID
     viscosity_parameters: tuple[tuple[str, float], ...] = ()
+    turbulence: str = "none"
+    eddy_constant: float = 0.0
+    eddy_prandtl: float = 0.9
+    eddy_schmidt: float = 0.7
     gamma: float = 1.4
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
@@ -80,7 +85,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     chosen = [_header(c, folder, root) for folder in FOLDERS]
     lines = [f"#define HX_GAMMA ({float(c.gamma)!r})"]
     lines += [f"#define {name} {value}" for name, value in _sizes(c, root).items()]
-    lines += _of_diffusion(c) if part != "scheme" else []
+    lines += _of_diffusion(c, root) if part != "scheme" else []
     flags = {"HX_EMULATED": target == "emulated", "HX_FP32": c.precision == "fp32", **c.storage.defines}
     lines += [f"#define {name}" for name, wanted in flags.items() if wanted]
     if c.storage.carries:
@@ -101,7 +106,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         last += [header for header in found if part is None or (part == "scheme") == _computes_fluxes(root / header)]
     lines += [f'#include "{header}"' for header in first]
     if c.viscous and part != "scheme":
-        lines += ["#define HX_VISCOUS", *_law(c).code().splitlines()]
+        lines += ["#define HX_VISCOUS", *_law(c).code().splitlines(), f'#include "{_header(c, "turbulence", root)}"']
     lines += [f'#include "{header}"' for header in last]
     return "\n".join(lines) + "\n"
 
@@ -122,12 +127,30 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
     }
 
 
-def _of_diffusion(c: Configuration) -> list[str]:
+def _of_diffusion(c: Configuration, root: Path) -> list[str]:
     """What viscous terms and those of scalars are given."""
     largest = largest_diffusivity(c.gamma, c.prandtl, c.schmidt)
     lines = [f"#define HX_PRANDTL ({float(c.prandtl)!r})", f"#define HX_LARGEST_DIFFUSIVITY ({float(largest)!r})"]
+    lines += _of_eddies(c, root)
     over = ", ".join(f"real({1 / s!r})" for s in c.schmidt)
     return [*lines, f"#define HX_OVER_SCHMIDT {over}"] if c.schmidt else lines
+
+
+def _of_eddies(c: Configuration, root: Path) -> list[str]:
+    """What the model of the eddy viscosity and those who read it are given."""
+    _header(c, "turbulence", root)
+    count = kernels.trait("turbulence", c.turbulence, "eddy_fields", root) if c.viscous else 0
+    lines = [f"#define HX_EDDY_FIELDS {count}"]
+    if not count:
+        return lines
+    largest = largest_diffusivity(c.gamma, c.eddy_prandtl, (c.eddy_schmidt,) if c.schmidt else ())
+    numbers = {
+        "HX_EDDY_CONSTANT": c.eddy_constant,
+        "HX_EDDY_PRANDTL": c.eddy_prandtl,
+        "HX_EDDY_SCHMIDT": c.eddy_schmidt,
+        "HX_LARGEST_EDDY_DIFFUSIVITY": largest,
+    }
+    return lines + [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
 
 
 def _of_scheme(c: Configuration, root: Path) -> list[str]:

@@ -23,7 +23,7 @@ Halo = Literal["state", "fluxes", "term", "metrics"]
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), and a `hybrid` inviscid scheme."""
+    (`flux_fields`), a `hybrid` inviscid scheme, and the numbers per node of an eddy viscosity (`eddy_fields`)."""
 
     storage: Storage
     equations: Equations = GAS
@@ -33,6 +33,7 @@ class Layout:
     axisymmetric: bool = False
     flux_fields: int = 0
     hybrid: bool = False
+    eddy_fields: int = 0
 
     @property
     def numbers_per_point(self) -> int:
@@ -159,6 +160,16 @@ FIELDS: tuple[Field, ...] = (
         lambda layout: int(layout.hybrid),
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
+    ),
+    # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it,
+    # and the next time step, forces on walls and the kinetic-energy budget read it
+    Field(
+        "eddy_viscosity",
+        "work",
+        lambda layout: 1,
+        lambda layout: layout.eddy_fields,
+        restarts=True,
+        shown="eddy viscosity / reference viscosity, of the last stage",
     ),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),

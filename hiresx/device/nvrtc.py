@@ -182,7 +182,7 @@ def report(
 
 def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
     """Return the default configuration, inviscid and viscous; with passive scalars; and with every other choice in
-    kernels/ and every other viscosity law, one at a time."""
+    kernels/, every model of turbulence with its constant, and every other viscosity law, one at a time."""
     from hiresx.case.viscosity import VISCOSITIES
 
     viscous = Configuration(viscosity="sutherland")
@@ -192,6 +192,10 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
         chosen: list[dict[str, Any]] = [{folder: name} for name in kernels.choices(folder, root)]
         found += [_with_suited_weights(dataclasses.replace(viscous, **choice), root) for choice in chosen]
     found += [dataclasses.replace(viscous, viscosity=law) for law in VISCOSITIES]
+    for name in kernels.choices("turbulence", root):
+        if kernels.trait("turbulence", name, "eddy_fields", root):
+            constant = kernels.fractions("turbulence", name, "usual_constant", root)[0]
+            found.append(dataclasses.replace(viscous, turbulence=name, eddy_constant=constant))
     found.append(dataclasses.replace(viscous, precision="mixed"))
     found.append(dataclasses.replace(viscous, precision="differences", reference=(1.0, 0.0, 0.0, 0.0, 1.0)))
     return list(dict.fromkeys(found))

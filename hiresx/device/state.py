@@ -105,6 +105,12 @@ class BlockState:
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 
+    @property
+    def eddy_arguments(self) -> dict[str, Any]:
+        """The argument of kernels that give or read the eddy viscosity; none without a model of turbulence."""
+        eddies = self.array("eddy_viscosity")
+        return {} if eddies is None else {"eddies": eddies}
+
     def _aliased_array(self, field: Field, host_name: str) -> Any:
         host, variables, kind = self.array(host_name), field.variables(self.layout), field.kind(self.layout)
         if str(host.dtype) == kind:

@@ -227,7 +227,8 @@ def layout(case: Case, plan: str) -> Layout:
     flux_fields = kernels.trait("flux", case.scheme.flux, "flux_fields", silent=0)
     storage = STORAGE[case.scheme.precision]
     hybrid = case.scheme.inviscid == "hybrid"
-    return Layout(storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid)
+    eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
+    return Layout(storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, eddies)
 
 
 def exchanged_bytes(case: Case) -> int:

@@ -45,7 +45,8 @@ class Viscous:
         none: Set[str] = frozenset()
         self.late = remote if ahead else none
         self.inverse_reynolds = 1.0 / reynolds
-        along = s.derivative_strides
+        along, eddies = s.derivative_strides, s.eddy_arguments
+        flow = {"q": s.q} if eddies else {}
         left = {name: 0 if d in carried else stride for d, (name, stride) in enumerate(along.items())}
 
         def placed(box: Range) -> dict[str, int]:
@@ -55,7 +56,8 @@ class Viscous:
         def flux(box: Range) -> Call:
             return program.call(
                 "viscous_flux", extent(box), **placed(box), **along, sv=sv, w=self.w, m=s.metrics,
-                jacobian=s.jacobian, inverse_reynolds=self.inverse_reynolds, flux=self.all_fluxes,
+                jacobian=s.jacobian, inverse_reynolds=self.inverse_reynolds, **flow, **eddies,
+                flux=self.all_fluxes,
             )  # fmt: skip
 
         def difference(box: Range) -> Call:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.turbulence import NONE
 from hiresx.decomposition import Decomposition
 from hiresx.device.configuration import INVISCID, Configuration
 from hiresx.equations.gas import conservative
@@ -14,6 +15,8 @@ def configuration(case: Case) -> Configuration:
     """Return the compile-time choices of a case."""
     scheme, gas = case.scheme, case.gas
     inviscid = gas.reynolds is None
+    eddies = case.turbulence
+    has_model = eddies.model != NONE
     return Configuration(
         interpolation=scheme.interpolation,
         weights=scheme.weights,
@@ -30,6 +33,10 @@ def configuration(case: Case) -> Configuration:
         reference=_reference(case) if STORAGE[scheme.precision].carries else (),
         viscosity=INVISCID if inviscid else gas.viscosity.law,
         viscosity_parameters=() if inviscid else gas.viscosity.parameters,
+        turbulence=eddies.model,
+        eddy_constant=eddies.taken_constant if has_model else Configuration.eddy_constant,
+        eddy_prandtl=eddies.prandtl if has_model else Configuration.eddy_prandtl,
+        eddy_schmidt=eddies.schmidt if has_model else Configuration.eddy_schmidt,
         gamma=gas.gamma,
         # There is no heat conduction without viscosity: all inviscid cases share their kernels.
         prandtl=Configuration.prandtl if inviscid else gas.prandtl,

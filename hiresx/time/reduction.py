@@ -83,8 +83,8 @@ class Reduction:
         calls: list[Call] = [
             self._program.call(
                 "column_radii", (*s.size[:2], count), **s.place, columns=count * self._columns, rows=s.size[1],
-                nodes=s.size[2], height=height, **self._flow, active=self._active, inverse_reynolds=inverse_reynolds,
-                width=s.size[0], partial=self._partial,
+                nodes=s.size[2], height=height, **self._flow, **s.eddy_arguments, active=self._active,
+                inverse_reynolds=inverse_reynolds, width=s.size[0], partial=self._partial,
             )
         ]  # fmt: skip
         if s.inverse_radius is not None:
@@ -115,7 +115,7 @@ class Reduction:
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         limits = {"inverse_reynolds": inverse_reynolds, "cfl": cfl, "viscous_cfl": viscous_cfl}
         self._program.launch(
-            "local_step", s.size, **s.place, **self._flow, active=self._active, **limits, dt=s.dt
+            "local_step", s.size, **s.place, **self._flow, **s.eddy_arguments, active=self._active, **limits, dt=s.dt
         )  # fmt: skip
         if s.inverse_radius is not None:
             self._program.launch(

@@ -201,6 +201,7 @@ def test_each_choice_has_every_header():
     assert len(set(configurations)) == len(configurations)
     for folder in ("flux", "weights", "positivity", "interpolation", "space"):
         assert {getattr(configuration, folder) for configuration in configurations} == set(kernels.choices(folder))
+    assert {configuration.turbulence for configuration in configurations} == set(kernels.choices("turbulence"))
     assert {configuration.viscosity for configuration in configurations} == {"none", *VISCOSITIES}
     assert {configuration.precision for configuration in configurations} == set(PRECISIONS)
 

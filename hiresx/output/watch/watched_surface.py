@@ -149,14 +149,18 @@ class WatchedSurface:
         gradient = self._slopes[0] * along[0][:, None]
         for slope, change in zip(self._slopes[1:], along[1:], strict=True):
             gradient += slope * change[:, None]
-        mu = gas.viscosity.viscosity(temperature[0]) / gas.reynolds
+        mu_laminar, eddies = gas.viscosity.viscosity(temperature[0]) / gas.reynolds, np.zeros(self.n)
+        if self._solver.layout.eddy_fields:
+            eddies = self._take.field("eddy_viscosity").reshape(self._rows, self.n)[0] / gas.reynolds
+        mu, turbulent = mu_laminar + eddies, self._case.turbulence.prandtl
         stress = gradient[:3] + gradient[:3].swapaxes(0, 1)
         swirl = values[0, 2] * self._curvature  # of a rigid rotation nothing is left
         stress[1, 2] -= swirl
         stress[2, 1] -= swirl
         dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2] + values[0, 1] * self._curvature
         friction = -mu * (np.einsum("abn,bn->an", stress, self._area) - 2 / 3 * dilatation * self._area)
-        heat = -mu / (gas.prandtl * (gas.gamma - 1)) * (gradient[3] * self._area).sum(axis=0)
+        conductivity = mu_laminar / (gas.prandtl * (gas.gamma - 1)) + eddies / (turbulent * (gas.gamma - 1))
+        heat = -conductivity * (gradient[3] * self._area).sum(axis=0)
         if self._mirror.any():  # neither shear nor heat goes through a plane of symmetry
             area = self._area[:, self._mirror]
             square = (area * area).sum(axis=0)

@@ -26,8 +26,8 @@ COLUMNS = (
     Column("dissipation_dilatational", "mean of 4/3 mu (div u)^2 / Re_c", _RATE),
     Column("pressure_dilatation", "mean of p div u", _RATE),
 )
-# In the order of the kernel.
-_SUMS = tuple(column.name for column in COLUMNS if column.name != "rate")
+# With a model of turbulence.
+OF_MODEL = Column("dissipation_model", "mean of tau_ij du_i/dx_j of the eddy viscosity, of the last stage", _RATE)
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
@@ -41,7 +41,10 @@ class KineticEnergyMonitor(Monitor):
     walls. `rate` belongs to the middle between two samples, and is not a number at the first."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
-        super().__init__(solver.comm, "kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
+        columns = (*COLUMNS, OF_MODEL) if solver.layout.eddy_fields else COLUMNS
+        super().__init__(solver.comm, "kinetic_energy", "kinetic_energy", columns, spec.every, spec.every_time, out)
+        # in the order of the kernel
+        self._sums = tuple(column.name for column in columns if column.name != "rate")
         volumes_of, total = [], 0.0
         # by the index of the part, as conditions know it
         self._velocities = {}
@@ -59,20 +62,21 @@ class KineticEnergyMonitor(Monitor):
         reynolds = solver.case.gas.reynolds
         arguments = [
             state.derivative_strides
+            | state.eddy_arguments
             | {
                 "w": self._velocities[state.index], "m": state.metrics, "jacobian": state.jacobian, "weight": volume,
                 "inverse_reynolds": 0.0 if reynolds is None else 1.0 / reynolds,
             }
             for state, volume in zip(solver.states, volumes_of, strict=True)
         ]  # fmt: skip
-        self._energy = Columns(solver, len(_SUMS)).prepare("column_energy", arguments, self._gradients(solver))
+        self._energy = Columns(solver, len(self._sums)).prepare("column_energy", arguments, self._gradients(solver))
 
     def measure(self, solver: Solver) -> dict[str, float]:
         solver.settle()
-        sums = np.zeros(len(_SUMS))
+        sums = np.zeros(len(self._sums))
         for found in self._energy():
             sums += found.sum(axis=(1, 2))
-        values = dict(zip(_SUMS, (self._comm.sum(sums) / self._total).tolist(), strict=True))
+        values = dict(zip(self._sums, (self._comm.sum(sums) / self._total).tolist(), strict=True))
         energy = values["kinetic_energy"]
         if self._before is not None and solver.time > self._before[0]:
             values["rate"] = (energy - self._before[1]) / (solver.time - self._before[0])
