@@ -94,6 +94,11 @@ class CompletedRun:
         values = self.case.evaluate("exact", np.asarray(b.x), np.asarray(b.y), np.asarray(b.z), self.time)
         return values[("rho", "u", "v", "w", "p").index(name)]
 
+    def history(self, name: str) -> dict[str, np.ndarray]:
+        """The columns of the history of a monitor of the case, over the whole run."""
+        found = next(a.history for a in self.simulation.attachments if a.name.removeprefix("history.") == name)
+        return found.table().flat()
+
     def samples(self, name: str) -> np.ndarray:
         """An entry of the history (see Simulation.run), over the whole run."""
         return np.array([entry[name] for entry in self.simulation.history])
