@@ -70,13 +70,14 @@ VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int hei
 }
 
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the
-// last three divided by Re_c), p div u, and where there is a model the tau_ij du_i/dx_j of its eddy viscosity. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
+// last three divided by Re_c), p div u, (div u)^2, and where there is a model the tau_ij du_i/dx_j of its eddy viscosity.
+// w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
 VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
               int columns, int width, stride sv, const_state_field<gas_variables> q, const_work_field<gas_gradients> w,
               const_work_field<9> m, const_work_field<1> jacobian, const_field<1> weight, real inverse_reynolds,
               const_work_field<HX_EDDY_FIELDS> eddies, real *partial) {
-    T sum[6 + HX_EDDY_FIELDS];
-    for (int v = 0; v < 6 + HX_EDDY_FIELDS; ++v) sum[v] = T(real(0));
+    T sum[7 + HX_EDDY_FIELDS];
+    for (int v = 0; v < 7 + HX_EDDY_FIELDS; ++v) sum[v] = T(real(0));
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
         T g[3][3], scale = load<T>(jacobian + p);
@@ -93,28 +94,29 @@ VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di,
         T u = load<T>(w + p), v = load<T>(w + sv + p), s = load<T>(w + 2 * sv + p), t = load<T>(w + 3 * sv + p);
         T rho = load<T>(q + p), share = load<T>(weight + p);
         T x = g[2][1] - g[1][2], y = g[0][2] - g[2][0], z = g[1][0] - g[0][1];
-        T turn = x * x + y * y + z * z, dilatation = g[0][0] + g[1][1] + g[2][2];
+        T turn = x * x + y * y + z * z, dilatation = g[0][0] + g[1][1] + g[2][2], square = dilatation * dilatation;
         T half = real(0.5) * share * rho;
         sum[0] = sum[0] + half * (u * u + v * v + s * s);
         sum[1] = sum[1] + half * turn;
 #ifdef HX_VISCOUS
         T a = g[0][1] + g[1][0], b = g[0][2] + g[2][0], c = g[1][2] + g[2][1];
         T strain = real(2) * (g[0][0] * g[0][0] + g[1][1] * g[1][1] + g[2][2] * g[2][2]) + a * a + b * b + c * c;
-        T mu = viscosity(t) * (inverse_reynolds * share), square = dilatation * dilatation;
+        T mu = viscosity(t) * (inverse_reynolds * share);
         sum[2] = sum[2] + mu * (strain - real(2.0 / 3) * square);
         sum[3] = sum[3] + mu * turn;
         sum[4] = sum[4] + mu * real(4.0 / 3) * square;
 #if HX_EDDY_FIELDS
         const T eddy = load<T>(eddies + p) * (inverse_reynolds * share);
-        sum[6] = sum[6] + eddy * (strain - real(2.0 / 3) * square);
+        sum[7] = sum[7] + eddy * (strain - real(2.0 / 3) * square);
 #endif
 #else
         (void)inverse_reynolds;
 #endif
         sum[5] = sum[5] + share * rho * t * real(1.0 / HX_GAMMA) * dilatation;
+        sum[6] = sum[6] + share * square;
     }
     const long long at = (long long)k * width + i;
-    for (int v = 0; v < 6 + HX_EDDY_FIELDS; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    for (int v = 0; v < 7 + HX_EDDY_FIELDS; ++v) store(partial + (long long)v * columns + at, sum[v]);
     (void)eddies;
 }
 

@@ -176,10 +176,11 @@ class Conservation(SampledTable):
 
 
 class KineticEnergy(SampledTable):
-    """Mean kinetic energy, its rate of change, enstrophy, dissipation and pressure dilatation over the whole grid.
+    """Means over the volume of the whole grid: kinetic energy, enstrophy, dilatation and what changes the energy.
 
-    In a closed or periodic domain rate = pressure_dilatation - dissipation; what is missing is what the scheme
-    dissipates.
+    The columns are in docs/outputs.md. In a closed or periodic domain without forces or sponges the kinetic energy
+    changes by pressure dilatation and viscous dissipation; what is left of its rate is dissipation_numerical, that of
+    the scheme. Summed on the device: no field is copied to the host.
     """
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hiresx.case import Case, load
 from hiresx.device import Configuration
+from hiresx.output.watch.sampling import Monitor
 from hiresx.simulation import Simulation
 from hiresx.solver import configuration
 
@@ -93,6 +94,11 @@ class CompletedRun:
         b = self.blocks[block]
         values = self.case.evaluate("exact", np.asarray(b.x), np.asarray(b.y), np.asarray(b.z), self.time)
         return values[("rho", "u", "v", "w", "p").index(name)]
+
+    def history(self, name: str) -> dict[str, np.ndarray]:
+        """The columns of the history of a monitor of the case, over the whole run."""
+        watching = [a for a in self.simulation.attachments if isinstance(a, Monitor)]
+        return next(a.history for a in watching if a.history.name == name).table().flat()
 
     def samples(self, name: str) -> np.ndarray:
         """An entry of the history (see Simulation.run), over the whole run."""

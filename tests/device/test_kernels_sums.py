@@ -141,7 +141,7 @@ def test_column_extrema(backend):
 def test_column_energy(backend, viscosity):
     (s, q), (m, jacobian) = states(), geometry()
     weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
-    partial = np.zeros((6, NK, NI))
+    partial = np.zeros((7, NK, NI))
     program(backend, SMALL if viscosity == "none" else alone.VISCOUS, viscosity=viscosity).launch(
         "column_energy", (NI, 1, NK), **alone.PLACE, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)),
         **ALONG_J, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
@@ -154,10 +154,10 @@ def test_column_energy(backend, viscosity):
     stress = g + np.swapaxes(g, 0, 1) - 2 / 3 * dilatation * np.eye(3)[:, :, None, None, None]
     wanted = [
         0.5 * rho * inside(np.sum(s[1:4] ** 2, axis=0)), 0.5 * rho * turning, mu * np.sum(stress * g, axis=(0, 1)),
-        mu * turning, mu * 4 / 3 * dilatation**2, p * dilatation,
+        mu * turning, mu * 4 / 3 * dilatation**2, p * dilatation, dilatation**2,
     ]  # fmt: skip
     wanted = np.sum(inside(weight) * np.stack(wanted), axis=2)
-    for n in range(6):
+    for n in range(7):
         np.testing.assert_allclose(partial[n], wanted[n], rtol=0, atol=1e-12 * (abs(wanted[n]).max() + 1e-300))
 
 

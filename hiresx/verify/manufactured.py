@@ -1,0 +1,199 @@
+"""Manufactured solutions: a flow that somebody writes down, and the sources with which it solves the equations (Roache,
+Journal of Fluids Engineering 124 (2002) 4). SymPy differentiates; NumPy evaluates.
+
+The equations are those of the solver: rho, rho u, rho v, rho w and e with the inviscid fluxes, and with the stress
+
+    tau_ij = mu/Re_c (du_i/dx_j + du_j/dx_i - 2/3 delta_ij div u),    q_i = -mu/(Re_c Pr (gamma - 1)) dT/dx_i
+
+where the gas has a Reynolds number, mu by its viscosity law. Scales are those of the solver.
+
+    gas = case.gas
+    flow = Manufactured(("1 + 0.1*sin(x)", "0.3", "0", "0", "0.7"), gas)
+    solver = Solver(case, backend("cpu"))
+    errors = truncation_error(solver, flow)       # of the right-hand side
+    start(solver, flow)
+    add_source(solver, flow)                      # the flow is now a solution, from which a run departs by its errors
+    while solver.time < 1.0:
+        solver.watched_step(lambda stage, task: True)
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hiresx.base import optional
+from hiresx.base.arrays import Reals
+from hiresx.case.schema import Gas
+from hiresx.device.state import BlockState
+from hiresx.solver import Solver
+from hiresx.time.explicit import Explicit
+
+INSTALL = "pip install 'hiresx[mms]'"
+# Of a flow, in the order of a manufactured solution.
+PRIMITIVE = ("rho", "u", "v", "w", "p")
+
+
+def sympy() -> ModuleType:
+    """SymPy. Raises HiresxError where it is missing or broken."""
+    return optional.import_required("sympy", "manufactured solutions need SymPy", INSTALL)
+
+
+class Manufactured:
+    """A flow of a `gas` by `formulas` of x, y, z and t, one for each of rho, u, v, w and p, as Python writes them:
+    "1 + 0.1*sin(2*pi*x)". The functions are SymPy's.
+
+    Raises HiresxError without SymPy, and ValueError for a formula that is none or that has other names in it.
+    """
+
+    def __init__(self, formulas: tuple[str, str, str, str, str], gas: Gas):
+        sp = sympy()
+        self.formulas, self.gas = formulas, gas
+        self._names = sp.symbols("x y z t", real=True)
+        named = {str(name): name for name in self._names}
+        found = []
+        for variable, text in zip(PRIMITIVE, formulas, strict=True):
+            try:
+                formula = sp.sympify(text, locals=named)
+            except (sp.SympifyError, TypeError, SyntaxError) as error:
+                raise ValueError(f'{variable} = "{text}" is not a formula: {error}') from None
+            if strange := formula.free_symbols - set(self._names):
+                raise ValueError(f'{variable} = "{text}": {min(map(str, strange))} is none of x, y, z and t')
+            found.append(formula)
+        self._primitive = found
+        rho, u, v, w, p = found
+        energy = p / (sp.nsimplify(gas.gamma) - 1) + rho * (u * u + v * v + w * w) / 2
+        self._conservative = [rho, rho * u, rho * v, rho * w, energy]
+
+    def state(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> tuple[np.ndarray, ...]:
+        """rho, u, v, w, p, of the shape of x, y and z together."""
+        return _values(self._state, x, y, z, t)
+
+    def flux_divergence(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
+        """div(F - F_viscous) of every conservative variable, (5, ...): the negative of what a scheme's right-hand side
+        is to give at this state, dq/dt without a source."""
+        return np.stack(_values(self._divergence, x, y, z, t))
+
+    def source(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
+        """dq/dt + div(F - F_viscous), (5, ...): the rate by which the flow solves the equations."""
+        return np.stack(_values(self._source, x, y, z, t))
+
+    @cached_property
+    def _state(self) -> Callable[..., Any]:
+        return self._function(self._primitive)
+
+    @cached_property
+    def _divergence(self) -> Callable[..., Any]:
+        return self._function(self._flux_divergence)
+
+    @cached_property
+    def _source(self) -> Callable[..., Any]:
+        changes = [sympy().diff(q, self._names[3]) for q in self._conservative]
+        return self._function([change + out for change, out in zip(changes, self._flux_divergence, strict=True)])
+
+    def _function(self, expressions: list[Any]) -> Callable[..., Any]:
+        function: Callable[..., Any] = sympy().lambdify(self._names, expressions, "numpy", cse=True)
+        return function
+
+    @cached_property
+    def _flux_divergence(self) -> list[Any]:
+        sp = sympy()
+        space, (rho, *velocity, p) = self._names[:3], self._primitive
+        energy = self._conservative[4]
+        stress, heat = self._viscous_fluxes()
+        total = [sp.Integer(0)] * 5
+        for d, (axis, speed) in enumerate(zip(space, velocity, strict=True)):
+            flux = [rho * speed, *(rho * speed * component for component in velocity), speed * (energy + p)]
+            flux[1 + d] += p
+            if stress is not None:
+                for c in range(3):
+                    flux[1 + c] -= stress[c][d]
+                flux[4] -= sum(velocity[c] * stress[c][d] for c in range(3)) - heat[d]
+            total = [before + sp.diff(part, axis) for before, part in zip(total, flux, strict=True)]
+        return total
+
+    def _viscous_fluxes(self) -> tuple[Any, Any]:
+        """tau_ij and q_i; None of an inviscid gas."""
+        gas, sp = self.gas, sympy()
+        if gas.reynolds is None:
+            return None, None
+        space, (rho, *velocity, p) = self._names[:3], self._primitive
+        temperature = sp.nsimplify(gas.gamma) * p / rho
+        mu = viscosity(gas)(temperature) / sp.Float(gas.reynolds)
+        g = [[sp.diff(component, axis) for axis in space] for component in velocity]
+        dilatation = g[0][0] + g[1][1] + g[2][2]
+        stress = [
+            [mu * (g[i][j] + g[j][i] - (sp.Rational(2, 3) * dilatation if i == j else 0)) for j in range(3)]
+            for i in range(3)
+        ]
+        conduction = mu / (sp.Float(gas.prandtl) * (sp.nsimplify(gas.gamma) - 1))
+        return stress, [-conduction * sp.diff(temperature, axis) for axis in space]
+
+
+def viscosity(gas: Gas) -> Callable[[Any], Any]:
+    """mu(T) of the law of a gas, of SymPy's expressions: its formula (hiresx.case.viscosity) with its parameters."""
+    sp = sympy()
+    functions = {
+        "minimum": sp.Min, "maximum": sp.Max,
+        "where": lambda condition, yes, no: sp.Piecewise((yes, condition), (no, True)),
+    }  # fmt: skip
+    named = {name: sp.Float(value) for name, value in gas.viscosity.parameters}
+    law = gas.viscosity.formula
+
+    def mu(temperature: Any) -> Any:
+        return sp.sympify(law, locals=functions | named | {"T": temperature})
+
+    return mu
+
+
+def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float) -> tuple[np.ndarray, ...]:
+    """What a function of x, y, z and t gives, each of the shape of the coordinates together."""
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y), np.shape(z))
+    return tuple(np.array(np.broadcast_to(found, shape), np.float64) for found in function(x, y, z, t))
+
+
+def truncation_error(solver: Solver, flow: Manufactured, time: float = 0.0) -> list[np.ndarray]:
+    """What the right-hand side of a `solver` is off by at the state of `flow`: of every part the rates of the conserved
+    variables of the gas less the exact ones, (5, nk, nj, ni). The flow is set. Nodes whose rates their condition does
+    not use, as those of an inflow, have no meaning here."""
+    start(solver, flow, time)
+    solver.right_hand_side()
+    found = []
+    for state in solver.states:
+        rates, jacobian = (state.interior(solver.backend.to_host(a)) for a in (state.r, state.jacobian))
+        exact = -flow.flux_divergence(*_places(state), time)
+        found.append(rates[: len(PRIMITIVE)] * jacobian - exact)
+    return found
+
+
+def start(solver: Solver, flow: Manufactured, time: float = 0.0) -> None:
+    """Set the nodes of a `solver` to the state of `flow`."""
+    for n, state in enumerate(solver.states):
+        rho, u, v, w, p = flow.state(*_places(state), time)
+        solver.set_state(n, rho, u, v, w, p)
+    solver.complete_state()
+
+
+def add_source(solver: Solver, flow: Manufactured) -> None:
+    """Add the source of `flow` to the right-hand sides of a `solver`, whose steps are to be made by `watched_step`: by
+    the host, task by task. Raises ValueError for an integrator that iterates."""
+    if not isinstance(solver.integrator, Explicit):
+        raise ValueError("the source is added at the stages of an explicit integrator")
+    times = (0.0, *solver.integrator.times)
+    volumes = [1 / state.interior(solver.backend.to_host(state.jacobian)) for state in solver.states]
+
+    def add(stage: int) -> None:
+        time = solver.time + times[stage] * solver.dt
+        for state, volume in zip(solver.states, volumes, strict=True):
+            source = flow.source(*_places(state), time) * volume
+            state.interior(state.r)[: len(source)] += solver.backend.to_device(source)
+
+    behind = next(n for n, (name, _) in enumerate(solver.tasks) if name == "update")
+    solver.tasks.insert(behind, ("source", add))
+
+
+def _places(state: BlockState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, y, z of the nodes of a part, (nk, nj, ni) each."""
+    return np.asarray(state.block.x), np.asarray(state.block.y), np.asarray(state.block.z)

@@ -1,0 +1,126 @@
+"""Manufactured solutions: their sources, and the orders that they show."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from hiresx import HiresxError
+from hiresx.case.schema import Gas
+from hiresx.device import backend
+from hiresx.solver import Solver
+from hiresx.verify import manufactured
+from hiresx.verify.checks import Workbench
+from hiresx.verify.groups import mms
+
+pytest.importorskip("sympy", reason="pip install 'hiresx[mms]'")
+BY_NAME = {check.name: check for check in mms.CHECKS}
+X, Y, Z = np.random.default_rng(0).uniform(0, 1, (3, 5, 4, 3))
+
+# At T = 1, u = y: the heat of friction leaves to both walls.
+HEATED = "(1 + 0.72*0.4/2*y*(1 - y))"
+# T^2 is linear where mu goes with T.
+CONDUCTING = "sqrt(1 + 3*y)"
+
+
+@pytest.mark.parametrize(
+    ("formulas", "gas"),
+    [
+        # a density wave is carried along
+        (("1 + 0.1*sin(2*pi*(x + y - 0.7*t))", "0.5", "0.2", "-0.3", "0.7"), {}),
+        # Couette flow of constant viscosity; heat through gas at rest whose viscosity is a power of T
+        ((f"1.4*0.7/{HEATED}", "y", "0", "0", "0.7"), {"reynolds": 30.0}),
+        (
+            (f"1.4*0.7/{CONDUCTING}", "0", "0", "0", "0.7"),
+            {"reynolds": 30.0, "viscosity": {"law": "power", "exponent": 1.0}},
+        ),
+    ],
+    ids=["euler", "friction", "power law"],
+)
+def test_an_exact_solution_needs_no_source(formulas, gas):
+    flow = manufactured.Manufactured(formulas, Gas(**gas))
+    assert abs(flow.source(X, Y, Z, 0.3)).max() < 1e-14
+    if gas:  # and others do
+        other = {**gas, "prandtl": 0.9} if "viscosity" not in gas else {**gas, "viscosity": {"law": "constant"}}
+        assert abs(manufactured.Manufactured(formulas, Gas(**other)).source(X, Y, Z, 0.3)).max() > 1e-4
+
+
+def test_a_source_is_the_rate_and_what_leaves():
+    flow = manufactured.Manufactured(mms.SPACE, Gas(reynolds=20.0, viscosity={"law": "sutherland"}))
+    (rho, *_), h = flow.state(X, Y, Z, 0.2), 1e-5
+    mass = (flow.state(X, Y, Z, 0.2 + h)[0] - flow.state(X, Y, Z, 0.2 - h)[0]) / (2 * h)
+    for d in range(3):
+        ends = []
+        for side in (-h, h):
+            place = [X, Y, Z]
+            place[d] = place[d] + side
+            s = flow.state(*place, 0.2)
+            ends.append(s[0] * s[1 + d])
+        mass += (ends[1] - ends[0]) / (2 * h)
+    assert rho.shape == X.shape
+    np.testing.assert_allclose(flow.source(X, Y, Z, 0.2)[0], mass, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"), [("1 +", "is not a formula"), ("1 + q", 'rho = "1 \\+ q": q is none of x, y, z and t')]
+)
+def test_a_formula_that_is_none_is_named(text, fault):
+    with pytest.raises(ValueError, match=fault):
+        manufactured.Manufactured((text, "0", "0", "0", "1"), Gas())
+
+
+def test_without_sympy_the_command_that_installs_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    with pytest.raises(HiresxError, match="manufactured solutions need SymPy") as error:
+        manufactured.Manufactured(mms.PLANE, Gas())
+    assert error.value.hint == "pip install 'hiresx[mms]'"
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_an_unsteady_flow_stays_with_its_source(where):
+    """Error by the scheme alone, of order 5; a source at the times of other stages leaves 1e-4."""
+    found = []
+    for points in (12, 24):
+        setup = mms.Setup(mms.PLANE, (), (("weights", "linear"),), amplitude=0.02)
+        flow = manufactured.Manufactured(mms.PLANE, setup.case(12).gas)
+        solver = Solver(setup.case(points), backend(where))
+        manufactured.start(solver, flow)
+        manufactured.add_source(solver, flow)
+        for _ in range(points // 6):
+            assert solver.watched_step(lambda stage, task: True)
+        block, values = solver.states[0].block, solver.primitives(0)
+        exact = flow.state(block.x, block.y, block.z, solver.time)
+        found.append(max(abs(values[n] - e).max() for n, e in zip(("rho", "u", "v", "w", "p"), exact, strict=True)))
+    assert found[1] < 5e-6 and found[0] / found[1] > 2**4.2, found
+
+
+# Those whose kernels other tests have.
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Euler, modified, linear",
+        "Euler, modified, js",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in (
+                "Euler, 3-D",
+                "Navier-Stokes, constant",
+                "Navier-Stokes, sutherland",
+                "slip-wall: Euler, oblique lines",
+                "no-slip, T given: Navier-Stokes, oblique lines",
+                "no-slip, adiabatic: Navier-Stokes, oblique lines",
+            )
+        ),
+    ],
+)
+def test_orders(name):
+    check, bench = BY_NAME[name], Workbench("cpu")
+    value = check.value(bench)
+    assert check.limit.holds(value), (name, value, check.curve_values(bench))
+
+
+def test_a_table_has_errors_and_orders():
+    curve = {"n": [16.0, 32.0], "L1": [3.2e-3, 1e-4], "L2": [6.4e-3, 1e-4], "Linf": [1e-2, 2.5e-3]}
+    columns, rows = mms.page_table({"a flow": curve})
+    assert columns == ["flow", "cells along each direction", "L1, order", "L2, order", "Linf, order"]
+    assert rows == [["a flow", "16, 32", "0.0001, 5.00", "0.0001, 6.00", "0.0025, 2.00"]]
