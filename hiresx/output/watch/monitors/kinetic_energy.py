@@ -26,7 +26,7 @@ COLUMNS = (
     Column("dissipation_dilatational", "mean of 4/3 mu (div u)^2 / Re_c", _RATE),
     Column("pressure_dilatation", "mean of p div u", _RATE),
     Column("dilatation", "root of the mean of (div u)^2", "c_ref / L"),
-    Column("dissipation_numerical", "pressure_dilatation - dissipation (also of a model) - rate, between two samples", _RATE),
+    Column("dissipation_numerical", "pressure_dilatation - dissipation - rate, between two samples", _RATE),
 )
 # With a model of turbulence.
 OF_MODEL = Column("dissipation_model", "mean of tau_ij du_i/dx_j of the eddy viscosity, of the last stage", _RATE)
@@ -43,7 +43,8 @@ class KineticEnergyMonitor(Monitor):
     """Gradients are those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at
     walls. `rate` and `dissipation_numerical` belong to the middle between two samples, and are not numbers at the
     first. The second is what the balance of a closed or periodic domain without forces leaves: what resolved gradients
-    of two samples give, their mean for the interval, less the change of the energy. With samples dt apart that mean is
+    of two samples give (the dissipation of a model of turbulence included), their mean for the interval, less the change
+    of the energy. With samples dt apart that mean is
     wrong by dt^2/12 times the second derivative in time."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
