@@ -29,7 +29,8 @@ def read(path: Path) -> dict[str, Any]:
         raise HiresxError(f"{path}: not valid TOML: nested too deeply", "correct the file there") from None
     except ValueError:
         # What Python itself refuses to convert: an integer of more than 4300 digits.
-        raise HiresxError(f"{path}: {_long_integer(path)} is an integer of more than 64 bits", "give a smaller one") from None
+        what = f"{_long_integer(path)} is an integer of more than 64 bits"
+        raise HiresxError(f"{path}: {what}", "give a smaller one") from None
 
 
 def _long_integer(path: Path) -> str:
