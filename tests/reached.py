@@ -132,7 +132,7 @@ def note(out: Path, rooms: Iterable[str], kernels: Path | None, options: Iterabl
 
     out.mkdir(parents=True, exist_ok=True)
     digests = {name: digest(text) for name, text in sources().items()}
-    digests |= {str(path.relative_to(deliberate.ROOT)): digest(path.read_text()) for path in _tests(deliberate.ROOT)}
+    of_tests = {str(path.relative_to(deliberate.ROOT)): digest(path.read_text()) for path in _tests(deliberate.ROOT)}
     with tempfile.TemporaryDirectory(prefix="reached-") as scratch:
         place = deliberate.copy(deliberate.ROOT, Path(scratch))
         for room in rooms:
@@ -151,7 +151,9 @@ def note(out: Path, rooms: Iterable[str], kernels: Path | None, options: Iterabl
             _combine(place, data)
             if notes.is_file():
                 found = json.loads(notes.read_text(encoding="utf-8"))
-                notes.write_text(json.dumps({"digests": digests, **found}), encoding="utf-8")
+                # of the other rooms nothing is known yet
+                here = {name: one for name, one in of_tests.items() if name.startswith(f"tests/{room}/")}
+                notes.write_text(json.dumps({"digests": digests | here, **found}), encoding="utf-8")
 
 
 _SETTINGS = """

@@ -205,10 +205,12 @@ def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseM
     if near:
         return f'did you mean "{near}"?'
     table = _dotted_key([part for part in path[:-1] if isinstance(part, str)])
-    kinds = [_tag_of(kind) for place, kind in _models(model, "") if place == table and key in kind.model_fields]
+    others = [kind for place, kind in _models(model, "") if place == table]
+    meant = closest(key, list(dict.fromkeys(name for kind in others for name in kind.model_fields))) or key
+    kinds = [_tag_of(kind) for kind in others if meant in kind.model_fields]
     if kinds and None not in kinds:
         owners = " or ".join(dict.fromkeys(f'{tag} = "{name}"' for tag, name in filter(None, kinds)))
-        return f"only {owners} has it; here there are {', '.join(here)}"
+        return f"only {owners} has {'it' if meant == key else meant}; here there are {', '.join(here)}"
     everywhere = _all_keys(model)
     elsewhere = everywhere.get(key) or everywhere.get(closest(key, list(everywhere)) or "")
     if elsewhere:

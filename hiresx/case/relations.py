@@ -41,6 +41,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "round": lambda value, digits=0: round(value, max(-400, min(digits, 400))) if digits else round(value),
 }
 
+# The least and the largest number of arguments of those that take more than one.
+_ARGUMENTS: dict[str, tuple[int, float]] = {"min": (2, math.inf), "max": (2, math.inf), "round": (1, 2)}
+
 Key = tuple[str | int, ...]
 
 
@@ -164,7 +167,8 @@ class _Formulas:
         try:
             result = self._number(tree.body, path)
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise self._fault(path, f"it cannot be computed: {error}", "correct it") from None
+            # an OverflowError of ** has its number before its text
+            raise self._fault(path, f"it cannot be computed: {error.args[-1]}", "correct it") from None
         except RecursionError:
             what = "it has too many terms, or is the end of too long a chain of formulas"
             raise self._fault(
@@ -198,6 +202,7 @@ class _Formulas:
                 raise self._fault(path, f"the exponent {right:g} is too large", "correct it")
             return _OPERATORS[type(node.op)](left, right)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+            self._check_arguments(node, node.func.id, path)
             return _FUNCTIONS[node.func.id](*(self._number(argument, path) for argument in node.args))
         key = _key(node)
         if key is None:
@@ -207,6 +212,16 @@ class _Formulas:
                 f"it may hold numbers, dotted keys as grid.length or probe[0].x, + - * / **, {', '.join(_FUNCTIONS)}",
             )
         return self._of_key(key, path)
+
+    def _check_arguments(self, call: ast.Call, name: str, path: Key) -> None:
+        """Raises HiresxError for arguments of a function by name, and for more or fewer than it takes."""
+        if call.keywords:
+            what = f"{ast.unparse(call)}: arguments have no names in it"
+            raise self._fault(path, what, "give the numbers alone, as in max(1, 2)")
+        least, most = _ARGUMENTS.get(name, (1, 1))
+        if not least <= len(call.args) <= most:
+            takes = f"{least}" if least == most else f"{least} or {most}" if most < math.inf else f"{least} or more"
+            raise self._fault(path, f"{ast.unparse(call)}: {name} takes {takes}, not {len(call.args)}", "correct it")
 
     def _of_key(self, key: Key, path: Key) -> Any:
         if key[0] == "parameters" and len(key) > 1:

@@ -27,6 +27,18 @@ def read(path: Path) -> dict[str, Any]:
         raise HiresxError(f"{path}: cannot be read: {error.strerror}", "check the file and its permissions") from None
     except RecursionError:
         raise HiresxError(f"{path}: not valid TOML: nested too deeply", "correct the file there") from None
+    except ValueError:
+        # What Python itself refuses to convert: an integer of more than 4300 digits.
+        what = f"{_long_integer(path)} is an integer of more than 64 bits"
+        raise HiresxError(f"{path}: {what}", "give a smaller one") from None
+
+
+def _long_integer(path: Path) -> str:
+    """The line of the first integer in a file that Python refuses to convert, with the beginning of that line."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = (n for n, line in enumerate(lines, 1) if re.search(r"\d{4300}", line.replace("_", "")))
+    number = next(found, 1)
+    return f"line {number}: {lines[number - 1].strip():.40}..."
 
 
 def value_text(value: Any) -> str:

@@ -198,6 +198,7 @@ def test_numbers_with_a_point_at_an_end(folder, text, value):
         ("initial", {}, ["initial: takes exactly one of state and function"]),
         ("initial.state", {"rho": 1, "p": -1}, ["initial.state.p = -1: must be greater than 0"]),
         ("boundary.0.steady", True, ["boundary.0.steady", 'only type = "profile-inflow" has it; here there are']),
+        ("boundary.0.stedy", True, ["boundary.0.stedy", 'only type = "profile-inflow" has steady; here there are']),
         ("grid.n_normal", 9, ["grid.n_normal", 'generator = "cylinder" or generator = "cylinder-o"']),
         ("boundary.0.type", "no-slip", ["boundary.0.type", 'did you mean "no-slip-wall"?']),
         ("boundary", [{"faces": "all"}], ["boundary.0.type: missing", "no-slip-wall"]),

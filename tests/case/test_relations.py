@@ -120,6 +120,11 @@ def test_a_kept_case_keeps_its_relations(folder):
         (f"grid.n=[1{400 * '0'}, 1, 1]", r"grid\.n\.0 is an integer of more than 64 bits"),
         (f"time.steps=-1{400 * '0'}", r"time\.steps is an integer of more than 64 bits"),
         ("grid.n.0== 10 ** 30", r"grid\.n\.0 = 1e\+30: must be a whole number"),
+        ("sponge.0.end== 0.1 ** -400", "cannot be computed: Numerical result out of range"),
+        ("sponge.0.end== max(1, 2, key=3)", r"max\(1, 2, key=3\): arguments have no names in it"),
+        ("sponge.0.end== min(1)", r"min\(1\): min takes 2 or more, not 1"),
+        ("sponge.0.end== round(1, 2, 3)", r"round takes 1 or 2, not 3"),
+        ("sponge.0.end== sqrt()", r"sqrt\(\): sqrt takes 1, not 0"),
         ("sponge.0.end== (-1) ** 0.5", "it is "),
         ("sponge.0.end== 1 +", "it is not an expression"),
         ("sponge.0.end== open('x')", r"open\('x'\) is not allowed in it"),
@@ -178,6 +183,18 @@ def test_a_chain_of_formulas_that_is_too_long_is_refused(folder):
     assert (
         load(folder, overrides={"parameters.p0": 1.0, "sponge.0.end": "= parameters.p50", **short}).sponge[0].end == 51
     )
+
+
+def test_an_integer_that_python_does_not_convert_is_named_with_its_line(folder):
+    """5000 digits: more than int() takes. As an override it is a text, which is no number."""
+    text = (folder / "case.toml").read_text()
+    (folder / "case.toml").write_text(text.replace("end = 4.0", f"end = 4.0\nsteps = 1{5000 * '0'}"))
+    line = text.splitlines().index("end = 4.0") + 2
+    with pytest.raises(HiresxError, match=rf"case\.toml: line {line}: steps = 1000.*\.\.\. is an integer of more than"):
+        load(folder)
+    (folder / "case.toml").write_text(text)
+    with pytest.raises(HiresxError, match="must be a whole number"):
+        load(folder, overrides=[f"time.steps=1{5000 * '0'}"])
 
 
 def test_digits_of_a_formula_are_bounded(folder):
