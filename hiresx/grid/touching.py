@@ -114,7 +114,7 @@ class _Surface:
                 part = [(max(c.range[e][0] - 1, 0), c.range[e][1] + 1) for e in self.across]
                 held[tuple(slice(lo, hi) for lo, hi in part)] = True
         # A cell without extent is part of a collapsed line.
-        self.free = ~_all_corners(held) & np.any(self.lie != 0, axis=-1)
+        self.free = (_of_cells(held.astype(float)) != 1) & np.any(self.lie != 0, axis=-1)
         self.low, self.high = nodes.reshape(-1, 3).min(axis=0), nodes.reshape(-1, 3).max(axis=0)
 
     @cached_property
@@ -162,10 +162,6 @@ def _spacing(outward: np.ndarray, lie: np.ndarray, line: bool) -> np.ndarray:
     return np.where(np.any(lie != 0, axis=-1), across, length)
 
 
-def _all_corners(held: np.ndarray) -> np.ndarray:
-    return _of_cells(held.astype(float)) == 1
-
-
 def _bend(nodes: np.ndarray, axis: int) -> np.ndarray:
     """Second differences along one direction of a face."""
     size = np.zeros(nodes.shape[:2])
@@ -183,7 +179,7 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
         mask = mask if edge is None else _cells_on(own, other, edge)
     return [
         replace(contact, over=_lies_over(own, other, mask))
-        for contact in _wide_contacts(own, other.block, other.face, mask)
+        for contact in ([_report(own, other.block, other.face, mask)] if _is_wide(mask) else [])
     ]
 
 
@@ -384,11 +380,6 @@ def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
     except np.linalg.LinAlgError:
         return False
     return bool((np.abs(shift[list(block.active)]) < 1).all())
-
-
-def _wide_contacts(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> list[Touching]:
-    """The report of a contact that is wide enough to be meant."""
-    return [_report(own, b, face, mask)] if _is_wide(mask) else []
 
 
 def _is_wide(mask: np.ndarray) -> bool:

@@ -55,7 +55,7 @@ def isosurface(
     PyVista.
     """
     # first of all: its extra brings what opens a run as well
-    pyvista = _pyvista()
+    pyvista = optional.import_required("pyvista", "surfaces need PyVista", _MEND)
     run, look = as_run(run), look or Look()
     names = list(dict.fromkeys([variable, *([by] if by else [])]))
     derived.check(names, "")
@@ -225,10 +225,6 @@ def _save(found: Any, path: Path, ending: str) -> None:
 
 def _about(name: str) -> str:
     return derived.about(name).long_name
-
-
-def _pyvista() -> ModuleType:
-    return optional.import_required("pyvista", "surfaces need PyVista", _MEND)
 
 
 def _view(camera: str | None) -> tuple[float, float, float]:
