@@ -24,7 +24,7 @@ GIB = 2**30
 
 
 def document(machine: Machine) -> dict[str, Any]:
-    """All of it as plain data; `hiresx topo --from` reads it back."""
+    """The whole machine as plain data; `hiresx topo --from` reads it back."""
     return {
         **to_json(machine),
         "live": machine.live,
@@ -47,7 +47,7 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
 
 
 def renderables(machine: Machine) -> list["RenderableType"]:
-    """What to print, in order."""
+    """The parts of the report in order."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"
@@ -172,7 +172,7 @@ def _grow(inside: "Tree", branch: Branch, machine: Machine) -> None:
 
 
 def _shown(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tuple[str, ...]:
-    """Of the bridges above a device: the host bridge, and those below which ways part."""
+    """Bridges to show above a device: the host bridge, and those below which paths separate."""
     shown = []
     for n in range(len(path)):
         below = {
@@ -326,7 +326,7 @@ def plan_table(made: PlacementPlan) -> "Table":
 
 
 def bound_text(made: PlacementPlan) -> str:
-    """What is known of the shortest exchange, and whether a placement that was asked for is among those compared."""
+    """Describe the known bound of the shortest exchange, and whether a requested placement is among those compared."""
     proof = (
         f"no placement with at most {plural(made.most, 'rank')} on each of the {plural(len(made.gpus), 'GPU')} takes "
         f"less than {time_text(made.bound)}"

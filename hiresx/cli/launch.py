@@ -103,8 +103,8 @@ def launch(
 
 
 def parse_run_arguments(arguments: list[str]) -> _Words:
-    """Raises Typer's usage errors of `hiresx run`, here and not on every rank, and HiresxError where no case is
-    named."""
+    """Parse the options of `hiresx run` among the `arguments`, so that usage errors are reported here and not on every
+    rank. Raises Typer's usage errors, and HiresxError where no case is named."""
     from typer.main import get_command
 
     from hiresx.cli.app import app

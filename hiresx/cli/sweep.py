@@ -166,7 +166,8 @@ def _run(
 
 
 def _print(table: "SweepTable", wanted: "TableRequest") -> None:
-    """Without the columns that are empty; of many numbers of `hiresx post` only those that are plotted."""
+    """Print the table without its empty columns. Of many numbers of `hiresx post` only those that are plotted are
+    shown."""
     columns = [name for name in table.columns if any(row[name] not in (None, "") for row in table.rows)]
     found = [name for name in columns if name.startswith(tuple(f"{one.name}." for one in wanted.analyses))]
     left_out = [name for name in found if name not in (wanted.plot or ())] if len(found) > _NUMBERS else []

@@ -40,9 +40,9 @@ COARSE = 20_000
 
 
 def drop_chance_contacts(grid: Grid) -> tuple[Grid, list[str]]:
-    """(a grid whose connections were found from nodes that coincide, without those that may do so by chance; which
-    narrow ones are left, in words): a connection narrower than a stencil is not made when the same two faces also lie
-    on each other where no nodes coincide."""
+    """Return (a grid with connections found from coinciding nodes, without the accidental ones; notes on narrow ones
+    that were kept). A connection narrower than a stencil is dropped when the same two faces also lie on each other
+    where no nodes coincide."""
     narrow = [c for c in grid.connections if _is_narrow(grid.blocks, c)]
     if not narrow:
         return grid, []
@@ -68,7 +68,7 @@ def _faces(contact: Touching) -> frozenset[tuple[int, str | None]]:
 
 
 def touching(grid: Grid) -> list[Touching]:
-    """All faces, or parts of them, that no connection holds and that lie on or in another block."""
+    """List all faces, or parts of them, that no connection holds and that lie on or in another block."""
     with np.errstate(all="ignore"):
         surfaces = [
             _Surface(grid, b, face)
@@ -184,7 +184,7 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
 
 
 def _cells_on(own: _Surface, other: _Surface, edge: np.ndarray | None) -> np.ndarray:
-    """Which cells of a face lie on another face; `edge`: the segments of the edge that the two share."""
+    """Mask of the cells of a face that lie on another face; `edge`: the segments of the edge that the two share."""
     mask = np.zeros(own.free.shape, dtype=bool)
     tiles = other.facets
     lows, highs, widest = (np.stack([t[m] for t in tiles]) for m in (0, 1, 2))
@@ -291,7 +291,7 @@ def _facets(surface: _Surface) -> list[tuple[np.ndarray, ...]]:
 
 
 def _on(points: np.ndarray, facets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Which points (p, 3) lie over one of the facets, no farther off than `allowed` (p, facets)."""
+    """Mask of the points (p, 3) that lie over one of the facets, no farther than `allowed` (p, facets)."""
     start, first = facets[:, 0], facets[:, 1] - facets[:, 0]
     away = points[:, None] - start[None]
     square = np.einsum("fc,fc->f", first, first)
@@ -339,13 +339,13 @@ def _stride(block: Block) -> int:
 
 
 def _coarse(block: Block) -> np.ndarray:
-    """Every so manieth node of a block, (nk', nj', ni', 3)."""
+    """A subset of the nodes of a block, at equal index steps, (nk', nj', ni', 3)."""
     every = slice(None, None, _stride(block))
     return np.stack([_nodes(block, (k, every, every)) for k in range(0, block.size[2], _stride(block))])
 
 
 def _is_inside(block: Block, coarse: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Which of the points (n, 3) lie well inside a block: beyond the cells at its faces."""
+    """Mask of the points (n, 3) that lie inside a block, beyond the cells at its faces."""
     stride = _stride(block)
     flat = coarse.reshape(-1, 3)
     squares = np.sum(flat**2, axis=1)
