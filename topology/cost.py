@@ -1,4 +1,4 @@
-"""What an exchange costs on a placement: seconds, from the speed of every link that bytes pass.
+"""Cost of an exchange on a placement: seconds, from the speed of every link that bytes pass.
 
 A route is the list of links between two GPUs: each GPU's own link, the uplink of its PCIe switch and of the switches
 above, the interconnect between NUMA nodes, or NVLink. Every link is full duplex: its two directions are two links here.
@@ -10,9 +10,9 @@ above, the interconnect between NUMA nodes, or NVLink. Every link is full duplex
   search for the fewest seconds begins, and what decides between placements of as many.
 
 Peer traffic through an Intel host bridge weighs a fifth more. Two GPUs without peer access go through host memory: all
-copies up, then all down, so that two of them under one switch hinder each other more than under two.
-Messages within a GPU pass at `levels.LOCAL`. Bandwidths are those of `hiresx.topology.levels`, or measured ones where
-the machine has them: a measured bandwidth is that of its pair, and the most that was measured over a link that link's.
+copies up, then all down, so that two of them under one switch hinder each other more than under two. Messages within a
+GPU pass at `levels.LOCAL`. Bandwidths are those of `hiresx.topology.levels`, or measured ones where the machine has
+them: a measured bandwidth is that of its pair, and the most that was measured over a link that link's.
 """
 
 from dataclasses import dataclass
@@ -251,7 +251,7 @@ class Model:
         return levels.generation(self.machine.gpus[gpu].model) or "volta"
 
     def _has_switch(self, gpu: int) -> bool:
-        """More links to peers than a GPU has: they are the same ones, behind a switch."""
+        """True if a GPU has more links to peers than it can have: they are the same ones, behind a switch."""
         return sum(map(levels.nvlinks, self.machine.levels[gpu])) > max(levels.MOST_NVLINKS.values())
 
     def _node_name(self, gpu: int) -> str:
@@ -322,7 +322,7 @@ class Model:
         )
 
     def alike(self, a: int, b: int, beyond: bool = True) -> bool:
-        """Whether two GPUs can change places without a difference; `beyond`: to traffic to other hosts as well."""
+        """True if two GPUs can be exchanged without a difference; `beyond`: also for traffic to other hosts."""
         count = len(self.machine.gpus)
         swap = np.arange(count)
         swap[[a, b]] = b, a
@@ -342,9 +342,9 @@ class Model:
 
 
 class Times(NamedTuple):
-    """Of s placements. `between` (s, n * n), `beyond` (s, n): bytes from GPU to GPU and to the network. `links` (s,
-    number of links), `pairs` (s, n * n), `waits` (s, senders): seconds of every link, of every pair at its bandwidth,
-    and of latencies; `moving` (s,): of the links together."""
+    """Times of s placements. `between` (s, n * n), `beyond` (s, n): bytes from GPU to GPU and to the network. `links`
+    (s, number of links), `pairs` (s, n * n), `waits` (s, senders): seconds of every link, of every pair at its
+    bandwidth, and of latencies; `moving` (s,): of the links together."""
 
     between: np.ndarray
     beyond: np.ndarray
@@ -361,8 +361,8 @@ class Times(NamedTuple):
 
 
 class Exchange:
-    """What a demand takes on a model, of many placements at once. Messages are added up link by link: products of
-    matrices would be as many operations, but start threads that wait for each other on a busy machine."""
+    """Evaluates the time of a demand on a model, for many placements at once. Messages are added up link by link:
+    products of matrices would be as many operations, but start threads that wait for each other on a busy machine."""
 
     def __init__(self, model: Model, demand: Traffic):
         self.model, self.demand = model, demand
@@ -424,7 +424,7 @@ class Exchange:
 
 
 def _added(bins: np.ndarray, amounts: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """(rows, columns): `amounts` added up in their `bins`, counted row by row."""
+    """Sums (rows, columns) of the `amounts` in their `bins`, counted row by row."""
     return np.bincount(bins.ravel(), weights=amounts.ravel(), minlength=rows * columns).reshape(rows, columns)
 
 

@@ -133,7 +133,7 @@ def _legend(axes: "Axes", most: float, ranks: bool) -> None:
 
 
 def _layout(machine: Machine) -> tuple[list[float], list[list[tuple[str, tuple[int, ...]]]]]:
-    """(x of each GPU, the chain of groups above each, inside out)."""
+    """Return (x of each GPU, the chain of groups above each from the inside out)."""
     partitions = groups(machine)
     member = {level: {g: part for part in partitions[level] for g in part} for level in ("PIX", "PXB", "NODE")}
     nested = ("NODE", "PXB", "PIX")

@@ -1,4 +1,4 @@
-"""This machine, from every source there is: NVML for the GPUs, hwloc or /sys for the rest, matched by PCI bus id."""
+"""Discovery of this machine: NVML for the GPUs, hwloc or /sys for the rest, matched by PCI bus id."""
 
 from dataclasses import replace
 

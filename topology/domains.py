@@ -13,8 +13,8 @@ from hiresx.topology.machine import GPU, NIC, Machine, Matrix, NumaNode
 
 
 def nvlink_domains(machines: Sequence[Machine]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """By domain ("cluster UUID/clique") its GPUs: (number of the machine, number of the GPU there). A GPU that NVLink
-    joins to its own host at most is in none."""
+    """GPUs of each NVLink domain ("cluster UUID/clique"): (number of the machine, number of the GPU there). A GPU that
+    NVLink joins to its own host at most is in none."""
     found: dict[str, list[tuple[int, int]]] = {}
     for n, machine in enumerate(machines):
         for gpu in machine.gpus:

@@ -22,7 +22,7 @@ class GpuSlots:
         self._alike: list[list[int]] | None = None
 
     def free(self, used: np.ndarray) -> np.ndarray:
-        """(states, GPUs): where a rank may go. `used`: ranks there already."""
+        """Mask (states, GPUs) of the GPUs with free slots. `used`: ranks there already."""
         if self._alike is None:
             self._alike = [
                 [b for b in range(a) if self._model.alike(self._gpus[a], self._gpus[b], self._beyond)]
@@ -45,7 +45,8 @@ class GpuSlots:
         return np.bincount(place, minlength=self.count)
 
     def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:
-        """(size, size), true below the diagonal: entries of `slots` that may change places so that shares stay even."""
+        """Mask (size, size), true below the diagonal: entries of `slots` that may change places so that shares stay
+        even."""
         empty = np.arange(len(slots)) >= ranks
         below = np.tri(len(slots), k=-1, dtype=bool)
         has_free = np.bincount(slots[empty], minlength=self.count) > 0

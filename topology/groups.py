@@ -1,4 +1,4 @@
-"""Which GPUs are close to each other: NUMA node, PHB, PXB, PIX as in the paper (section 4.3.2), NVLink above all."""
+"""Groups of GPUs by closeness: NUMA node, PHB, PXB, PIX as in the paper (section 4.3.2), and NVLink."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class GpuGroup:
 
 
 def groups(machine: Machine) -> dict[str, Partition]:
-    """For each level the GPUs in groups, every GPU in one: by NUMA node as the affinities tell, by PCIe as the levels
-    do, and under "NV" those that all have NVLink with each other."""
+    """Groups of the GPUs for each level, with every GPU in one: by NUMA node as the affinities tell, by PCIe as the
+    levels do, and under "NV" those that all have NVLink with each other."""
     found = {"NUMA": numa_groups(machine)}
     for level in ("NODE", "PHB", "PXB", "PIX", "PSB"):
         found[level] = pcie_groups(machine, level)
@@ -57,7 +57,7 @@ def numa_groups(machine: Machine) -> Partition:
 
 
 def levels_tell_nodes(machine: Machine) -> bool:
-    """Whether any two devices are nearer than SYS by PCIe. Where none are, a virtual machine may hide its topology."""
+    """True if any two devices are nearer than SYS by PCIe. Where none are, a virtual machine may hide its topology."""
     words = [word for rows in (machine.pcie, machine.nic_levels) for row in rows for word in row]
     return any(RANK.get(word, 99) <= RANK["NODE"] for word in words)
 

@@ -125,7 +125,7 @@ class Topology:
 
 
 def candidates() -> list[str]:
-    """Where a libhwloc may be: HIRESX_HWLOC, the system, and what MPI wheels install beside this Python."""
+    """Candidate paths of libhwloc: HIRESX_HWLOC, the system, and MPI wheels beside this Python."""
     asked = os.environ.get("HIRESX_HWLOC")
     if asked is not None:
         return [asked] if asked else []
@@ -185,7 +185,7 @@ def live_topology() -> Iterator[Topology]:
 
 
 def discover() -> Machine:
-    """This machine as libhwloc sees it, without NVML. Raises HiresxError when it cannot."""
+    """Discover this machine by libhwloc, without NVML. Raises HiresxError when it cannot."""
     with live_topology() as topology:
         found = parse_hwloc_xml(topology.xml(), "hwloc")
         version, path, live = topology.library.version, topology.library.path, topology.live

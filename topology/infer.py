@@ -21,12 +21,12 @@ def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
 def complete(
     known: np.ndarray, guess: Callable[[int, int], str] = lambda a, b: ""
 ) -> tuple[list[list[str]], list[tuple[int, int, str, str]]]:
-    """(words for all pairs, "" where nothing is known; (a, b, level, level) where two proofs differ). `known` (n, n),
-    symmetric: as of `ranks`. `guess`: a level for a pair of which the tree says nothing for certain, from other
-    knowledge.
+    """Complete the levels between devices. Return (words for all pairs, "" where nothing is known; (a, b, level, level)
+    where two proofs differ). `known` (n, n), symmetric: as of `ranks`. `guess`: a level for a pair of which the tree
+    gives no certain one, from other knowledge.
 
-    What follows for certain comes first, then the guesses and what follows from them, then the farthest that the
-    others allow: such a level is no worse than what is given.
+    What follows for certain comes first, then the guesses and what follows from them, then the farthest that the others
+    allow: such a level is no worse than what is given.
     """
     found = known.copy()
     wrong = _prove(found)
@@ -62,7 +62,7 @@ def _prove(found: np.ndarray) -> list[tuple[int, int, str, str]]:
 
 
 def _bounds(found: np.ndarray) -> np.ndarray:
-    """For every pair the farthest that it can be: the best way over others, each as far as its farthest part."""
+    """Upper bound of the distance of every pair: the best way over others, each as far as its farthest part."""
     bound = found.copy()
     for c in range(len(found)):
         bound = np.minimum(bound, np.maximum(bound[:, c, None], bound[None, c, :]))

@@ -1,4 +1,5 @@
-"""Where GPUs and adapters hang on PCIe: NUMA nodes, host bridges and switches in each other, whatever NVLink joins."""
+"""Layout of GPUs and adapters on PCIe: NUMA nodes, nested host bridges and switches, and the groups that NVLink
+joins."""
 
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ class Branch:
     numa: int | None = None
 
     def own(self) -> tuple[list[int], list[int]]:
-        """(GPUs, adapters) that hang here."""
+        """Return (GPUs, adapters) directly below this branch."""
         return (
             [g for g in self.gpus if not any(g in child.gpus for child in self.children)],
             [n for n in self.nics if not any(n in child.nics for child in self.children)],
@@ -56,7 +57,7 @@ def layout(machine: Machine) -> Branch:
 
 
 def _below(members: list[int], finer: tuple[str, ...], rank: list[list[int]], count: int) -> tuple[Branch, ...]:
-    """What the members hang on, each part by the finest level that holds all of it."""
+    """Branches above the members, each by the finest level that holds all of its members."""
 
     def parts(some: list[int], level: str) -> list[list[int]]:
         found = joined(len(some), lambda a, b: rank[some[a]][some[b]] <= RANK[level])

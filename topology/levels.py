@@ -1,4 +1,4 @@
-"""How two devices are connected: the words of `nvidia-smi topo -m`, best first, and the speeds that go with them.
+"""Levels of connection of two devices: the words of `nvidia-smi topo -m`, best first, with their speeds.
 
 | word | the way between two devices |
 |------|-----------------------------|
@@ -115,7 +115,7 @@ def pcie_assumed(model: str) -> float:
 
 
 def pcie_generation(model: str) -> str | None:
-    """As `generation`, with those that have no NVLink."""
+    """Generation of a GPU model, including those without NVLink; see `generation`."""
     if re.search(r"\bL(4|40|40S|20)\b|\bRTX.* Ada|\bRTX 40\d\d", model):
         return "ada"
     if re.search(r"\bT4\b|\bT4G\b|\bRTX [68]000\b(?!.*Ada)|\bTU1\d\d", model):

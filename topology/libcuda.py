@@ -13,7 +13,7 @@ PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
 
 
 class Driver:
-    """What the driver says of itself and of its GPUs, which it numbers by speed. Makes no context on any.
+    """The CUDA driver and its GPUs, which it numbers by speed. Makes no context on any.
 
     Raises HiresxError where there is no driver, and for a call that fails.
     """
@@ -38,7 +38,7 @@ class Driver:
         return number.value
 
     def count(self) -> int:
-        """How many GPUs there are; to be asked before one is asked for."""
+        """Number of GPUs; call it before other queries."""
         number = c_int(0)
         self._call("cuInit", c_uint(0))
         self._call("cuDeviceGetCount", byref(number))
@@ -80,7 +80,7 @@ class Driver:
         return "" if bytes(own) == bytes(card) else f"MIG-{uuid.UUID(bytes=bytes(own))}"
 
     def used(self, device: int) -> bool:
-        """Whether this process has a context on it."""
+        """True if this process has a context on the device."""
         flags, active = c_uint(0), c_int(0)
         self._call("cuDevicePrimaryCtxGetState", c_int(device), byref(flags), byref(active))
         return bool(active.value)
@@ -95,7 +95,7 @@ class Cuda(Driver):
         self._contexts: dict[int, c_void_p] = {}
 
     def ordinal(self, bus_id: str) -> int:
-        """CUDA's number of the GPU with a PCI bus id: it orders GPUs by speed, NVML by bus id."""
+        """CUDA's number of the GPU with this PCI bus id. CUDA orders GPUs by speed, NVML by bus id."""
         number = c_int(0)
         self._call("cuDeviceGetByPCIBusId", byref(number), bus_id.encode())
         return number.value

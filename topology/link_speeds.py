@@ -58,7 +58,8 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
 
 
 def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:
-    """(GB/s to the device, GB/s to the host, whether the host memory was pinned), of memory on NUMA node `node`."""
+    """Return (GB/s to the device, GB/s to the host, True if the host memory was pinned), with memory on NUMA node
+    `node`."""
     if node is not None:
         memory.prefer(node)
     array = np.ones(LARGE, "u1")  # touched, so that it has pages
@@ -78,7 +79,7 @@ def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tupl
 
 
 def _pair(cuda: Cuda, source: int, to: int, buffer: int) -> tuple[float, float]:
-    """(GB/s, seconds of a small copy); without peer access the driver stages, and that is what counts."""
+    """Return (GB/s, seconds of a small copy). Without peer access the driver stages the copy, and that time counts."""
     cuda.enable_peer(source, to)
     cuda.enable_peer(to, source)
     other = cuda.allocate(to, LARGE)

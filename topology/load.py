@@ -10,17 +10,15 @@ from hiresx.topology.parse_smi import parse_smi
 
 
 def load(path: Path) -> Machine:
-    """The machine that a file describes: a snapshot (JSON), an hwloc XML export, a topology file of NCCL (XML), or the
-    text of `nvidia-smi topo -m`.
-
-    It is never the live machine. Raises HiresxError for anything else.
+    """Read the description of a machine: a recording (JSON), an hwloc XML export, a topology file of NCCL (XML), or the
+    text of `nvidia-smi topo -m`. The result is marked as not live. Raises HiresxError for other files.
     """
     text = read_text(path)
     return parse(text, str(path))
 
 
 def parse(text: str, name: str) -> Machine:
-    """As `load`, of a text."""
+    """Parse a text as `load` does a file."""
     start = text.lstrip("\ufeff \t\r\n")[:1]
     if start == "{":
         return from_json(text, name)

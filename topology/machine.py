@@ -54,7 +54,7 @@ class GPU:
 
     @property
     def address(self) -> str:
-        """What tells it from others of its host."""
+        """Identifier of the GPU on its host."""
         return address(self.bus_id, self.mig_uuid)
 
 
@@ -108,8 +108,8 @@ class OtherDevice:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured there. `device`: GB/s from GPU to GPU, `latency`: seconds of a small copy, both (n, n) with
-    None where it was not measured; `to_device`, `to_host`: GB/s of pinned copies, (n,)."""
+    """Measured speeds of a machine. `device`: GB/s from GPU to GPU, `latency`: seconds of a small copy, both (n, n)
+    with None where it was not measured; `to_device`, `to_host`: GB/s of pinned copies, (n,)."""
 
     device: tuple[tuple[float | None, ...], ...]
     latency: tuple[tuple[float | None, ...], ...]

@@ -18,15 +18,15 @@ _PREFERRED = 1  # linux/mempolicy.h: MPOL_PREFERRED
 
 @dataclass(frozen=True)
 class Where:
-    """Where memory is: `pages` of each NUMA node as the kernel says."""
+    """Location of memory: `pages` on each NUMA node, as the kernel tells."""
 
     pages: dict[int, int]
     warnings: tuple[str, ...] = ()
 
 
 def prefer(node: int) -> str:
-    """From now on this thread, and those it starts, take memory from a NUMA node while that has any. Returns why not
-    when the kernel refuses, as in some containers: memory then lies next to the core that touches it first."""
+    """Let this thread, and those it starts, take memory from a NUMA node while that has any. Returns why not when the
+    kernel refuses, as in some containers: memory then lies next to the core that touches it first."""
     number = _SET_MEMPOLICY.get(platform.machine())
     if number is None:
         return ""

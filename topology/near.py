@@ -1,4 +1,4 @@
-"""What is nearest to one GPU, or to where a process runs: network adapters, NUMA node, cores."""
+"""The network adapters, NUMA node and cores nearest to one GPU, or to the CPUs of a process."""
 
 import os
 from dataclasses import dataclass
@@ -45,9 +45,9 @@ def _best(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
 
 
 def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nearest:
-    """What is nearest to `gpu`: its number on the host (in order of PCI addresses, as NVML counts), its PCI address, or
-    the UUID of it or of a MIG slice. By default the GPU of this process: the one that it has a CUDA context on, else
-    the only one that CUDA shows it; where there is none, what is nearest to the CPUs that it is bound to.
+    """Find the devices nearest to `gpu`: its number on the host (in order of PCI addresses, as NVML counts), its PCI
+    address, or the UUID of it or of a MIG slice. By default the GPU of this process: the one that it has a CUDA context
+    on, else the only one that CUDA shows it; where there is none, what is nearest to the CPUs that it is bound to.
 
     `machine`: a description, this machine if absent. Makes no context. Raises HiresxError for a GPU that is not there.
     """

@@ -1,4 +1,4 @@
-"""What NVIDIA's management library knows: GPUs, their levels, peer access, NVLinks, and how busy they are.
+"""NVIDIA's management library: GPUs, their levels, peer access, NVLinks and utilisation.
 
 NVML makes no CUDA context, so it may be asked before any GPU is chosen. It counts GPUs in order of their PCI bus ids.
 """
@@ -39,7 +39,7 @@ def library() -> Nvml:
 
 
 def discover(nvml: Nvml = None) -> Machine:
-    """This machine's NVIDIA GPUs. `nvml`: a module with pynvml's functions, started.
+    """Discover this machine's NVIDIA GPUs. `nvml`: a module with pynvml's functions, initialised.
 
     A function that this driver or GPU does not support leaves its value unknown; it is no fault. Raises HiresxError
     when NVML is not there.
@@ -82,7 +82,7 @@ def discover(nvml: Nvml = None) -> Machine:
 
 
 def _ask(nvml: Nvml, name: str, *arguments: Any, default: Any = None) -> Any:
-    """What a function says; `default` when it is unknown to this version, driver or GPU."""
+    """Result of a function; `default` when this version, driver or GPU does not know it."""
     function = getattr(nvml, name, None)
     if function is None:
         return default
@@ -165,8 +165,8 @@ def _gpu(nvml: Nvml, index: int, handle: Handle, part: Handle | None = None) -> 
 def _nvlinks(
     nvml: Nvml, handles: list[Handle], gpus: tuple[GPU, ...], problems: list[str]
 ) -> tuple[list[list[int]], list[int]]:
-    """(NVLinks between GPUs: those that end at each other, and behind a switch as many as the one with fewer has; the
-    active ones of each GPU)."""
+    """Return (NVLinks between GPUs, active NVLinks of each GPU). Links count that end at each other; behind a switch,
+    the smaller number of two GPUs."""
     count = len(handles)
     place = {gpu.bus_id: gpu.index for gpu in gpus if gpu.bus_id and not gpu.mig_uuid}
     divided = {gpu.bus_id for gpu in gpus if gpu.mig_uuid}

@@ -140,7 +140,7 @@ def _cpus(node: Element) -> frozenset[int]:
 
 
 def _pci(node: Element) -> tuple[int, int, int]:
-    """(class, vendor, device) of a PCI device."""
+    """Return (class, vendor, device) of a PCI device."""
     match = _PCI_TYPE.search(node.get("pci_type"))
     return (int(match[1], 16), int(match[2], 16), int(match[3], 16)) if match else (0, 0, 0)
 

@@ -120,7 +120,7 @@ class _Table:
         return HiresxError(f"{self.name}{what}", mend)
 
     def _take(self, number: int, line: str) -> None:
-        """What a line is."""
+        """Classify a line."""
         if len(line) > LONGEST_LINE:
             if "GPU" in line:
                 raise self.fault(f", line {number}: {len(line)} characters are no row of a topology")
@@ -214,8 +214,7 @@ class _Table:
             )
 
     def adapters(self) -> list[tuple[str, str]]:
-        """(label, name to show) of the columns beyond the GPUs: as the header has them, else as the rows, else
-        numbered."""
+        """Columns beyond the GPUs: (label, name to show) from the header, else from the rows, else numbered."""
         width = len(self.cells[0])
         number = width - self.count
         if number > MOST_NICS:
@@ -329,7 +328,7 @@ def _peers(rows: _Peers, count: int) -> Matrix:
 
 
 def _differ(order: list[str], lines: dict[int, int], a: int, b: int, first: str, second: str, name: str) -> str:
-    """What two rows contradict each other in: the row of an adapter against that of a GPU, or two of a kind."""
+    """Describe the contradiction of two rows: the row of an adapter against that of a GPU, or two of a kind."""
     where = f"lines {lines[a]} and {lines[b]}"
     if order[b].startswith("GPU") != order[a].startswith("GPU"):
         where, (a, b, first, second) = f"line {lines[b]}", (b, a, second, first)
@@ -354,7 +353,7 @@ def _tree(words: dict[tuple[int, int], str], count: int, name: str) -> None:
 def _levels(
     words: dict[tuple[int, int], str], count: int, numa: Nodes, cpus: Sets, name: str, problems: list[str]
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """(GPU levels, the same by PCIe, GPU to adapter, adapter to adapter), with what the tree tells filled in."""
+    """Return (GPU levels, the same by PCIe, GPU to adapter, adapter to adapter), completed from the tree."""
     size = max(count, 1 + max((a for a, _ in words), default=0))
     given = [["X" if a == b else words.get((a, b), "") for b in range(size)] for a in range(size)]
     if any(levels.nvlinks(word) for a, row in enumerate(given) for b, word in enumerate(row) if max(a, b) >= count):

@@ -26,7 +26,7 @@ BRIDGE = 0x0680  # NVSwitches are such, and so are much else
 
 
 def is_gpu(kind: int, vendor: int, device: int, link: float | None = None, computes: bool = False) -> bool:
-    """Whether a PCI device is a GPU to compute on. `kind`: class and subclass, e.g. 0x0302. `link`: GB/s, 0 or None
+    """True if a PCI device is a GPU to compute on. `kind`: class and subclass, e.g. 0x0302. `link`: GB/s, 0 or None
     where it is not known. `computes`: a computing library has shown it."""
     if vendor not in (NVIDIA, AMD) or kind >> 8 not in (0x03, 0x12):
         return False
@@ -40,10 +40,10 @@ def is_gpu(kind: int, vendor: int, device: int, link: float | None = None, compu
 
 
 def is_virtual(vendor: int, device: int, name: str = "") -> bool:
-    """Whether an adapter is a virtual function, by its name or, where that says nothing, by its number."""
+    """True if an adapter is a virtual function, by its name or, where that does not tell, by its number."""
     return "Virtual Function" in name or device in _VIRTUAL.get(vendor, ())
 
 
 def kind_name(kind: int) -> str:
-    """What a device is called by class and subclass; "" for what is not worth a line."""
+    """Name of a device by class and subclass; "" for a device not worth a line."""
     return _KINDS.get(kind) or _KINDS.get(kind >> 8, "")

@@ -84,8 +84,8 @@ def free_gpus(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """(GPUs to use, why the others are left out). GPUs that are `asked` for are used even when busy. A slice of a card
-    that MIG has divided is a GPU; a card that it has not divided yet is none.
+    """Return (GPUs to use, reasons why the others are left out). GPUs that are `asked` for are used even when busy. A
+    slice of a card that MIG has divided is a GPU; a card that it has not divided yet is none.
 
     Raises HiresxError when none is left, one is asked for that is not there, or a limit is no percentage.
     """
@@ -121,7 +121,7 @@ def free_gpus(
 def _near_our_cpus(
     machine: Machine, chosen: tuple[int, ...], left_out: dict[int, str], ranks: int
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """Where the scheduler gave CPUs near some GPUs only, and those are enough, the ranks stay with them."""
+    """Let the ranks stay with the GPUs near the CPUs that the scheduler gave, where those are enough."""
     if not machine.live or machine.allowed is None:
         return chosen, left_out
     allowed = machine.allowed
@@ -215,7 +215,7 @@ def plan(
 
 
 def is_even(placement: Sequence[int], gpus: Sequence[int]) -> bool:
-    """Whether all ranks are on `gpus`, and on none of these two more than on another."""
+    """True if all ranks are on `gpus`, with numbers of ranks that differ by one at most."""
     ranks = [placement.count(gpu) for gpu in gpus]
     return sum(ranks) == len(placement) and max(ranks) - min(ranks) <= 1
 

@@ -77,7 +77,8 @@ def _best_subset(inside: np.ndarray, low: int, high: int) -> np.ndarray:
 
 
 def _improved(inside: np.ndarray, low: int, high: int) -> np.ndarray:
-    """From the first ranks on this side, swap pairs while that lessens the bytes across (Kernighan and Lin's step)."""
+    """Swap pairs of ranks, from the first ranks on this side, while that lessens the bytes across (Kernighan and Lin's
+    step)."""
     count = len(inside)
     member = np.arange(count) < min(high, max(low, count // 2))
     while True:

@@ -57,8 +57,8 @@ class Objective(ABC):
 
     @abstractmethod
     def swapped(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-        """(What swaps of two entries of `place` lead to (n,), operations for that). `place`: the GPUs of all ranks, and
-        behind them those with free slots."""
+        """Return (the values (n,) after swaps of two entries of `place`, number of operations). `place`: the GPUs of
+        all ranks, and behind them those with free slots."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
         """The same of these ranks alone."""
@@ -101,7 +101,8 @@ class ExchangeTime(Objective):
         return self._exchange.times(places).seconds
 
     def guide(self, places: np.ndarray) -> np.ndarray:
-        """The seconds with some weight of all links."""
+        """Values that guide the search: the seconds of the exchange plus a small multiple of a norm (2^POWER) of the
+        seconds of all links. So placements differ that have the same busiest link."""
         times = self._exchange.times(places)
         most = times.links.max(axis=1, initial=0.0)
         scaled = times.links / np.where(most > 0, most, 1.0)[:, None]
@@ -118,7 +119,7 @@ class ExchangeTime(Objective):
 
 
 def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
-    """By how much sum(amount * price) changes when the places of r and s are swapped, for all r, s at once."""
+    """Change of sum(amount * price) when the places of r and s are swapped, for all r, s at once."""
     total = np.zeros_like(amount)
     for a, p in ((amount, price), (amount.T, price.T)):
         product = a @ p.T
@@ -183,8 +184,8 @@ class Search:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _every(self, limit: float) -> np.ndarray | None:
-        """All placements (n, ranks) that no other is better than, but for those that are the same by `alike`; None when
-        that takes too long. `limit`: a value that is known to be reached."""
+        """All best placements (n, ranks), one of each set that is the same by `alike`; None when that takes too long.
+        `limit`: a value that is known to be reached."""
         order, limit = self._slots.order, limit * (1 + SAME)
         places = np.zeros((1, 0), dtype=np.int64)
         used = np.zeros((1, self._slots.count), dtype=np.int64)
@@ -230,7 +231,7 @@ class Search:
         return np.unique([place for _, place in found], axis=0)
 
     def _descended(self, place: np.ndarray, draw: np.random.Generator, allowed: int) -> tuple[float, np.ndarray]:
-        """(its guide, the placement that swaps of two ranks, or moves of one to a free slot, lead to)."""
+        """Descend by swaps of two ranks and moves of one to a free slot. Return (guide value, placement)."""
         ranks, slots = len(place), self._slots.slots(np.asarray(place))
         now, most = np.inf, self._objective.most_swaps
         while self.work < allowed:
@@ -285,6 +286,7 @@ def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -
 
 
 def _least(times: np.ndarray, apart: np.ndarray, axis: int) -> np.ndarray:
-    """(links, GPUs): seconds per byte that a link is held at least by what leaves (axis 2) or reaches (1) a GPU."""
+    """Lower bound (links, GPUs) of the seconds per byte that a link is held by bytes that leave (axis 2) or reach (1) a
+    GPU."""
     least: np.ndarray = np.where(apart[None], times, np.inf).min(axis=axis)
     return least

@@ -1,4 +1,4 @@
-"""What will make a run on a machine slow or wrong, as far as its description tells."""
+"""Problems of a machine that make a run on it slow or wrong, as far as its description tells."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ SLOW = 0.6
 
 
 def problems(machine: Machine) -> list[str]:
-    """Everything found, those of discovery first."""
+    """List all problems, those of discovery first."""
     found = list(machine.problems)
     found += [
         *_nodes(machine),
@@ -81,7 +81,7 @@ def _levels(machine: Machine) -> Iterator[str]:
 
 
 def _affinities(machine: Machine) -> Iterator[str]:
-    """Where NUMA nodes, nearest CPUs and levels say different things."""
+    """Contradictions between NUMA nodes, nearest CPUs and levels."""
     tell = levels_tell_nodes(machine)
     found: dict[str, list[str]] = {}
     for a, one in enumerate(machine.gpus):
@@ -165,7 +165,7 @@ def _measured(machine: Machine) -> Iterator[str]:
 
 
 def surroundings(machine: Machine) -> list[str]:
-    """What in this process's environment stands in the way, of a live machine with GPUs."""
+    """Problems in this process's environment, for a live machine with GPUs."""
     mask = os.environ.get("CUDA_VISIBLE_DEVICES")
     if mask is None or any(gpu.mig_uuid for gpu in machine.gpus):
         return []

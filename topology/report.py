@@ -24,7 +24,7 @@ GIB = 2**30
 
 
 def document(machine: Machine) -> dict[str, Any]:
-    """All of it as plain data; `hiresx topo --from` reads it back."""
+    """The whole machine as plain data; `hiresx topo --from` reads it back."""
     return {
         **to_json(machine),
         "live": machine.live,
@@ -47,7 +47,7 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
 
 
 def renderables(machine: Machine) -> list["RenderableType"]:
-    """What to print, in order."""
+    """The parts of the report in order."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"
@@ -81,7 +81,8 @@ def renderables(machine: Machine) -> list["RenderableType"]:
     return lines
 
 
-def _table(title: str, columns: list[str]) -> "Table":
+def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable["str | Text"]]) -> "Table":
+    """A table of cells as they are: a name in brackets is no markup."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -89,14 +90,9 @@ def _table(title: str, columns: list[str]) -> "Table":
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return table
-
-
-def _row(table: "Table", *cells: "str | Text") -> None:
-    """Cells as they are: a name in brackets is no markup."""
-    from rich.text import Text
-
-    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
 def level_text(level: str) -> "Text":
@@ -172,7 +168,7 @@ def _grow(inside: "Tree", branch: Branch, machine: Machine) -> None:
 
 
 def _shown(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tuple[str, ...]:
-    """Of the bridges above a device: the host bridge, and those below which ways part."""
+    """Bridges to show above a device: the host bridge, and those below which paths separate."""
     shown = []
     for n in range(len(path)):
         below = {
@@ -184,26 +180,25 @@ def _shown(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tuple[str, ..
 
 
 def gpu_table(machine: Machine) -> "Table":
-    table = _table(
-        "GPUs", ["GPU", "model", "PCI", "PCIe", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG"]
+    columns = ("GPU", "model", "PCI", "PCIe", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG")
+    return _table("GPUs", columns, map(_gpu_row, machine.gpus))
+
+
+def _gpu_row(gpu: GPU) -> tuple[str, ...]:
+    used = f"{gpu.memory_used / gpu.memory:.0%}" if gpu.memory and gpu.memory_used is not None else "-"
+    return (
+        str(gpu.index),
+        gpu.model or "-",
+        gpu.bus_id or "-",
+        f"{gpu.pcie * PCIE_SHARE:.3g} GB/s" if gpu.pcie else f"{pcie_assumed(gpu.model):.3g} GB/s?",
+        f"{gpu.memory / GIB:.0f} GiB" if gpu.memory else "-",
+        used,
+        "-" if gpu.utilisation is None else f"{gpu.utilisation} %",
+        str(gpu.numa) if gpu.numa is not None else format_list(gpu.nodes) if gpu.nodes else "-",
+        format_list(gpu.cpus) if gpu.cpus else "-",
+        _links_text(gpu),
+        "slice" if gpu.mig_uuid else {None: "-", True: "on", False: "off"}[gpu.mig],
     )
-    for gpu in machine.gpus:
-        used = f"{gpu.memory_used / gpu.memory:.0%}" if gpu.memory and gpu.memory_used is not None else "-"
-        _row(
-            table,
-            str(gpu.index),
-            gpu.model or "-",
-            gpu.bus_id or "-",
-            f"{gpu.pcie * PCIE_SHARE:.3g} GB/s" if gpu.pcie else f"{pcie_assumed(gpu.model):.3g} GB/s?",
-            f"{gpu.memory / GIB:.0f} GiB" if gpu.memory else "-",
-            used,
-            "-" if gpu.utilisation is None else f"{gpu.utilisation} %",
-            str(gpu.numa) if gpu.numa is not None else format_list(gpu.nodes) if gpu.nodes else "-",
-            format_list(gpu.cpus) if gpu.cpus else "-",
-            _links_text(gpu),
-            "slice" if gpu.mig_uuid else {None: "-", True: "on", False: "off"}[gpu.mig],
-        )
-    return table
 
 
 def _links_text(gpu: GPU) -> str:
@@ -215,53 +210,40 @@ def matrix_table(machine: Machine) -> "Table":
     """Levels of all pairs; ! where there is no peer access."""
     from rich.text import Text
 
-    count = len(machine.gpus)
-    table = _table("GPU to GPU (! no peer access)", ["", *(str(n) for n in range(count))])
-    for a in range(count):
-        cells = []
-        for b in range(count):
-            cell = level_text(machine.levels[a][b])
-            if machine.peer and machine.peer[a][b] not in ("", "OK", "X"):
-                cell = Text.assemble(cell, ("!", "bold red"))
-            cells.append(cell)
-        _row(table, f"GPU {a}", *cells)
-    return table
+    def cell(a: int, b: int) -> Text:
+        level, peer = level_text(machine.levels[a][b]), machine.peer[a][b] if machine.peer else ""
+        return level if peer in ("", "OK", "X") else Text.assemble(level, ("!", "bold red"))
+
+    gpus = range(len(machine.gpus))
+    rows = ([f"GPU {a}", *(cell(a, b) for b in gpus)] for a in gpus)
+    return _table("GPU to GPU (! no peer access)", ["", *map(str, gpus)], rows)
 
 
 def nic_table(machine: Machine) -> "Table":
-    table = _table("GPU to network adapter", ["", *(nic.name for nic in machine.nics)])
-    for gpu in machine.gpus:
-        _row(table, f"GPU {gpu.index}", *(level_text(level) for level in machine.nic_levels[gpu.index]))
-    return table
+    rows = ([f"GPU {gpu.index}", *map(level_text, machine.nic_levels[gpu.index])] for gpu in machine.gpus)
+    return _table("GPU to network adapter", ["", *(nic.name for nic in machine.nics)], rows)
 
 
 def nic_pair_table(machine: Machine) -> "Table":
-    table = _table("NIC to NIC", ["", *(nic.name for nic in machine.nics)])
-    for nic, row in zip(machine.nics, machine.nic_pairs, strict=True):
-        _row(table, nic.name, *map(level_text, row))
-    return table
+    rows = ([nic.name, *map(level_text, row)] for nic, row in zip(machine.nics, machine.nic_pairs, strict=True))
+    return _table("NIC to NIC", ["", *(nic.name for nic in machine.nics)], rows)
 
 
 def processor_table(machine: Machine) -> "Table":
     """Cores, hardware threads and caches: how many, how large, who shares one."""
-    table = _table("processor", ["what", "number", "size", "hardware threads each"])
+    rows = []
     for package in machine.packages:
         cores = [core for core in machine.cores if core & package.cpus]
-        _row(table, f"cores of package {package.index}", str(len(cores)), "-", _sizes(cores))
+        rows.append([f"cores of package {package.index}", str(len(cores)), "-", _sizes(cores)])
     if not machine.packages:
-        _row(table, "cores", str(len(machine.cores)), "-", _sizes(machine.cores))
+        rows.append(["cores", str(len(machine.cores)), "-", _sizes(machine.cores)])
     kinds = {"data": "d", "instruction": "i"}
     for level, kind in sorted({(cache.level, cache.kind) for cache in machine.caches}):
         some = [cache for cache in machine.caches if (cache.level, cache.kind) == (level, kind)]
-        sizes = sorted({cache.size for cache in some if cache.size})
-        _row(
-            table,
-            f"L{level}{kinds.get(kind, '')} cache",
-            str(len(some)),
-            ", ".join(map(size_text, sizes)) or "-",
-            _sizes([cache.cpus for cache in some]),
-        )
-    return table
+        sizes = ", ".join(map(size_text, sorted({cache.size for cache in some if cache.size}))) or "-"
+        shared = _sizes([cache.cpus for cache in some])
+        rows.append([f"L{level}{kinds.get(kind, '')} cache", str(len(some)), sizes, shared])
+    return _table("processor", ["what", "number", "size", "hardware threads each"], rows)
 
 
 def _sizes(sets: Iterable[frozenset[int]]) -> str:
@@ -269,64 +251,50 @@ def _sizes(sets: Iterable[frozenset[int]]) -> str:
 
 
 def device_table(machine: Machine) -> "Table":
-    table = _table("other PCI devices", ["what", "PCI", "name", "NUMA"])
-    for device in machine.devices:
-        node = "-" if device.numa is None else str(device.numa)
-        _row(table, device.kind, device.bus_id or "-", device.name or "-", node)
-    return table
-
-
-def size_text(number: int) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if number >= size:
-            return f"{number / size:g} {unit}"
-    return f"{number} B"
+    rows = (
+        [device.kind, device.bus_id or "-", device.name or "-", "-" if device.numa is None else str(device.numa)]
+        for device in machine.devices
+    )
+    return _table("other PCI devices", ["what", "PCI", "name", "NUMA"], rows)
 
 
 def measured_table(machine: Machine) -> "Table":
-    count = len(machine.gpus)
-    table = _table("measured GB/s (row: sender)", ["", *(str(n) for n in range(count)), "from host", "to host"])
     shown = machine.measured
     assert shown is not None  # or there is no such table
+    gpus = range(len(machine.gpus))
 
-    def number(value: float | None) -> str:
-        return "-" if value is None else f"{value:.1f}"
+    def row(a: int) -> list[str]:
+        values = [*shown.device[a], *(host[a] if host else None for host in (shown.to_device, shown.to_host))]
+        return [f"GPU {a}", *("-" if value is None else f"{value:.1f}" for value in values)]
 
-    for a in range(count):
-        host = [values[a] if values else None for values in (shown.to_device, shown.to_host)]
-        _row(table, f"GPU {a}", *(number(shown.device[a][b]) for b in range(count)), *map(number, host))
-    return table
+    return _table("measured GB/s (row: sender)", ["", *map(str, gpus), "from host", "to host"], map(row, gpus))
 
 
 def group_table(machine: Machine) -> "Table":
-    table = _table("groups", ["level", "GPUs"])
-    for level, parts in groups(machine).items():
-        _row(table, level, "  ".join("{" + format_list(part) + "}" for part in parts))
-    return table
+    rows = ([level, "  ".join("{" + format_list(p) + "}" for p in parts)] for level, parts in groups(machine).items())
+    return _table("groups", ["level", "GPUs"], rows)
 
 
 def plan_table(made: PlacementPlan) -> "Table":
     """Strategies side by side."""
-    count = made.demand.ranks
-    shown = f"GPU of ranks 0 to {count - 1}"
-    table = _table(
-        "placements", ["strategy", shown, "exchange", "sum over pairs", "busiest link", "against round-robin"]
-    )
-    for name, entry in made.strategies.items():
-        _row(
-            table,
+    shown = f"GPU of ranks 0 to {made.demand.ranks - 1}"
+    columns = ["strategy", shown, "exchange", "sum over pairs", "busiest link", "against round-robin"]
+    rows = (
+        [
             name + (" *" if name == made.best else ""),
             " ".join(map(str, entry.placement)),
             time_text(entry.estimate.seconds) + (" (shortest)" if entry.shortest else ""),
             time_text(entry.estimate.cost) + (" (least)" if entry.least_sum else ""),
             f"{entry.estimate.busiest}, {bytes_text(entry.estimate.busiest_bytes)}",
             "" if name == "round-robin" else f"{-made.gain(name):+.0%}",
-        )
-    return table
+        ]
+        for name, entry in made.strategies.items()
+    )
+    return _table("placements", columns, rows)
 
 
 def bound_text(made: PlacementPlan) -> str:
-    """What is known of the shortest exchange, and whether a placement that was asked for is among those compared."""
+    """Describe the known bound of the shortest exchange, and whether a requested placement is among those compared."""
     proof = (
         f"no placement with at most {plural(made.most, 'rank')} on each of the {plural(len(made.gpus), 'GPU')} takes "
         f"less than {time_text(made.bound)}"
@@ -344,15 +312,19 @@ def bound_text(made: PlacementPlan) -> str:
     return proof
 
 
+def size_text(number: int) -> str:
+    return _with_unit(number, (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1)), "g")
+
+
 def time_text(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.4g} {unit}"
-    return f"{seconds / 1e-6:.4g} us"
+    return _with_unit(seconds, (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)), ".4g")
 
 
 def bytes_text(number: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= size:
-            return f"{number / size:.4g} {unit}"
-    return f"{number:.4g} B"
+    return _with_unit(number, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)), ".4g")
+
+
+def _with_unit(number: float, units: Sequence[tuple[str, float]], form: str) -> str:
+    """`number` in the first of the `units` (name, size) that it reaches, else in the last."""
+    name, size = next((unit for unit in units if number >= unit[1]), units[-1])
+    return f"{number / size:{form}} {name}"

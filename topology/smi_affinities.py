@@ -16,7 +16,7 @@ Nodes: TypeAlias = list[int | None]
 def read(
     gpus: dict[int, Row], after: After, header: RowHeader | None, count: int, problems: list[str]
 ) -> tuple[Sets, Nodes, Sets]:
-    """(CPUs of each GPU or None, its NUMA node or None, nodes near it where there are several)."""
+    """Return (CPUs of each GPU or None, its NUMA node or None, nodes near it where there are several)."""
     cpus: Sets = []
     numa: Nodes = []
     nodes: Sets = []

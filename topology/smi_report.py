@@ -1,5 +1,5 @@
-"""What a report says around the matrix of `nvidia-smi topo -m`: models and PCIe links of the GPUs (`nvidia-smi -L`,
-`-q`, `--query-gpu ... --format=csv`), the CPU and its NUMA nodes (`lscpu`)."""
+"""Facts that a report gives around the matrix of `nvidia-smi topo -m`: models and PCIe links of the GPUs (`nvidia-smi
+-L`, `-q`, `--query-gpu ... --format=csv`), the CPU and its NUMA nodes (`lscpu`)."""
 
 import re
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ _NODE = re.compile(r"^\W*NUMA node\s?(\d{1,4}) CPU\(s\)\s*:\s*([0-9][0-9,\-]*)\s
 
 @dataclass
 class ReportedFacts:
-    """By index of the GPU: `models`, `uuids`, `buses`, `pcie` (GB/s of the link as the bus counts). `cpu`: the model of
-    the CPU; `nodes`: CPUs of each NUMA node."""
+    """Facts by index of the GPU: `models`, `uuids`, `buses`, `pcie` (GB/s of the link as the bus counts). `cpu`: the
+    model of the CPU; `nodes`: CPUs of each NUMA node."""
 
     models: dict[int, str] = field(default_factory=dict)
     uuids: dict[int, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class ReportedFacts:
 
 
 def facts(text: str) -> ReportedFacts:
-    """All that is found; lines that are something else are passed over."""
+    """All facts of a report; unknown lines are passed over."""
     found = ReportedFacts()
     lines = [line for line in text.splitlines() if len(line) < 400]
     for line in lines:

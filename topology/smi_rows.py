@@ -90,13 +90,13 @@ class Row:
     text: str
 
     def place(self, column: int) -> int | None:
-        """Where the matrix begins among the words, by the X that belongs into `column`; None without one."""
+        """Index of the word at which the matrix begins, from the X that belongs into `column`; None without one."""
         marks = [n for n, word in enumerate(self.words) if word == levels.SELF]
         start = marks[0] - column if len(marks) == 1 else -1
         return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
 
     def first(self) -> int:
-        """Where the matrix begins when no X tells: at the first level."""
+        """Index of the word at which the matrix begins if no X tells: the first level."""
         return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
@@ -117,7 +117,7 @@ class Row:
         return cells
 
     def rest(self, start: int, width: int) -> tuple[list[str], list[str]]:
-        """(words behind the matrix, cells there by tabs, with the empty ones)."""
+        """Return (words behind the matrix, its cells separated by tabs, including empty ones)."""
         after = self.words[start + width :]
         if not after:
             return [], []
@@ -165,8 +165,8 @@ def apart(word: str) -> list[str]:
 
 
 def _label(words: list[str]) -> int | None:
-    """Which word names the row: a GPU or an adapter before levels, behind what a log writes or an affinity; else the
-    first."""
+    """Index of the word that names the row: a GPU or an adapter before levels, behind the prefix of a log or an
+    affinity; else the first word."""
     for n, word in enumerate(words[:8]):
         following = [part for after in words[n + 1 : n + 2 + MOST_BEFORE] for part in apart(after)]
         named = _LABEL.fullmatch(word) and any(levels.word(part) for part in following)

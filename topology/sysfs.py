@@ -16,7 +16,7 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def discover(root: Path = Path("/")) -> Machine:
-    """This machine as /sys tells. `root`: another place for /sys and /proc, for tests."""
+    """Discover this machine from /sys. `root`: another place for /sys and /proc, for tests."""
     devices = root / "sys/bus/pci/devices"
     found = sorted(devices.iterdir(), key=lambda path: bus_id(path.name)) if devices.is_dir() else []
     numa = tuple(_numa_nodes(root))
@@ -122,7 +122,7 @@ def _network_speed(path: Path) -> float | None:
 
 
 def _caches(root: Path) -> tuple[Cache, ...]:
-    """Each cache once, whoever shares it."""
+    """Each cache once, with all that share it."""
     found: dict[tuple[int, str, frozenset[int]], Cache] = {}
     kinds = {"Data": "data", "Instruction": "instruction"}
     for path in (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cache/index[0-9]*"):

@@ -35,6 +35,6 @@ def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) ->
 
 
 def runs(line: np.ndarray) -> list[tuple[int, int]]:
-    """(first, last + 1) of every run of True in a line of booleans."""
+    """Every run of True in a line of booleans, as (first, last + 1)."""
     edges = np.flatnonzero(np.diff(line.astype(np.int8), prepend=0, append=0))
     return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]

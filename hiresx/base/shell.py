@@ -17,8 +17,7 @@ def quote_all(texts: Iterable[str | Path]) -> str:
 
 
 def quote_for_comment(text: str | Path) -> str:
-    """As `quote`, on one line and without anything that a terminal acts on: for a comment, where a line break would end
-    it."""
+    """Quote on one line and without control characters of terminals, for a comment, which a line break would end."""
     shown = quote(text)
     if shown.isprintable():
         return shown

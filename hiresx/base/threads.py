@@ -30,8 +30,8 @@ def requested_threads(environment: Mapping[str, str] = os.environ) -> int | None
 
 
 def check_threads(count: int | None) -> None:
-    """Raises HiresxError for a number of threads (None: what OMP_NUM_THREADS says) far above that of the cores, and for
-    an OMP_NUM_THREADS that is no number of threads."""
+    """Raises HiresxError for a number of threads (None: OMP_NUM_THREADS) far above that of the cores, and for an
+    invalid OMP_NUM_THREADS."""
     cores, name = len(os.sched_getaffinity(0)), f"--threads {count}"
     if count is None:
         text, count = os.environ.get("OMP_NUM_THREADS", "").strip(), requested_threads()
@@ -43,7 +43,7 @@ def check_threads(count: int | None) -> None:
 
 
 def worker_count() -> int:
-    """How many threads work: OMP_NUM_THREADS or every core that this process may use, MOST at most."""
+    """Number of working threads: OMP_NUM_THREADS or every core that this process may use, at most MOST."""
     return min(requested_threads() or len(os.sched_getaffinity(0)), MOST)
 
 

@@ -39,7 +39,7 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
 
 
 def temporary_path(path: Path, process: int) -> Path:
-    """Where the process of this number, or those whose first has it, write what will be `path` (see
+    """Temporary path of the future file `path` for this process, or for those of which it is the first (see
     `directories.remove_stale`)."""
     return path.with_name(f".{path.name}.{process}.part")
 
@@ -68,7 +68,8 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def written(path: str | Path, parents: bool = False) -> Iterator[Path]:
-    """As `replacing`; faults are HiresxError that names the path. `parents`: make the folder, if need be."""
+    """Replace a file as `replacing` does; errors become HiresxError that names the path. `parents`: make missing
+    folders."""
     try:
         if parents:
             Path(path).parent.mkdir(parents=True, exist_ok=True)

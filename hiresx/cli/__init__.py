@@ -126,14 +126,14 @@ def _whose(option: str) -> str:
 
 
 def _is_like(name: str, option: str) -> bool:
-    """Whether two options are like each other beside the dashes with which both begin."""
+    """True if two options resemble each other, apart from the dashes with which both begin."""
     import difflib
 
     return difflib.SequenceMatcher(None, name.lstrip("-"), option.lstrip("-")).ratio() >= 0.6
 
 
 def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
-    """(message, hint) of an unknown verb, an unknown option or a missing argument."""
+    """Return (message, hint) for an unknown verb, an unknown option or a missing argument."""
     import re
 
     from hiresx.cli.app import VERBS

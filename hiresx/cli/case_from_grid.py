@@ -25,8 +25,8 @@ TURNS = 4
 
 
 def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str]]:
-    """(the text of a case for the grid file `path`, what its faces that meet others and broken patches became, in
-    words). Faces that lie on others are patched where that can be, walls elsewhere.
+    """Return (text of a case for the grid file `path`, notes on its touching faces and broken patches). Faces that lie
+    on others are patched where possible; the others are walls.
 
     Raises HiresxError for a grid of which no case can be made that `hiresx.cli.grid_checks` accepts.
     """

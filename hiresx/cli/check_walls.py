@@ -41,7 +41,7 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
 
 
 def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[str, str, str, str]]:
-    """Those that are worth telling: face, type, angle, and what holds there, in `viscous` flow or in other."""
+    """Return the rows worth printing, for `viscous` or inviscid flow: face, type, angle, behaviour there."""
     reported = []
     for wall in found:
         if wall["angle"] < REPORTED and not wall["edge"] and wall["moved"] < FAR:

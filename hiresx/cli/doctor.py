@@ -88,7 +88,8 @@ def _pip(extra: str) -> str:
 
 
 def _python(code: str) -> tuple[str | None, str]:
-    """(what `code` prints, last line of its errors) in a Python of its own: a broken library may abort the process."""
+    """Run `code` in a Python process of its own, since a broken library may abort the process. Return (its output or
+    None, last line of its errors)."""
     try:
         done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
@@ -180,7 +181,8 @@ def _broken_text(fault: str) -> str:
 
 
 def _cuda_driver() -> tuple[int | None, list[str]]:
-    """(highest CUDA version the driver takes, e.g. 12040, names of the GPUs); no context is made on any of them."""
+    """Return (highest CUDA version that the driver supports, e.g. 12040; names of the GPUs) without making a
+    context."""
     from hiresx.errors import HiresxError
     from hiresx.topology.libcuda import Driver
 

@@ -9,9 +9,9 @@ from hiresx.cli import options
 
 
 def check_run(values: Mapping[str, Any], ranks: int) -> None:
-    """Raises the HiresxError with which `hiresx run` with the options `values` would end before its first step: for its
-    options, its case, its grid and the partition of the grid on `ranks` ranks. Of a restarted run only the options are
-    checked, as the checkpoint says the rest."""
+    """Check a run before ranks are started. Raises the HiresxError with which `hiresx run` with the options `values`
+    would end before its first step: for its options, its case, its grid and the partition of the grid on `ranks` ranks.
+    Of a restarted run only the options are checked, as the checkpoint holds the rest."""
     from hiresx.cli.run import refuse_existing_run
     from hiresx.exchange.choice import known_transport
     from hiresx.simulation.rebalance import parse_rule

@@ -34,7 +34,7 @@ class CheckedGrid:
 
 
 def check_grid(case: Case) -> CheckedGrid:
-    """Raises HiresxError naming the place of what cannot be computed on."""
+    """Build the grid of `case` and check it. Raises HiresxError that names the place where it cannot be computed on."""
     built = grid.build(case.grid, case.directory)
     grid.check_connections(built.blocks, built.connections)
     refuse_doubled(built)

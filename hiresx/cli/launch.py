@@ -3,7 +3,7 @@
 import contextlib
 import shlex
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -11,6 +11,7 @@ from hiresx.base import shell
 from hiresx.base.plural import plural
 from hiresx.base.signals import ENDING
 from hiresx.cli import terminal
+from hiresx.cli.option_groups import expand_option_groups
 from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
 
@@ -28,22 +29,33 @@ _EXPLAINED = (2, 3, *(128 + number for number in ENDING))
 
 Positive = {"min": 1, "max": 10_000_000}
 
-# Of scripts; `hiresx sweep` has them too.
-Slurm = Annotated[Path | None, option("--slurm", "FILE", "Write a script for sbatch instead.")]
-Pbs = Annotated[Path | None, option("--pbs", "FILE", "Write a script for qsub instead.")]
-Nodes = Annotated[int, option("--nodes", "N", "Script: nodes.", **Positive)]
-RanksPerNode = Annotated[int | None, option("--ranks-per-node", "N", "Script: one per GPU if absent.", **Positive)]
-GpusPerNode = Annotated[int, option("--gpus-per-node", "N", "Script: GPUs of a node.", min=0)]
-CpusPerRank = Annotated[
-    int | None, option("--cpus-per-rank", "N", "Script: cores of a rank; whole nodes if absent.", **Positive)
-]
-Limit = Annotated[str, option("--time", "H:MM:SS", "Script: time limit; the run ends before it.")]
-Partition = Annotated[str | None, option("--partition", "NAME", "Script: partition or queue.")]
-Account = Annotated[str | None, option("--account", "NAME", "Script: who pays.")]
-Setup = Annotated[
-    list[str] | None, option("--setup", "LINE", "Script: a line before the run, e.g. 'module load openmpi'.")
-]
-Mpi = Annotated[str, option("--mpi", "KIND", "Script: as in srun --mpi.")]
+
+@dataclass(frozen=True)
+class ScriptOptions:
+    """Options of scripts, which `hiresx sweep` has too."""
+
+    slurm: Annotated[Path | None, option("--slurm", "FILE", "Write a script for sbatch instead.")] = None
+    pbs: Annotated[Path | None, option("--pbs", "FILE", "Write a script for qsub instead.")] = None
+    nodes: Annotated[int, option("--nodes", "N", "Script: nodes.", **Positive)] = 1
+    ranks_per_node: Annotated[
+        int | None, option("--ranks-per-node", "N", "Script: one per GPU if absent.", **Positive)
+    ] = None
+    gpus_per_node: Annotated[int, option("--gpus-per-node", "N", "Script: GPUs of a node.", min=0)] = 0
+    cpus_per_rank: Annotated[
+        int | None, option("--cpus-per-rank", "N", "Script: cores of a rank; whole nodes if absent.", **Positive)
+    ] = None
+    limit: Annotated[str, option("--time", "H:MM:SS", "Script: time limit; the run ends before it.")] = "24:00:00"
+    partition: Annotated[str | None, option("--partition", "NAME", "Script: partition or queue.")] = None
+    account: Annotated[str | None, option("--account", "NAME", "Script: who pays.")] = None
+    setup: Annotated[
+        list[str] | None, option("--setup", "LINE", "Script: a line before the run, e.g. 'module load openmpi'.")
+    ] = None
+    mpi: Annotated[str, option("--mpi", "KIND", "Script: as in srun --mpi.")] = "pmix"
+
+    @property
+    def wanted(self) -> bool:
+        """True if a script is to be written."""
+        return self.slurm is not None or self.pbs is not None
 
 
 class _Words(NamedTuple):
@@ -55,6 +67,7 @@ class _Words(NamedTuple):
     plain: list[str]
 
 
+@expand_option_groups
 def launch(
     run: Annotated[
         list[str] | None, argument("CASE [options of hiresx run]", "All that hiresx run takes.", show_default=False)
@@ -72,17 +85,8 @@ def launch(
     ] = False,
     dry_run: Annotated[bool, option("--dry-run", None, "Print the command and do not run it.")] = False,
     mpirun: Annotated[str | None, option("--mpirun", "COMMAND", "Start with this one, whatever mpi4py uses.")] = None,
-    slurm: Slurm = None,
-    pbs: Pbs = None,
-    nodes: Nodes = 1,
-    ranks_per_node: RanksPerNode = None,
-    gpus_per_node: GpusPerNode = 0,
-    cpus_per_rank: CpusPerRank = None,
-    limit: Limit = "24:00:00",
-    partition: Partition = None,
-    account: Account = None,
-    setup: Setup = None,
-    mpi: Mpi = "pmix",
+    *,
+    script: ScriptOptions,
 ) -> int:
     """Run a case on many ranks of this machine, or write the script that does so under Slurm or PBS.
 
@@ -95,16 +99,14 @@ def launch(
         if words.values["backend"] != "auto":
             raise HiresxError("--mix and --backend have the same meaning", "give one of them")
         words = parse_run_arguments([*(run or []), "--backend", mix])
-    if slurm is not None or pbs is not None:
-        size = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
-        made = make_batch(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
-        return write_scripts(made, slurm, pbs, mpi, as_json)
+    if script.wanted:
+        return write_scripts(make_batch(words, script, ranks, ranks_per_gpu), script, as_json)
     return _launch_here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
 
 
 def parse_run_arguments(arguments: list[str]) -> _Words:
-    """Raises Typer's usage errors of `hiresx run`, here and not on every rank, and HiresxError where no case is
-    named."""
+    """Parse the options of `hiresx run` among the `arguments`, so that usage errors are reported here and not on every
+    rank. Raises Typer's usage errors, and HiresxError where no case is named."""
     from typer.main import get_command
 
     from hiresx.cli.app import app
@@ -245,12 +247,13 @@ def _directory(words: _Words, began: float) -> Path | None:
 # ---- scripts
 
 
-def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: int, words: _Words) -> int:
+def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int) -> int:
     from hiresx.placement.backend_selection import parse_backends
 
     backend = words.values["backend"]
     names = parse_backends(backend)
     listing = len(names) if len(names) > 1 or ":" in backend else None
+    nodes, per_node, gpu_ranks = script.nodes, script.ranks_per_node, script.gpus_per_node * ranks_per_gpu
     size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
     if ranks is not None and ranks != (size or 0) * nodes:
         hint = "give --ranks-per-node" if per_node is None else f"leave -n away, or write -n {nodes * per_node}"
@@ -267,44 +270,42 @@ def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks
     return size
 
 
-def make_batch(
-    words: _Words, nodes: int, size: int, gpus: int, cores: int | None, limit: str, queue: str | None,
-    account: str | None, setup: Sequence[str] | None,
-) -> "Batch":  # fmt: skip
-    """Return the content of a script. Raises HiresxError for options that a script cannot have."""
+def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int = 1) -> "Batch":
+    """Return the content of a script for `ranks` ranks in all, or for those of the options. Raises HiresxError for
+    options that a script cannot have."""
     from hiresx.launch import batch_script
 
-    values = words.values
+    size, values = _ranks_of_node(words, script, ranks, ranks_per_gpu), words.values
     if values["restart"] == "latest" and values["name"] is None:
         raise HiresxError("--restart latest: the run is not known yet", "name it: --restart DIR")
     backend = values["backend"]
     if backend == "auto":
-        backend = "cuda" if gpus else "cpu"
+        backend = "cuda" if script.gpus_per_node else "cpu"
     name = Path(values["name"] or values["restart"]).name.removesuffix(".toml")
     if name == "case":
         name = Path(values["name"]).absolute().parent.name
     name = "-".join(part for part in (name, values["preset"]) if part)
     out = values["out"] or (values["restart"] if values["restart"] not in (None, "latest") else f"runs/{name}")
-    for value in (queue, account):
+    for value in (script.partition, script.account):
         if value is not None and (not value.isprintable() or not value.split() == [value]):
             raise HiresxError(f'"{value}" is not a name of a partition or an account', "write one word")
     return batch_script.Batch(
         name=name,
-        nodes=nodes,
+        nodes=script.nodes,
         ranks=size,
-        gpus=gpus,
-        cores=cores,
-        seconds=batch_script.parse_time_limit(limit),
-        queue=queue,
-        account=account,
-        setup=(*(setup or ()), *batch_script.environment()),
+        gpus=script.gpus_per_node,
+        cores=script.cpus_per_rank,
+        seconds=batch_script.parse_time_limit(script.limit),
+        queue=script.partition,
+        account=script.account,
+        setup=(*(script.setup or ()), *batch_script.environment()),
         run=(*words.plain, "--backend", backend),
         again=(*_without(words.plain, ("--preset", "--set", "--steps"), values["name"]), "--backend", backend),
         out=str(out),
     )
 
 
-def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str, as_json: bool) -> int:
+def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
     """Write the scripts, and say how to submit them. Raises HiresxError for one that cannot be written."""
     from hiresx.launch import mpi_library as launchers
     from hiresx.launch import pbs as pbs_script
@@ -312,9 +313,9 @@ def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str,
     from hiresx.output.saved import files
 
     written = []
-    if slurm is not None:
-        written.append((slurm, slurm_script.script(made, str(slurm), mpi), "sbatch"))
-    if pbs is not None:
+    if (slurm := script.slurm) is not None:
+        written.append((slurm, slurm_script.script(made, str(slurm), script.mpi), "sbatch"))
+    if (pbs := script.pbs) is not None:
         try:
             kind = launchers.library().kind
         except HiresxError:

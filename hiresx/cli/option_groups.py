@@ -9,7 +9,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 
 class Only:
-    """Of a dataclass only these fields: `Annotated[Options, Only("zoom")]`; the others keep their defaults."""
+    """Restricts an option group to these fields of its dataclass, as in `Annotated[Options, Only("zoom")]`; the others
+    keep their defaults."""
 
     def __init__(self, *fields: str):
         self.fields = fields

@@ -146,7 +146,7 @@ def _less(given: Mapping[str, object], allowed: Sequence[str]) -> dict[str, obje
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
-    """Raises HiresxError for options that would go unheard."""
+    """Raises HiresxError for options without effect."""
     named = [option for option, value in given.items() if value is not None]
     if named:
         raise HiresxError(f"{', '.join(named)}: {why}", "leave it out; see hiresx plot --help")

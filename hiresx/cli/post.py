@@ -67,7 +67,7 @@ class Frame:
 
     @property
     def which(self) -> int | float:
-        """As `Run.fields` takes it. Raises HiresxError where both are given."""
+        """The fields to read, as `Run.fields` takes them. Raises HiresxError where both are given."""
         if self.step is not None and self.time is not None:
             raise HiresxError("--step and --time both choose the fields", "give one of them")
         if self.time is not None:
@@ -230,7 +230,7 @@ def xt(
     times: Times,
     fluctuations: Annotated[bool, option("--fluctuations", None, "Less the mean at each place.")] = False,
 ) -> Any:
-    """What the places of a probe see, over place and time."""
+    """Draw the values along the line of a probe over place and time."""
     from hiresx.post.xt import xt as analyse
 
     return analyse(run, signals, times.start, times.end, fluctuations)

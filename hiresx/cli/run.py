@@ -137,9 +137,9 @@ class _RunRequest:
 
 
 class _Outcome:
-    """How a run in `directory` ended: `fault` (None: it came back), whether it had `begun`, and its record `done`.
-    `root`: this rank tells of it. `already`: key and value of the end it had reached before, and where it is,
-    where nothing was done."""
+    """Outcome of a run in `directory`: its `fault` (None: it returned), whether it had `begun`, and its record `done`.
+    `root`: this rank prints it. `already`: key and value of the end that it had reached before, and its present step or
+    time, where nothing was done."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class _Outcome:
 
 
 def _way_on(directory: Path, again: str) -> str:
-    """What lets a run go on from its checkpoints, in words; `again`: what is to be set for that, KEY=VALUE."""
+    """Describe how a run goes on from its checkpoints; `again`: the setting that this needs, KEY=VALUE."""
     from hiresx.sweeps import folder
 
     if again and (directory.parent / folder.NAME).is_file():
@@ -264,7 +264,7 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
 
     with comm.together():
         case = None if request.name is None else request.load()
-        where = None if not comm.root else latest(out) if restart == "latest" else restart
+        where = None if not comm.root else latest_run(out) if restart == "latest" else restart
     found = checkpoint.find(comm.bcast(where), comm)
     with comm.together():
         if found.directory is None and out is None:
@@ -294,7 +294,7 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
 
 
 def _where(key: str, end: float, at: float) -> str:
-    """Of a run that has come to `at` and whose `key` says `end`."""
+    """Describe how far a run has come: it is at `at`, and its `key` says `end`."""
     return f"at {key} = {end:g}" if at <= end * (1 + 1e-9) else f"at {at:g}, past {key} = {end:g}"
 
 
@@ -318,7 +318,7 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
         )
 
 
-def latest(out: Path | None) -> Path:
+def latest_run(out: Path | None) -> Path:
     """The run to go on with when none is named: `out`, or the one in runs/ whose newest checkpoint was written last.
 
     Raises HiresxError when there is none.
@@ -360,7 +360,7 @@ def output_directory(out: Path | None, case: "Case") -> Path:
 
 
 def refuse_existing_run(out: Path) -> None:
-    """Raises HiresxError when there is a run in `out`."""
+    """Raises HiresxError when `out` holds a run."""
     if os.path.lexists(out / "run.json"):
         raise HiresxError(
             f"{out} holds a run already",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from hiresx.base import shell
 from hiresx.base.plural import plural
 from hiresx.cli import launch, options, terminal
+from hiresx.cli.option_groups import expand_option_groups
 from hiresx.cli.options import option
 from hiresx.cli.run import Transport
 from hiresx.errors import HiresxError
@@ -33,6 +34,7 @@ Values = Annotated[
 ]
 
 
+@expand_option_groups
 def sweep(
     name: options.CaseName,
     out: Annotated[Path, option("--out", "DIR", "Folder of the sweep, with one for each run.")],
@@ -60,17 +62,8 @@ def sweep(
     ranks: Annotated[int, option("-n", "N", "Ranks of each run.", also="--ranks", **launch.Positive)] = 1,
     backend: options.Backend = "auto",
     transport: Transport = "auto",
-    slurm: launch.Slurm = None,
-    pbs: launch.Pbs = None,
-    nodes: launch.Nodes = 1,
-    ranks_per_node: launch.RanksPerNode = None,
-    gpus_per_node: launch.GpusPerNode = 0,
-    cpus_per_rank: launch.CpusPerRank = None,
-    limit: launch.Limit = "24:00:00",
-    partition: launch.Partition = None,
-    account: launch.Account = None,
-    setup: launch.Setup = None,
-    mpi: launch.Mpi = "pmix",
+    *,
+    script: launch.ScriptOptions,
     json: options.Json = False,
 ) -> int:
     """Run a case with every combination of values, one after the other, and make one table of what came out.
@@ -97,11 +90,9 @@ def sweep(
         words += ["--transport", transport] if transport != "auto" else []
     if dry_run:
         return _print_plan(of, out, name, words, json)
-    if slurm is not None or pbs is not None:
-        asked = launch.parse_run_arguments([name, *words])
-        size = launch.ranks_of_node(ranks if ranks > 1 else None, nodes, ranks_per_node, gpus_per_node, asked)
-        made = launch.make_batch(asked, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
-        return _write_job_array(of, out, name, made, slurm, pbs, mpi, json)
+    if script.wanted:
+        made = launch.make_batch(launch.parse_run_arguments([name, *words]), script, ranks if ranks > 1 else None)
+        return _write_job_array(of, out, name, made, script, json)
     return _run(of, out, name, (ranks, words), wanted, table, json)
 
 
@@ -166,7 +157,8 @@ def _run(
 
 
 def _print(table: "SweepTable", wanted: "TableRequest") -> None:
-    """Without the columns that are empty; of many numbers of `hiresx post` only those that are plotted."""
+    """Print the table without its empty columns. Of many numbers of `hiresx post` only those that are plotted are
+    shown."""
     columns = [name for name in table.columns if any(row[name] not in (None, "") for row in table.rows)]
     found = [name for name in columns if name.startswith(tuple(f"{one.name}." for one in wanted.analyses))]
     left_out = [name for name in found if name not in (wanted.plot or ())] if len(found) > _NUMBERS else []
@@ -206,9 +198,7 @@ def _print_plan(of: "SweepPlan", out: Path, name: str, words: list[str], json: b
     return 0
 
 
-def _write_job_array(
-    of: "SweepPlan", out: Path, name: str, made: Any, slurm: Path | None, pbs: Path | None, mpi: str, json: bool
-) -> int:
+def _write_job_array(of: "SweepPlan", out: Path, name: str, made: Any, script: launch.ScriptOptions, json: bool) -> int:
     """A job array. Its runs start from the copy of the case in `out`, as those of this machine do."""
     from hiresx.launch.batch_script import ArrayMember
     from hiresx.output.saved import directories
@@ -222,14 +212,14 @@ def _write_job_array(
     if not left:
         raise HiresxError(f"nothing is left to do in {out}", "for the table give --table")
     words = [str(out / folder.CASE) if word == name else word for word in made.run]
-    script = dataclasses.replace(
+    array = dataclasses.replace(
         made,
         name=f"{made.name}-sweep",
         run=tuple(words),
         out=str(out),
         members=tuple(ArrayMember(str(out / one.name), one.words) for one in left),
     )
-    status = launch.write_scripts(script, slurm, pbs, mpi, json)
+    status = launch.write_scripts(array, script, json)
     if not json:
         terminal.say(
             f"  {len(left)} of {plural(len(of.members), 'run')}; for the table repeat the command with --table"

@@ -54,7 +54,7 @@ def progress(line: str) -> None:
 
 
 def note_once(line: str) -> None:
-    """As `note`, on the first of the ranks alone."""
+    """Print a `note` on the first rank only."""
     from hiresx.mpi.launcher_environment import process_number
 
     if process_number() == 0:
@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def only_json(as_json: bool) -> Iterator[None]:
-    """With `as_json`, what is printed inside goes to stderr, so that stdout is left to the JSON."""
+    """With `as_json`, redirect what is printed inside to stderr, so that stdout holds JSON only."""
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         yield
 
@@ -125,7 +125,8 @@ def _to_stdout() -> Iterator[None]:
 
 
 def _leave_stdout() -> None:
-    """What is printed from now on goes nowhere: Python, which would try again, is not to change the status."""
+    """Redirect stdout to the empty device. Python would otherwise flush it again at the end and change the exit
+    status."""
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 

@@ -2,7 +2,7 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from hiresx.cli import options, terminal
 from hiresx.cli.options import argument, option
@@ -60,7 +60,7 @@ def verify(
                 c.get("group", ""),
                 c["check"],
                 c["value"],
-                _limit(c),
+                f"{c.get('relation', '')} {terminal.text(c['threshold'])}",
                 marks[c["pass"]],
                 c.get("error") or c.get("left_out", ""),
             )
@@ -71,7 +71,3 @@ def verify(
         left_out = f", {len(checks) - len(judged)} left out" if len(judged) < len(checks) else ""
         terminal.say(f"{passed} of {len(judged)} checks pass{left_out}")
     return 0 if passed == len(judged) else 1
-
-
-def _limit(check: dict[str, Any]) -> str:
-    return f"{check.get('relation', '')} {terminal.text(check['threshold'])}"

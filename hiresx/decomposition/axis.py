@@ -19,8 +19,8 @@ UNRESOLVED = 1e-2
 
 
 def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections: Sequence[Connection]) -> None:
-    """Raises HiresxError, naming the node, for a block that is not of two dimensions, a node below the axis y = 0, one
-    on it without the condition `axis`, one with this condition that is not on it, and one so close to it that its
+    """Raises HiresxError that names the node for a block that is not of two dimensions, a node below the axis y = 0,
+    one on it without the condition `axis`, one with this condition that is not on it, and one so close to it that its
     neighbours say nothing of the flow there; naming the face, for a connection to another radius. `patches` and
     `connections`: those of the whole blocks."""
     extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y))
@@ -80,7 +80,7 @@ def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections:
 
 
 def _distance(y: np.ndarray) -> np.ndarray:
-    """How far the neighbours of each node are from it along y, the farthest of them: like y."""
+    """Distance along y of each node from its farthest neighbour, shaped like y."""
     farthest = np.zeros_like(y)
     for axis in (1, 2):
         step = np.abs(np.diff(y, axis=axis))

@@ -1,4 +1,5 @@
-"""Which boxes of nodes touch, and over how many nodes: the graph that is cut when blocks are spread over ranks."""
+"""Contacts of boxes of nodes, with the number of nodes: the graph that is cut when blocks are distributed over
+ranks."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -18,7 +19,7 @@ class Boxes(NamedTuple):
 
     @property
     def sizes(self) -> np.ndarray:
-        """(n, 3)."""
+        """Sizes of the boxes, (n, 3)."""
         return self.ranges[:, :, 1] - self.ranges[:, :, 0]
 
 
@@ -33,7 +34,7 @@ class Contacts(NamedTuple):
 
 
 def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, int]]]:
-    """By each of `count` boxes (other box, face, nodes) for every contact through which it has ghosts."""
+    """For each of `count` boxes, (other box, face, nodes) of every contact that gives it ghosts."""
     links: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
     for to, source, face, nodes in zip(*(column.tolist() for column in contacts), strict=True):
         links[to].append((source, face, nodes))

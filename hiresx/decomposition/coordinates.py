@@ -181,7 +181,7 @@ def _fill(
 
 
 def _within(nearest: np.ndarray, range_: Range, normal: int) -> np.ndarray:
-    """Which of the nodes (3, ...) lie in a range of a face, its own direction left out."""
+    """Mask of the nodes (3, ...) that lie in a range of a face, without the face's own direction."""
     inside = np.ones(nearest.shape[1:], dtype=bool)
     for e in range(3):
         if e != normal:

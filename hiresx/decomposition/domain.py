@@ -1,4 +1,4 @@
-"""All of a case's geometry as every rank sees it: one copy of the coordinates on each host."""
+"""The whole geometry of a case as every rank sees it: one copy of the coordinates on each host."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -62,11 +62,11 @@ class GhostLayers:
         return tuple(min(n, 2 * self.kept) if a == axis else n for a, n in enumerate(self.shape))
 
     def _place(self, axis: int, at: np.ndarray) -> np.ndarray:
-        """Where in `layers[axis]` the indexes `at` along that axis are."""
+        """Positions in `layers[axis]` of the indexes `at` along that axis."""
         return np.where(at < self.kept, at, at - self.shape[axis] + self.layers[axis].shape[axis + 1])
 
     def _known_layers(self, index: tuple[np.ndarray, ...]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[Any, ...]]]:
-        """(layers, which of the places they know, where these are in them) per axis."""
+        """Per axis: (layers, mask of the places in them, indexes of these)."""
         places = np.broadcast_arrays(*index)
         for axis, (at, n) in enumerate(zip(places, self.shape, strict=True)):
             known = (at < self.kept) | (at >= n - self.kept)

@@ -49,7 +49,7 @@ class GraphGrowing:
         return list(dict.fromkeys(seeds))
 
     def _order(self, seed: int) -> list[int]:
-        """All boxes from `seed` on: always the one that adds least to the surface of those before it."""
+        """All boxes in order from `seed`: always the one that adds least to the surface of those before it."""
         surface = [sum(near.values()) for near in self._near]
         order: dict[int, None] = {}
         for start in (seed, *range(len(surface))):  # more than one where not all boxes are connected

@@ -1,4 +1,4 @@
-"""How many bytes the ranks send each other in a stage of a time step."""
+"""Number of bytes that ranks exchange in a stage of a time step."""
 
 from math import prod
 

@@ -1,4 +1,4 @@
-"""From where to where the ghost nodes of connected faces are copied."""
+"""Copies of ghost nodes of connected faces: their sources and targets."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -47,8 +47,8 @@ def padding(block: Block, halo: int) -> tuple[int, int, int]:
 
 
 def padded_shape(block: Block, halo: int) -> tuple[int, int, int]:
-    """(nk + 2 hk, nj + 2 hj, ni + 2 hi), the last of more than one node rounded up to whole `ROW`s, of which nobody
-    looks at what is too much."""
+    """Shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts. The last direction with more than one node is
+    rounded up to whole `ROW`s; the surplus is not used."""
     nk, nj, ni = triple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
     return nk, nj, ni if ni == 1 else -(-ni // ROW) * ROW
 

@@ -64,7 +64,7 @@ class MirrorSources:
 
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
-    """Where all ghosts of walls that mirror places take the flow; `extended`: see `extended_coordinates`."""
+    """Find where all ghosts of mirroring walls take the flow from; `extended`: see `extended_coordinates`."""
     found = mirrored_places(whole)
     maps = _Maps(whole, extended)
     return [_find_sources(whole, extended, maps, wall) for wall in found.values()]
@@ -140,7 +140,7 @@ class _Places:
     moved: float
 
     def groups(self, among: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
-        """(block, face, which of `among`) of those in the same rows."""
+        """Groups of the places `among` in the same rows: (block, face, indexes into `among`)."""
         for b, f in sorted(set(zip(self.donor[among].tolist(), self.face[among].tolist(), strict=True))):
             yield b, FACES[f], among[(self.donor[among] == b) & (self.face[among] == f)]
 
@@ -200,9 +200,9 @@ def _walk(
     start: np.ndarray,
     on_wall: bool = False,
 ) -> _Places:
-    """Where `points` (n, 3) lie in the rows along the wall `face` of block `b`, or of the blocks in which it goes on,
-    sought from the places `start` (n, 3) in `b`; `on_wall`: the feet of the normals through them. What lies outside of
-    all blocks is moved to where these end."""
+    """Locate `points` (n, 3) in the rows along the wall `face` of block `b`, or of the blocks in which it goes on, from
+    the starting places `start` (n, 3) in `b`; `on_wall`: find the feet of the normals through them. What lies outside
+    of all blocks is moved to where these end."""
     count = len(points)
     at = _Places(
         np.full(count, b), np.full(count, FACES.index(face)), start.copy(), np.tile(np.eye(3), (count, 1, 1)),
@@ -239,7 +239,7 @@ def _walk(
 
 
 def _at(rows: BlockMap, xi: np.ndarray, tangents: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """As `BlockMap.at`, the same whichever way indexes run along `tangents`."""
+    """As `BlockMap.at`, with the same result whichever way indexes run along `tangents`."""
     slopes = []
     for signs in product((-ASIDE, ASIDE), repeat=len(tangents)):
         aside = xi.copy()
@@ -268,8 +268,8 @@ def _feet(rows: BlockMap, d: int, points: np.ndarray, xi: np.ndarray) -> np.ndar
 def _hop(
     whole: Decomposition, at: _Places, b: int, face: str, rows: _Rows, chosen: np.ndarray
 ) -> np.ndarray:  # fmt: skip
-    """Which of the places `chosen`, in block `b`, lie beyond its end where it is connected: they are put where they
-    are in the block beyond."""
+    """Find the places `chosen` of block `b` beyond a connected end, and move them into the block beyond. Return which
+    these are."""
     d, size = direction(face), np.array(whole.blocks[b].size)
     gone = []
     for c in whole.connections:
@@ -299,8 +299,8 @@ def _hop(
 
 
 def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of places on a wall, as the block that asked sees them: their points (n, 3), the unit normals (n, 3) into the
-    flow and the derivative of the normal along the wall (6, n), xx, yy, zz, xy, xz, yz."""
+    """Geometry of places on a wall, in the frame of the block that asked: their points (n, 3), the unit normals (n, 3)
+    into the flow and the derivative of the normal along the wall (6, n), xx, yy, zz, xy, xz, yz."""
     count = len(feet.donor)
     points, normals, bend = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
     for own, along, chosen in feet.groups(np.arange(count)):
@@ -390,7 +390,7 @@ class _Window:
         return np.asarray(self.base[:, :, None] + np.arange(WIDTH))
 
     def mask(self, keep: np.ndarray) -> "_Window | None":
-        """Of the nodes (n, 3, WIDTH) those to keep; None if nothing is left."""
+        """The part of the nodes (n, 3, WIDTH) selected by `keep`; None if nothing is left."""
         weights = np.where(keep, self.weights, 0.0)
         left = (weights != 0).any(axis=(0, 3)).all(axis=1)
         if not left.any():

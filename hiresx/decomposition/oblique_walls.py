@@ -48,8 +48,8 @@ class Wall:
 
 
 def walls(whole: "Decomposition") -> list[Wall]:
-    """All slip walls, planes of symmetry and axes of the whole blocks, but for those behind which the grid itself is
-    seen in the mirror."""
+    """All slip walls, planes of symmetry and axes of the whole blocks, except those behind which the grid itself is
+    mirrored."""
     found = []
     for n, patch in enumerate(whole.patches):
         block = whole.blocks[patch.block]
@@ -130,7 +130,7 @@ def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, np.nd
 
 
 def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
-    """Those whose ghosts take the flow at mirrored places, by the number of their patch."""
+    """Walls whose ghosts take the flow at mirrored places, by the number of their patch."""
     return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
 
 

@@ -24,7 +24,7 @@ class Part:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """(ni, nj, nk)."""
+        """Number of nodes, (ni, nj, nk)."""
         return triple(hi - lo for lo, hi in self.box)
 
     @property

@@ -55,7 +55,7 @@ def block_maps(whole: Decomposition, extended: Sequence[Coordinates | GhostLayer
 
 
 def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[PatchedDonors]:
-    """Where the ghosts of all patched faces lie; `extended`: see `extended_coordinates`.
+    """Find where the ghosts of all patched faces lie; `extended`: see `extended_coordinates`.
 
     Raises HiresxError naming the first node that has no other block behind it.
     """
@@ -67,7 +67,7 @@ def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLaye
 
 
 def fitting(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[tuple[Patch, list[Range]]]:
-    """Every patched face and which of its nodes can be interpolated, as disjoint ranges."""
+    """Every patched face, with its nodes that can be interpolated as disjoint ranges."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)
@@ -96,7 +96,8 @@ def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
 
 
 def _in_memory(extended: Sequence[Coordinates | GhostLayers]) -> list[Coordinates]:
-    """None is left in its file: where faces are patched, `hiresx.decomposition.patches` refuses that."""
+    """The coordinates, which are all in memory: where faces are patched, `hiresx.decomposition.patches` refuses
+    others."""
     found = [coordinates for coordinates in extended if not isinstance(coordinates, GhostLayers)]
     assert len(found) == len(extended)
     return found
@@ -104,7 +105,7 @@ def _in_memory(extended: Sequence[Coordinates | GhostLayers]) -> list[Coordinate
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Of the nodes of a patched face and its ghosts, (halo + 1, n): `best`, cells beyond the last nodes of the
+    """Search for the nodes of a patched face and its ghosts, (halo + 1, n): `best`, cells beyond the last nodes of the
     nearest block; `donor` and `xi` (..., 3), that block and the place there; `off` (n,), cells off its face."""
 
     index: np.ndarray
@@ -208,7 +209,7 @@ def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What one part gives to ghosts: shares of interpolations, whose sum over all parts is the ghost's value.
+    """Contributions of one part to ghosts: shares of interpolations, whose sum over all parts is the ghost's value.
 
     `part`: the part that holds the nodes. `ghost` (n,): which ghosts. `start` (n,): flat index of the first node in the
     part's padded array, `widths`: nodes in each direction. `weights` (2, 3, WIDTH, n): along i, j and k, of the
@@ -261,9 +262,9 @@ def share(
     turn: Sequence[int] = (0, 0, 0),
     step: Sequence[int] | np.ndarray = (0, 0, 0),
 ) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
-    """Of the boxes of nodes that begin at `base` (n, 3), in a block of `size`, what lies in `box`: (which, first nodes
-    within the box (m, 3), widths, weights), None for nothing. Of nodes beyond the block's ends those count that lie
-    there as `turn` says, moved by `-step`."""
+    """Of the boxes of nodes that begin at `base` (n, 3), in a block of `size`, return the shares in `box`: (indexes,
+    first nodes within the box (m, 3), widths, weights), None for nothing. Beyond the block's ends those nodes count
+    that lie there as `turn` says, moved by `-step`."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):

@@ -1,4 +1,4 @@
-"""Which condition holds at which node of which face: every face node exactly once."""
+"""Boundary condition of every face node: every node has exactly one."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -241,7 +241,7 @@ def _faces(condition: Place, block: Block) -> list[str]:
 
 
 def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[int, str, Range]]:
-    """(block, face, range) of what `place` (`hiresx.case.boundaries.Place`) names, empty directions left out.
+    """The (block, face, range) that `place` (`hiresx.case.boundaries.Place`) names, without empty directions.
 
     Raises HiresxError that begins with `who` for an unknown block or region and for a range that leaves the face.
     """
@@ -280,7 +280,7 @@ def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[in
 
 
 def poles(case: Case, grid: Grid) -> list[tuple[int, Range]]:
-    """(block, nodes) of the faces that the case calls poles."""
+    """The faces that the case calls poles: (block, nodes)."""
     conditions = [c for c in case.boundary if c.type == "pole"]
     return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
 

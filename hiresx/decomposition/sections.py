@@ -56,7 +56,8 @@ class Sections:
             place, rank = place + width, rank + count
 
     def _best(self, size: Size, sides: Sides, first: int, last: int) -> "Found":
-        """(cost of the dearest rank, of all, (direction, widths, ranks of each)); the last is None for one rank."""
+        """Return (cost of the most expensive rank, total cost, (direction, widths, ranks of each)); the last is None
+        for one rank."""
         key = (size, sides, last - first if self._even else self.speed[first:last])
         if key not in self._known:
             is_leaf = last - first == 1

@@ -1,5 +1,4 @@
-"""How memory for messages is divided among quantities and turns: the same way by the rank that packs and by those that
-read."""
+"""Division of message memory among quantities and turns, the same for the rank that packs and for those that read."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +24,7 @@ class BufferLayout:
 
     @property
     def bytes_per_point(self) -> list[int]:
-        """Of each quantity."""
+        """Bytes per point of each quantity."""
         return [width * dtype.itemsize for width, dtype in zip(self.widths, self.dtypes, strict=True)]
 
     def _room(self, points: int, bytes_: int) -> int:
@@ -51,8 +50,8 @@ class BufferLayout:
     def messages(
         self, memory: Mapping[int, Any], points: Mapping[int, int], spans: Mapping[int, tuple[int, int]]
     ) -> list[list[dict[int, Any]]]:
-        """By quantity, turn and rank, what lies in the `memory` of a rank, which has room for `points`, between the
-        points `spans`."""
+        """Messages by quantity, turn and rank: views of the `memory` of a rank, which has room for `points`, between
+        the points `spans`."""
         found: list[list[dict[int, Any]]] = [[{}, {}] for _ in self.widths]
         for rank, its in memory.items():
             first, last = spans[rank]

@@ -1,4 +1,4 @@
-"""Which transport serves which two ranks: a function of what both say of themselves, so that both choose the same."""
+"""Choice of the transport between two ranks, a function of the facts of both, so that both choose the same."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ STAGED = "staged over "
 
 @dataclass
 class RankFacts:
-    """What a rank tells the others.
+    """Facts of a rank that the others need.
 
     `gpu`: the address of the GPU on its host, with "/" and its UUID behind it for a MIG slice, None for a CPU rank.
     `cuda_fault`: why MPI cannot be given GPU memory, in words. `precision`: its name; `widths`: numbers per point of

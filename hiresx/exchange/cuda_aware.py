@@ -12,7 +12,7 @@ from hiresx.exchange.mpi import Mpi
 
 
 class CudaAware(Mpi):
-    """As `Mpi`, from and to arrays of `gpu`."""
+    """Messages as those of `Mpi`, from and to arrays of `gpu`."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, buffers)

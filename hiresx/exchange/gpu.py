@@ -20,7 +20,7 @@ class StreamMark:
         self.event, self._stream = event, stream
 
     def record(self) -> None:
-        """This is the place, behind all work given to the stream so far."""
+        """Mark the present place in the stream, behind all work given to it so far."""
         self.event.record(self._stream)
 
     def synchronize(self) -> None:
@@ -45,7 +45,7 @@ class Gpu:
         return self._cupy.cuda.Event(disable_timing=True)
 
     def moment(self) -> StreamMark:
-        """To be recorded in the order of the kernels."""
+        """A mark to be recorded in the order of the kernels."""
         return StreamMark(self._event(), self._kernels)
 
     # ---- memory
@@ -99,7 +99,7 @@ class Gpu:
     # ---- memory of other processes
 
     def handle(self, array: Any) -> bytes:
-        """By which another process of this host can open what `memory` gave."""
+        """A handle by which another process of this host can open the array that `memory` gave."""
         return self._runtime.ipcGetMemHandle(array.data.ptr)
 
     def open(self, handle: bytes, size: int) -> Any:

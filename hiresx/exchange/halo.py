@@ -142,14 +142,15 @@ class HaloExchange:
         self._by_name[name][0].finish()
 
     def assume_started(self) -> None:
-        """An exchange of the state was started last, by recorded launches. That is so with "signals" only."""
+        """Tell the exchange that recorded launches have started an exchange of the state, which is to be finished next.
+        Recorded launches do so with "signals" only."""
         for channel, arrays in self._with_state:
             if isinstance(channel, SignalledChannel):
                 channel.assume_started(arrays)
 
     @property
     def memory(self) -> SignalledMemory | None:
-        """By which ranks reach each other's memory with "signals"."""
+        """The memory by which ranks reach each other with "signals"."""
         return None if self._endpoint is None else self._endpoint.memory
 
     def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
@@ -181,7 +182,7 @@ class HaloExchange:
 
     @property
     def neighbours(self) -> list[Neighbour]:
-        """By rank."""
+        """Neighbours in the order of their ranks."""
         found = []
         for peer in self._peers:
             points = peer.out[1] - peer.out[0]

@@ -70,7 +70,7 @@ class Negotiation:
             return choose(self.facts, self._spare_room())
 
     def _spare_room(self) -> dict[int, bool]:
-        """By host, whether all of its ranks can have their messages in shared memory."""
+        """For each host, True if all of its ranks can have their messages in shared memory."""
         room: dict[int, float] = {}
         for facts in self.facts:
             room[facts.host] = min(room.get(facts.host, np.inf), facts.room)

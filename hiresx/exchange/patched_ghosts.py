@@ -168,7 +168,7 @@ class InterpolatedGhosts(ABC):
 
     @abstractmethod
     def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
-        """Of all parts, in their order, in the flow at the places of all entries of `found`."""
+        """Shares of all parts, in their order, of the flow at the places of all entries of `found`."""
 
     def state(self) -> None:
         """Fill the ghosts of the conservative state from the nodes as they are now."""

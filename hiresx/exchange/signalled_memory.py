@@ -105,7 +105,7 @@ class SignalledMemory:
         self._order = backend.zeros((1,), "int32")
 
     def messages(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMessages:
-        """Of the peers' points, `spans` are for this rank."""
+        """The messages of the peers; `spans`: their points for this rank."""
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)

@@ -1,4 +1,4 @@
-"""How messages go from rank to rank: what every transport does, and the rule by which buffers are used again.
+"""Messages from rank to rank: the interface of all transports, and the rule by which buffers are used again.
 
 Every message has two buffers, taken in turn: message n uses buffer n mod 2 on both sides. Two are enough, whatever the
 connections:

@@ -125,7 +125,7 @@ class File:
         )
 
     def children(self, header: AdfHeader) -> Iterator[tuple[str, int]]:
-        """(name, byte) of the children of a node, in the order of their making."""
+        """The children of a node in the order of their creation: (name, byte)."""
         if not header.children:
             return
         self._check_tag(header.table, b"SNTb", "a table of children")
@@ -141,7 +141,7 @@ class File:
         return b"".join(self._map[at : at + length] for at, length in parts)
 
     def stretches(self, header: AdfHeader) -> list[tuple[int, int]]:
-        """(byte, bytes) of the stretches of the file that hold a node's data."""
+        """Stretches of the file that hold a node's data: (byte, number of bytes)."""
         if not header.pieces or header.kind in EMPTY[:1]:
             return []
         size = np.dtype(TYPES[header.kind]).itemsize if header.kind in TYPES else 1

@@ -147,7 +147,7 @@ class Block:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """(ni, nj, nk)."""
+        """Number of nodes, (ni, nj, nk)."""
         nk, nj, ni = self.x.shape
         return ni, nj, nk
 
@@ -162,7 +162,7 @@ class Block:
 
     @property
     def extents(self) -> tuple[float, float, float]:
-        """Of its nodes along x, y and z."""
+        """Extents of its nodes along x, y and z, in L."""
         return triple(float(c.max() - c.min()) for c in self.coordinates)
 
     def forget(self) -> None:

@@ -20,7 +20,8 @@ CORE_OF_CORNER = 0.25
 
 
 def butterfly(m: int, radii: np.ndarray, fade: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """(square (m + 1, m + 1) [b, a], ring (L, 4 m) [layer, ray]) as complex positions, m even.
+    """Return (square (m + 1, m + 1) [b, a], ring (L, 4 m) [layer, ray]) of a butterfly grid as complex positions, m
+    even.
 
     `radii` (L + 1,): radii wanted of the square's edge (in the mean) and of the ring's layers 1 .. L. From the layer
     fade[1] on the ring is polar, its layers circles of these radii and its rays straight and at equal angles; up to
@@ -48,7 +49,7 @@ def _solve_quarter(m: int, radii: tuple[float, ...]) -> tuple[np.ndarray, np.nda
     numbers = {(a, b): n for n, (a, b) in enumerate((a, b) for a in range(1, h + 1) for b in range(-a + 1, a + 1))}
 
     def unknown(a: int, b: int) -> tuple[int, complex]:
-        """(unknown, factor) of a node counted from the centre: the first quarter's, turned."""
+        """Return (unknown, factor) of a node counted from the centre: the node of the first quarter, rotated."""
         factor = 1 + 0j
         while (a, b) not in numbers:
             a, b, factor = b, -a, factor * 1j

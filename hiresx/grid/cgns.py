@@ -33,15 +33,15 @@ OF_A_TURN = 1e-5
 
 
 def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | None = None) -> tuple[Grid, list[str]]:
-    """(the grid of a file, what was done to its lengths in words): the structured zones of its one base as blocks of
-    their names, float64, in metres where it names its units, connected as the file says.
+    """Return (the grid of a file, notes on its lengths). Blocks are the structured zones of its one base with their
+    names, float64, in metres where it names its units, connected as the file says.
 
     Patches of boundary conditions become regions with the name of their family, or their own. Where patches share a
-    line of nodes, walls keep it from the others, these from connections. The sense of a periodic motion is that of
-    the standard, or the opposite, in which some programs write it, and angles are in radians or in degrees: whichever
-    makes the nodes match. `drop`: boundary patches and connections, PATCH or ZONE/PATCH, that are left out. `broken`,
-    if given, takes boundary patches that no nodes can be found for, ZONE/PATCH, and why; else they are errors.
-    Raises HiresxError naming the node of the file that is not as it must be, and when h5py is missing.
+    line of nodes, walls keep it from the others, these from connections. The sense of a periodic motion is that of the
+    standard, or the opposite, in which some programs write it, and angles are in radians or in degrees: whichever makes
+    the nodes match. `drop`: boundary patches and connections, PATCH or ZONE/PATCH, that are left out. `broken`, if
+    given, takes boundary patches that no nodes can be found for, ZONE/PATCH, and why; else they are errors. Raises
+    HiresxError naming the node of the file that is not as it must be, and when h5py is missing.
     """
     with open_tree(path) as root:
         return _grid(path, root, Omissions(path, tuple(drop), broken))
@@ -173,7 +173,7 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
 def _connections(
     base: Node, zone: Zone, b: int, blocks: Sequence[Block], names: dict[str, int], left: Omissions
 ) -> Iterator[tuple[Connection, str]]:
-    """(connection, who it is in words) of a zone."""
+    """The connections of a zone: (connection, its name in messages)."""
     for holder in zone.node.children("ZoneGridConnectivity_t"):
         for general in holder.children("GridConnectivity_t"):
             if abuts(general) or left.drops(zone.node, general):
@@ -243,7 +243,7 @@ def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatri
 
 
 def _motions(node: Node, units: Units) -> list[Motion]:
-    """What may bring the donor's nodes to the zone, the most likely first."""
+    """Candidates for the motion that brings the donor's nodes to the zone, the most likely first."""
     holders = [p for q in node.children("GridConnectivityProperty_t") for p in q.children("Periodic_t")]
     if not holders:
         return [Motion()]

@@ -36,7 +36,7 @@ class AdfNode(Node):
         return header.dimensions[::-1], np.dtype(adf.TYPES[header.kind])
 
     def _kind_of_data(self) -> tuple[tuple[int, ...], np.dtype]:
-        """Of a node that has data."""
+        """Return (shape, type) of the data of a node that has data."""
         found = self._data_shape()
         assert found is not None
         return found

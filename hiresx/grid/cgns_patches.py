@@ -40,8 +40,8 @@ class Zone:
 
 @dataclass(frozen=True)
 class Omissions:
-    """What of a file is left out: the patches and connections `names` (PATCH or ZONE/PATCH), and, where `broken` takes
-    them, patches that no nodes can be found for."""
+    """Records what is left out of a file: the patches and connections `names` (PATCH or ZONE/PATCH), and, if `broken`
+    is a mapping, patches without valid nodes."""
 
     path: Path
     names: tuple[str, ...] = ()
@@ -73,8 +73,8 @@ class Omissions:
 
 
 def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
-    """(node, name of its region, kind of condition) of every boundary patch of a zone: a patch goes by the name of its
-    family, or by its own; the kind is that of the family where the patch says so, "" where none is given."""
+    """Boundary patches of a zone: (node, name of its region, kind of condition). A patch has the name of its family, or
+    its own. The kind is that of the family where the patch refers to it, "" where none is given."""
     families = {family.name: family for family in base.children("Family_t")}
     for patch in (patch for holder in zone.children("ZoneBC_t") for patch in holder.children("BC_t")):
         kind = patch.text() if patch.has_data else ""

@@ -36,7 +36,7 @@ class Node:
 
     @property
     def form(self) -> str:
-        """The form of its file, in words."""
+        """Name of the container, such as "HDF5", for messages."""
         raise NotImplementedError
 
     @property
@@ -79,28 +79,28 @@ class Node:
         return self._data_shape() is not None
 
     def numbers(self, shape: tuple[int, ...], real: bool = False) -> np.ndarray:
-        """Its numbers, which must have `shape` as above: int64, or float64 if `real`."""
+        """Data of the node as numbers, which must have `shape` as above: int64, or float64 if `real`."""
         found, kind = self._of_kind("iuf" if real else "iu")
         if found != shape:
             raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
         return self._cast(real)
 
     def integer_rows(self, width: int) -> np.ndarray:
-        """Its whole numbers, rows (n, `width`) of which there is one or more."""
+        """Data of the node as whole numbers, one or more rows (n, `width`)."""
         found, kind = self._of_kind("iu")
         if len(found) != 2 or found[1] != width or not found[0]:
             raise self.fault(f"holds {kind} of shape {found} instead of rows of {width}")
         return self._cast(False)
 
     def nodes(self, shape: tuple[int, int, int]) -> Nodes:
-        """Its real numbers, which must be so many, as the coordinates of a block; those of a large file stay there."""
+        """Data of the node as the coordinates of a block of this shape. Those of a large file are not read yet."""
         found, kind = self._of_kind("iuf")
         if (1,) * (3 - len(found)) + found != shape:
             raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
         return StoredCoordinates.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
 
     def vector(self, most: int) -> np.ndarray:
-        """Its `most` finite real numbers, or less."""
+        """Data of the node: `most` finite real numbers, or less."""
         shape, _ = self._of_kind("iuf")
         if np.prod(shape) > most:
             raise self.fault(f"holds {plural(int(np.prod(shape)), 'number')} instead of {most}")
@@ -110,14 +110,14 @@ class Node:
         return values
 
     def text(self) -> str:
-        """Its characters."""
+        """Data of the node as text."""
         shape, kind = self._of_kind("iuS")
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
             raise self.fault("holds no text")
         return plain(self._array())
 
     def rows(self, width: int) -> list[str]:
-        """Its characters in rows of `width`."""
+        """Data of the node as text in rows of `width` characters."""
         shape, kind = self._of_kind("iuS")
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
             raise self.fault("holds no text")

@@ -21,14 +21,13 @@ WIDTH = 32
 
 @dataclass(frozen=True)
 class Units:
-    """What holds for the lengths below a node: the name of their unit, "" if none is given, and their data class."""
+    """Units of the lengths below a node: the name of their unit, "" if none is given, and their data class."""
 
     unit: str = ""
     kind: str = ""
 
     def below(self, node: Node) -> "Units":
-        """What holds below a child of the node that this holds for. Raises HiresxError naming a unit that CGNS does not
-        know."""
+        """Units below a child of the node. Raises HiresxError that names a unit unknown to CGNS."""
         found = self
         for child in node.children("DataClass_t"):
             found = replace(found, kind=child.text())
@@ -48,7 +47,7 @@ class Units:
 
     @property
     def describe(self) -> str:
-        """What is done to lengths, in words; "" if nothing."""
+        """Description of the conversion of lengths; "" if there is none."""
         if self.metres != 1.0:
             return f"coordinates in the unit {self.unit} scaled by {self.metres:g} to metres"
         if self.unit == "UserDefined" and self.kind not in PURE:
@@ -57,7 +56,8 @@ class Units:
 
 
 def conversion(array: Node, units: Units) -> tuple[float, float]:
-    """(factor, offset) that turn the numbers of a coordinate into metres. Raises HiresxError for what is no length."""
+    """Return (factor, offset) that turn the numbers of a coordinate into metres. Raises HiresxError for what is no
+    length."""
     for child in array.children("DimensionalExponents_t"):
         exponents = child.vector(8)
         if len(exponents) < 5 or exponents[LENGTH] != 1 or np.any(np.delete(exponents, LENGTH)):

@@ -1,4 +1,4 @@
-"""Where the ghost nodes of a face that touches another block (or its own far end) come from."""
+"""Connections: the sources of the ghost nodes of a face that touches another block, or its own far end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Connection:
 
     @property
     def motion(self) -> Motion:
-        """What brings the donor's nodes to where this block's ghosts are."""
+        """The motion that brings the donor's nodes to this block's ghosts."""
         return Motion(self.rotation, self.translation)
 
     @property
@@ -106,7 +106,7 @@ class Touching:
     over: bool = False
 
     def describe(self, blocks: Sequence[Block]) -> str:
-        """In words."""
+        """Description for messages."""
         nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip(AXES, self.range, strict=True))
         where = f"{plural(self.cells, 'cell')}, the first at (x, y, z) = {format_vector(self.place)}"
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
@@ -122,7 +122,7 @@ class Touching:
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 
     def mend(self, blocks: Sequence[Block]) -> str:
-        """How the flow goes on there, in words, where no nodes are to be moved."""
+        """Hint for messages: how to let the flow pass there without moving nodes."""
         name, d = blocks[self.block].name, self.face[0]
         if self.closes:
             return (
@@ -243,10 +243,10 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
 
 
 def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Where, in the offset layout, the step over the seam does not look like the steps on its two sides: four planes of
+    """Find where, in the offset layout, the step over the seam differs from the steps on its two sides: four planes of
     nodes (3, ...) in the order in which a grid line passes them, the seam between `last` and `first`. The step must go
-    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs; lines
-    that are points, as on a pole, are passed over."""
+    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs; lines that are points, as
+    on a pole, are passed over."""
     seam = first - last
     length = np.linalg.norm(seam, axis=0)
     bad = np.zeros(length.shape, dtype=bool)

@@ -331,7 +331,7 @@ def write_connectivity(path: str | Path, grid: Grid) -> None:
 
 
 def _pairs(grid: Grid) -> list[tuple[Connection, bool]]:
-    """Each connection with whether it stands for its inverse too, which is then left out."""
+    """Each connection, and True if its inverse, which is then left out, follows from it."""
     found: list[tuple[Connection, bool]] = []
     done: set[int] = set()
     number = {_key(c): n for n, c in enumerate(grid.connections)}

@@ -1,4 +1,4 @@
-"""Whether the connections of a grid agree with its nodes, node by node; an error names the first that does not."""
+"""Check of the connections of a grid against its nodes, node by node. An error names the first that disagrees."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -148,7 +148,7 @@ def _singleton(block: Block) -> list[int]:
 
 
 def _right_handed(block: Block) -> bool:
-    """By its edges at the node in the middle."""
+    """True if the edges at the middle node are right-handed."""
     k, j, i = (n // 2 for n in block.x.shape)
     edges = np.eye(3)
     for d in block.active:
@@ -258,8 +258,8 @@ def _reorient(c: Connection, matrix: IntMatrix, motion: Motion, blocks: Sequence
 
 
 def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:
-    """(nodes of a connection that do not match, sum of the distances of what should coincide or follow): of several
-    orientations the right one has the least."""
+    """Return (number of nodes of a connection that do not match, sum of their distances). Of several orientations the
+    right one has the least."""
     if layout == "shared":
         gap, bad = _gaps(blocks, c)
         return int(bad.sum()), float(gap.sum())
@@ -271,7 +271,7 @@ def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, fl
 
 
 def _check_way_back(blocks: Sequence[Block], connections: Sequence[Connection]) -> None:
-    """Every connection inside its rim is met by its inverse."""
+    """Raises HiresxError where a connection inside its rim has no inverse."""
     on_face: dict[tuple[int, str], list[Connection]] = {}
     for c in connections:
         on_face.setdefault((c.block, c.face), []).append(c)

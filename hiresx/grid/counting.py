@@ -1,4 +1,4 @@
-"""How many nodes a grid file has, from its head: known before the file is read."""
+"""Number of nodes of a grid file, from its head, before the file is read."""
 
 from math import prod
 from pathlib import Path

@@ -114,10 +114,8 @@ def cut_connections(
     pieces: Sequence[Piece],
     layers: int = DIFFERENCE_REACH,
 ) -> Iterator[Connection]:
-    """The connections of the blocks, `layers` deep, cut to the pieces on both sides.
-
-    Raises HiresxError where a piece is so thin that ghosts would come from two.
-    """
+    """Cut the connections of the blocks to their pieces on both sides; ghosts are `layers` deep. Raises HiresxError for
+    a piece with fewer than `layers` nodes behind a connection."""
     of_block = _PieceFinder(blocks, pieces)
     for c in connections:
         d = direction(c.face)
@@ -140,7 +138,7 @@ def within(box: Range, range_: Range) -> Range:
 
 
 class _PieceFinder:
-    """Which pieces of a block meet a box, in their order: (number of the piece, the nodes they share)."""
+    """Finds the pieces of a block that meet a box, in their order: (number of the piece, the nodes they share)."""
 
     def __init__(self, blocks: Sequence[Block], pieces: Sequence[Piece]):
         self._numbers = [[n for n, (whole, _) in enumerate(pieces) if whole == b] for b in range(len(blocks))]

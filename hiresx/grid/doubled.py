@@ -24,7 +24,7 @@ class DoubledLine:
     of: int
 
     def describe(self) -> str:
-        """In words."""
+        """Description for messages."""
         pair = f"{AXES[self.d]} = {self.first} and {AXES[self.d]} = {self.first + 1}"
         return f"{pair} coincide" if self.count == self.of else f"{pair} coincide at {self.count} of {self.of} places"
 
@@ -60,7 +60,7 @@ def doubled_line(block: Block) -> DoubledLine | None:
 
 
 def refuse_doubled(grid: Grid) -> None:
-    """Raises HiresxError naming the first line that a block holds twice: there is no cell between the two."""
+    """Raises HiresxError that names the first line that a block holds twice, as there is no cell between the two."""
     for block in grid.blocks:
         line = doubled_line(block)
         if line is not None:

@@ -1,4 +1,4 @@
-"""Which part of a face owns which node: in many files, neighbouring patches both name the line between them."""
+"""Ownership of face nodes: in many files, neighbouring patches both name the line between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +23,9 @@ class FacePart:
 def assign_nodes(
     blocks: Sequence[Block], parts: Sequence[FacePart], owned: Sequence[FacePart] = (), strict: bool = True
 ) -> list[list[Range]]:
-    """For each of `parts` the nodes that no earlier one owns, as disjoint ranges: mostly one range, the part itself or
-    the part without a line of its rim. The parts in `owned` come before all others and may overlap each other.
+    """For each of `parts`, return the nodes that no earlier part owns, as disjoint ranges: mostly one range, which is
+    the part itself or the part without a line of its rim. The parts in `owned` come before all others and may overlap
+    each other.
 
     `strict`: two parts may share a line of nodes (in two dimensions a node) and no more; raises HiresxError naming both
     and the first node that they share. Otherwise a later part loses whatever an earlier one owns.

@@ -56,7 +56,7 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
 
 
 def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
-    """(the grid of a file as `spec` wants it taken and shaped, what was done to it in words)."""
+    """Return (the grid of a file, selected and shaped as `spec` says; notes on the changes)."""
     grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
         grid, words = _prepare(grid, spec, joined)
@@ -68,9 +68,9 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
 def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
-    """(the grid as the file holds it, whether something says how its blocks are connected, what was done to its lengths
-    in words). `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of what is
-    wrong."""
+    """Return (the grid as the file holds it, whether the file or `connectivity` tells how its blocks are connected,
+    notes on its lengths). `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of
+    what is wrong."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 
@@ -113,7 +113,7 @@ def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]
 
 
 def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
-    """(a grid whose nodes are read where something asks for all of them at once, which is said)."""
+    """Return (a grid in memory, notes): nodes are read where a later operation needs all of them at once."""
     if not any(block.is_stored for block in grid.blocks):
         return grid, []
     keys = [key for key in ("rotate", "translate", "coarsen", "mirror", "extrude", "revolve") if _is_set(spec, key)]

@@ -106,8 +106,8 @@ def _distance(blocks: Sequence[Block]) -> float:
 
 
 def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """All ordered pairs of different nodes closer than `distance`: neighbours in the order of a skew projection. No
-    more than `most` nodes lie at one place."""
+    """All ordered pairs of different nodes closer than `distance`, found among neighbours in the order of a skew
+    projection. At most `most` nodes lie at one place."""
     # Directions of no grid: sqrt(2), sqrt(3), sqrt(5), so that few different nodes have close projections.
     projection = nodes @ (np.sqrt([2.0, 3.0, 5.0]) / np.sqrt(10.0))
     order = np.argsort(projection, kind="stable")
@@ -128,9 +128,9 @@ def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarr
 def _close_neighbours(
     blocks: Sequence[Block], block: Integers, own: Integers, other: Integers, one_face: np.ndarray, distance: float
 ) -> np.ndarray:
-    """Of pairs of nodes (3, n) of one `block` (n,) each: whether they lie on one grid line whose node beside the first
-    is as close to it. In a thin layer nodes lie so, and on a line of a face that has collapsed (`one_face`: both nodes
-    of a pair are of one); where a line comes back to where it began, or is a pole between two faces, they do not."""
+    """Mask of the pairs of nodes (3, n) of one `block` (n,) that lie on one grid line whose node beside the first is as
+    close to it. Such are the nodes of a thin layer, and those of a line on a collapsed face (`one_face`: both nodes of
+    a pair are of one face). They are not where a line comes back to its beginning, or is a pole between two faces."""
     towards = np.sign(other - own)
     on_a_line = np.count_nonzero(towards, axis=0) == 1
     along = np.argmax(np.abs(towards), axis=0)
@@ -151,7 +151,7 @@ def _close_neighbours(
 def _rectangles(
     blocks: Sequence[Block], own_face: Place, donor_face: Place, index: Integers, donor: Integers
 ) -> Iterator[tuple[Range, IntMatrix, tuple[int, int, int]]]:
-    """(range, matrix, offset) of the rectangles of one face on which coinciding nodes are one to one."""
+    """Rectangles of one face whose coinciding nodes correspond one to one: (range, matrix, offset)."""
     (a, face), (b, other) = own_face, donor_face
     block, d, e = blocks[a], direction(face), direction(other)
     across = [x for x in block.active if x != d]

@@ -35,7 +35,7 @@ class Motion:
         return Motion(_matrix(back), _vector(-back @ np.array(self.translation)))
 
     def then(self, other: "Motion") -> "Motion":
-        """This motion and after it the other."""
+        """This motion followed by the other."""
         turns = [np.array(m.rotation) for m in (other, self) if m.rotation is not None]
         turned = turns[0] @ turns[-1] if len(turns) == 2 else turns[0] if turns else None
         shift = _vector(other(np.array(self.translation)))
@@ -58,7 +58,7 @@ class Motion:
         return _vector(_unit(axis)), angle
 
     def __str__(self) -> str:
-        """In words, as a message tells it."""
+        """Description for messages."""
         if self.still:
             return "no motion"
         words = []

@@ -1,4 +1,4 @@
-"""How the indexes of two blocks run past each other at a connection: the 48 signed permutations, and which one fits."""
+"""Orientation of a connection: the 48 signed permutations of indexes between two blocks, and the choice of one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -149,5 +149,5 @@ def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
 
 
 def faces_of(size: tuple[int, int, int], range_: Range, names: Sequence[str]) -> list[str]:
-    """Which of the faces `names` of a block of `size` hold the whole range."""
+    """Those of the faces `names` of a block of `size` that hold the whole range."""
     return [name for name in names if range_[direction(name)] == face_range(name, size)[direction(name)]]

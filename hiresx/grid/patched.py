@@ -147,7 +147,7 @@ class BlockMap:
         return position.T, np.stack(slopes).transpose(2, 1, 0)
 
     def locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(xi (n, 3), whether it was found) of points (n, dimensions), by Newton's method from `start` (n, 3)."""
+        """Locate points (n, dimensions) by Newton's method from `start` (n, 3). Return (xi (n, 3), found (n,))."""
         parts = range(0, len(points), CHUNK)
         found = [self._locate(points[n : n + CHUNK], start[n : n + CHUNK]) for n in parts]
         if not found:

@@ -35,8 +35,8 @@ LINE_TURNS = {
 
 
 def flatten(grid: Grid) -> tuple[Grid, list[str]]:
-    """(the grid in the plane x-y, or along x where its blocks are thin in two directions, what was done in words), or
-    the grid itself when no block of it is thin.
+    """Return (the grid in the plane x-y, or along x where its blocks are thin in two directions; notes), or the grid
+    itself when no block is thin.
 
     Raises HiresxError for grids of which only some blocks are thin, whose planes are not equal, or lie askew.
     """
@@ -81,7 +81,7 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
 
 
 def _align_with_x(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list[str]]:
-    """(the grid along x that blocks of one row of cells are, what was done in words)."""
+    """Return (the grid along x of blocks with one row of cells, notes)."""
     words = []
     doubled = [(block, d) for block, found in zip(grid.blocks, thin, strict=True) for d in found if block.size[d] == 2]
     for block, d in doubled:
@@ -119,13 +119,13 @@ def _level(grid: Grid) -> Grid:
 
 
 def make_right_handed(grid: Grid) -> tuple[Grid, list[str]]:
-    """(the grid with every left-handed block reversed in i, what was done in words). A block of both senses stays."""
+    """Return (the grid with every left-handed block reversed in i, notes). A block of both senses is not changed."""
     return reverse_i(grid, [block.name for block in grid.blocks if hands(block) == "left"], "left-handed and ")
 
 
 def reverse_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, list[str]]:
-    """(the grid with the blocks of these names reversed in i, what was done and `why` in words). Raises HiresxError for
-    a name that no block has."""
+    """Return (the grid with the blocks `names` reversed in i, notes with the reason `why`). Raises HiresxError for a
+    name that no block has."""
     known = [block.name for block in grid.blocks]
     for name in names:
         if name not in known:

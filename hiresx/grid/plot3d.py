@@ -35,7 +35,7 @@ def read_plot3d(path: str | os.PathLike[str]) -> list[Block]:
 
 
 def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
-    """As `read_plot3d`, of any size: see `hiresx.grid.plane`."""
+    """Read the blocks of a Plot3D file of any size, before `hiresx.grid.plane` changes them."""
     path = Path(path)
     try:
         with path.open("rb") as file:

@@ -29,8 +29,8 @@ MOST_BLOCKS = 1_000_000
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """Where a file has what. `order` "<" or ">", `real` "f4" or "f8", `blanked`: bytes of blanking per node, `blocks`:
-    per block its size and the stretches (byte, bytes) of the file that hold its numbers."""
+    """Layout of a binary file. `order` "<" or ">", `real` "f4" or "f8", `blanked`: bytes of blanking per node,
+    `blocks`: per block its size and the stretches (byte, bytes) of the file that hold its numbers."""
 
     form: str
     order: str
@@ -40,7 +40,7 @@ class RecordLayout:
 
     @property
     def describe(self) -> str:
-        """In words."""
+        """Description for messages."""
         return (
             f"{self.form}, {'big' if self.order == '>' else 'little'}-endian, "
             f"{'double' if self.real == 'f8' else 'single'} precision{', blanking' if self.blanked else ''}"
@@ -81,7 +81,7 @@ def _keep_parts(
 
 
 def laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
-    """Where a binary file has its nodes. Raises HiresxError for what holds none."""
+    """Layout of a binary file. Raises HiresxError for a file that holds no grid."""
     try:
         return _laid_out(path, file, size)
     except HiresxError:
@@ -191,7 +191,7 @@ def _block(
 def _records(
     path: Path, file: BufferedReader, size: int, order: str
 ) -> Iterator[tuple[int, list[tuple[int, int]], int]]:
-    """(byte of the marker, [(byte, length) of its parts], total length) of each record, lengths checked."""
+    """Records of a file, with checked lengths: (byte of the marker, [(byte, length) of its parts], total length)."""
 
     def marker(at: int) -> int:
         if at + 4 > size:
@@ -242,8 +242,8 @@ def _bytes(file: BufferedReader, parts: list[tuple[int, int]]) -> bytes | bytear
 
 
 def _streams(file: BufferedReader, size: int) -> list[tuple[str, list[list[int]], int, str, int]]:
-    """(byte order, block sizes, byte at which nodes begin, type of the reals, bytes of blanking per node) of every way
-    in which the file is exactly as long as a stream that begins like it."""
+    """Every reading of the file as a stream of exactly this length: (byte order, block sizes, byte at which nodes
+    begin, type of the reals, bytes of blanking per node)."""
     found = []
     for order, many, dimensions in product("<>", (True, False), (3, 2)):
         sizes, begin = _stream_sizes(file, size, order, many, dimensions)

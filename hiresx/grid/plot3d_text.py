@@ -158,7 +158,7 @@ def _sizes(head: Callable[[int], float], dimensions: int, many: bool, total: int
 
 
 def _refuse_ascii(path: Path, head: Callable[[int], float], first: list[bytes], header: int, total: int) -> NoReturn:
-    """No reading of the sizes fits the file: say so for the one that the first line suggests."""
+    """Raises HiresxError for the reading of the sizes that the first line suggests; none fits the file."""
     dimensions = len(first) if len(first) in (2, 3) else 3
     sizes, used = _sizes(head, dimensions, len(first) == 1, header)
     if not sizes:

@@ -89,7 +89,7 @@ def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Itera
 
 
 def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> None:
-    """Raises HiresxError naming the node with the smallest 1/J when that is not positive. `poles`: see
+    """Raises HiresxError that names the node with the smallest 1/J when that is not positive. `poles`: see
     `not_positive`."""
     for found in not_positive(grid, poles):
         (i, j, k), (x, y, z) = found.node, found.place
@@ -102,7 +102,7 @@ def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Non
 
 
 def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str]:
-    """(what is wrong, the mend) with a block whose Jacobian is not positive at `node`: flat, left-handed, collapsed or
+    """Return (message, hint) for a block whose Jacobian is not positive at `node`: flat, left-handed, collapsed or
     folded."""
     extents = block.extents
     needed = len(block.active)
@@ -183,8 +183,8 @@ def _width(part: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _from_neighbours(part: np.ndarray, axis: int) -> np.ndarray:
-    """Where the nodes of `part` (3, nk, nj, ni) would lie by those beside them along one axis: in their middle, at the
-    ends of the axis as far behind the first as that from the second."""
+    """Positions of the nodes of `part` (3, nk, nj, ni) extrapolated from those beside them along one axis: the middle
+    of both; at the ends of the axis as far behind the first as that is from the second."""
     n = part.shape[axis]
     low, high = np.arange(n) - 1, np.arange(n) + 1
     middle = (np.take(part, low.clip(0), axis) + np.take(part, high.clip(max=n - 1), axis)) / 2
@@ -193,7 +193,7 @@ def _from_neighbours(part: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _layers_from(face: str, size: tuple[int, int, int], node: tuple[int, int, int]) -> int:
-    """How many layers of nodes off a face a node lies."""
+    """Number of layers between a node and a face."""
     d = direction(face)
     return node[d] if side(face) < 0 else size[d] - 1 - node[d]
 
@@ -250,7 +250,7 @@ def _note(
 
 
 def _slabs(grid: Grid, b: int) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """(first k, [d(x, y, z)/d(xi), d/d(eta), d/d(zeta)]) by slabs of k, each (3, nk', nj, ni); unit vectors in
+    """Slabs of k of a block: (first k, [d(x, y, z)/d(xi), d/d(eta), d/d(zeta)]), each (3, nk', nj, ni); unit vectors in
     singleton directions."""
     block = grid.blocks[b]
     ni, nj, nk = block.size

@@ -14,8 +14,8 @@ from hiresx.grid.stored_coordinates import Nodes, StoredCoordinates
 
 @dataclass(frozen=True)
 class Reindexing:
-    """What a block's indexes become: new direction d is the old one `order[d]`, from its last node to its first if
-    `reverse[d]`, every `step[d]`-th node; of the old directions `thin`, which become singleton, node 0 is taken."""
+    """A change of a block's indexes: new direction d is the old one `order[d]`, from its last node to its first if
+    `reverse[d]`, every `step[d]`-th node. The old directions `thin` become singleton, with node 0."""
 
     order: tuple[int, int, int] = (0, 1, 2)
     reverse: tuple[bool, bool, bool] = (False, False, False)
@@ -27,7 +27,7 @@ class Reindexing:
         return self == Reindexing()
 
     def matrix(self, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """(M, c): old index = M @ new index + c, for a block of `size` before."""
+        """Return (M, c) with old index = M @ new index + c, for a block of the old `size`."""
         m, c = np.zeros((3, 3), dtype=int), np.zeros(3, dtype=int)
         for d, old in enumerate(self.order):
             if old in self.thin:

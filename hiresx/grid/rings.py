@@ -48,11 +48,12 @@ class Ring:
     mirror: Motion | None = None
 
     def member(self, block: int) -> RingBlock:
+        """The part of the ring in block number `block`."""
         return next(m for m in self.members if m.block == block)
 
     def shares(self, member: RingBlock) -> tuple[float, float]:
-        """How much the first and the last node of a member around the pole count, 1/2 where another has them too. At
-        the ends of a half model the node stands for one of the whole ring, the others for two."""
+        """Weights of the first and the last node of a member around the pole: 1/2 where another member has the node
+        too. At the ends of a half model the node stands for one of the whole ring, the others for two."""
         if self.mirror is not None and len(self.members) == 1:
             return 0.5, 0.5
         number = [m.block for m in self.members].index(member.block)
@@ -187,7 +188,7 @@ def _corners(block: Block) -> np.ndarray:
 
 
 def _steps_around(where: str, blocks: Sequence[Block], again: RingBlock, around: int) -> int:
-    """How many steps lead around to the first block again."""
+    """Number of steps that lead around to the first block again."""
     nodes = abs(int(again.offset[around]))
     still = all(again.offset[d] == 0 for d in range(3) if d != around)
     if not (np.array_equal(again.matrix, np.array(IDENTITY)) and still and nodes):
@@ -272,7 +273,8 @@ def across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]
 
 
 def _stretches(found: Ring, member: RingBlock) -> Iterator[tuple[int, int, tuple[RingBlock, int, int]]]:
-    """(first, last, (member across, turn, shift)): the node g of the ring lies across from turn * g + shift."""
+    """Stretches of a member: (first, last, (member across, turn, shift)). Node g of the ring lies opposite node turn *
+    g + shift."""
     begun: tuple[int, tuple[RingBlock, int, int]] | None = None
     for g in range(member.first, member.last + 1):
         there = _opposite(found, g)
@@ -304,7 +306,7 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
 
 
 def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, face: str) -> None:
-    """Raises HiresxError unless the nodes next to the pole lie across it from those half a ring on."""
+    """Raises HiresxError unless the nodes next to the pole lie opposite those half a ring on."""
     first = found.members[0].first
     steps = []
     for g in range(first, first + found.nodes + (found.mirror is not None)):

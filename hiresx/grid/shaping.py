@@ -40,8 +40,8 @@ Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 
 
 def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
-    """(the grid of every second node, what was done in words): in every direction in which both ends of the blocks, of
-    their regions and connections stay, 7 nodes or more are left, and the neighbours can follow."""
+    """Return (the grid of every second node, notes). A direction is coarsened if both ends of the blocks, of their
+    regions and connections stay, 7 nodes or more are left, and the neighbours can follow."""
     directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
     group = {place: n for n, place in enumerate(directions)}
 
@@ -85,10 +85,11 @@ def _halves(lo: int, hi: int) -> bool:
 
 
 def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
-    """(the grid and its image behind the plane `axis` = 0, joined there; what was done in words). Image blocks are
-    called after theirs with "-mirror-" and the axis, and their regions as they were; regions on the plane are gone.
+    """Return (the grid and its image behind the plane `axis` = 0, joined there; notes). Image blocks are named after
+    theirs with "-mirror-" and the axis. Regions keep their names; regions on the plane are removed.
 
-    Raises HiresxError when no face that is free lies in the plane, or when nodes lie on both sides of it."""
+    Raises HiresxError when no face that is free lies in the plane, or when nodes lie on both sides of it.
+    """
     extent = max(float(np.ptp(c)) for block in grid.blocks for c in block.coordinates)
     near = TOLERANCE * extent
     values = [getattr(block, axis) for block in grid.blocks]
@@ -212,8 +213,8 @@ def _flipped_period(period: Vector | Motion, flip: Reals) -> Vector | Motion:
 
 
 def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
-    """(a plane grid drawn out along z over `length` in `n` nodes, which may be periodic: the last node comes one step
-    before `length`; what was done in words)."""
+    """Return (a plane grid extruded along z over `length` in `n` nodes, notes). It may be periodic: the last node comes
+    one step before `length`."""
     refuse(grid.points * n)
     heights = length * np.arange(n) / n
 
@@ -225,8 +226,8 @@ def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
 
 
 def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
-    """(a plane grid turned about the x axis through `angle` degrees in `n` nodes, which may be periodic: the last node
-    comes one step before `angle`; what was done in words). Raises HiresxError for nodes at y <= 0."""
+    """Return (a plane grid revolved about the x axis through `angle` degrees in `n` nodes, notes). It may be periodic:
+    the last node comes one step before `angle`. Raises HiresxError for nodes at y <= 0."""
     for block in grid.blocks:
         y = np.asarray(block.y)
         if (y <= 0).any():
@@ -269,8 +270,8 @@ def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion
 
 
 def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
-    """(the grid with what a [grid] table asks of `coarsen`, `mirror`, `extrude` and `revolve`, in this order; what was
-    done in words)."""
+    """Return (the grid with the `coarsen`, `mirror`, `extrude` and `revolve` of a [grid] table, in this order;
+    notes)."""
     words: list[str] = []
     tasks: list[Callable[[Grid], tuple[Grid, list[str]]]] = [
         *[coarsen] * spec.coarsen,

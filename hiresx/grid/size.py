@@ -1,4 +1,4 @@
-"""How large a grid will be, and whether this machine can hold it: asked before anything is made of it."""
+"""Size of a grid, and a check that this machine can hold it, before anything is made of it."""
 
 import os
 from contextlib import suppress
@@ -27,7 +27,7 @@ def host_memory() -> int:
 
 
 def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> None:
-    """Raises HiresxError, naming the memory that is needed, where this machine's does not hold `nodes` nodes of so many
+    """Raises HiresxError, with the memory needed, where this machine cannot hold `nodes` nodes with these numbers of
     bytes each."""
     needed, there = nodes * (for_grid + for_fields), host_memory()
     if needed <= there:
@@ -42,8 +42,8 @@ def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> Non
 
 
 def refuse_places(key: str, places: int, dimensions: int) -> None:
-    """Raises HiresxError, naming the memory that is needed, where this machine's does not hold the stencils by which
-    the flow is interpolated at so many places of the table `key`, in a grid of so many dimensions."""
+    """Raises HiresxError, with the memory needed, where this machine cannot hold the stencils that interpolate the flow
+    at `places` places of the table `key` in a grid of `dimensions` dimensions."""
     needed, there = places * (PLACE + STENCIL * WIDTH**dimensions), host_memory()
     if needed > there:
         raise HiresxError(

@@ -155,8 +155,8 @@ class StoredCoordinates:
 
     @property
     def largest(self) -> float:
-        """Its largest absolute value, nan where one is. Of a part of something that was looked through, which is not
-        read again for it, that of the whole."""
+        """The largest absolute value, nan where one is. A part of coordinates that were scanned as a whole has the
+        value of the whole, as it is not read again."""
         found: float | None = self.__dict__.get("largest_of_whole")
         # a nan is the least of whatever it is among
         return float(np.abs(self._extremes).max()) if found is None else found
@@ -168,7 +168,7 @@ class StoredCoordinates:
         return replace(self, factor=self.factor * factor)
 
     def slabs(self, overlap: int = 0) -> Iterator[np.ndarray]:
-        """Its nodes in slabs of k, each with the `overlap` first planes of the next."""
+        """The nodes in slabs of k, each with the first `overlap` planes of the next."""
         step = max(SLAB // max(math.prod(self.shape[1:]), 1), 1)
         for k in range(0, max(self.shape[0] - overlap, 1), step):
             yield self[k : k + step + overlap]
@@ -197,7 +197,8 @@ class StoredCoordinates:
 
     @cached_property
     def _extremes(self) -> tuple[float, float]:
-        """Of the same pass through the file are the rims of its planes, which are looked at again and again."""
+        """Least and greatest value. The same pass through the file reads the rims of its planes, which are used
+        repeatedly."""
         found: list[tuple[float, float]] = []
         rims: list[list[np.ndarray]] = [[], [], [], []]
         for slab in self.slabs():
@@ -240,7 +241,7 @@ class StoredCoordinates:
 
 
 def _within(n: Any, size: int) -> tuple[int, int, Any]:
-    """(first, last + 1, the same index counted from the first) of an index into a direction of `size` nodes."""
+    """Return (first, last + 1, the same index counted from the first) of an index into a direction of `size` nodes."""
     if isinstance(n, slice):
         run = range(*n.indices(size))
         return (min(run), max(run) + 1, slice(None, None, run.step)) if run else (0, 0, slice(None))

@@ -40,9 +40,9 @@ COARSE = 20_000
 
 
 def drop_chance_contacts(grid: Grid) -> tuple[Grid, list[str]]:
-    """(a grid whose connections were found from nodes that coincide, without those that may do so by chance; which
-    narrow ones are left, in words): a connection narrower than a stencil is not made when the same two faces also lie
-    on each other where no nodes coincide."""
+    """Return (a grid with connections found from coinciding nodes, without the accidental ones; notes on narrow ones
+    that were kept). A connection narrower than a stencil is dropped when the same two faces also lie on each other
+    where no nodes coincide."""
     narrow = [c for c in grid.connections if _is_narrow(grid.blocks, c)]
     if not narrow:
         return grid, []
@@ -68,7 +68,7 @@ def _faces(contact: Touching) -> frozenset[tuple[int, str | None]]:
 
 
 def touching(grid: Grid) -> list[Touching]:
-    """All faces, or parts of them, that no connection holds and that lie on or in another block."""
+    """List all faces, or parts of them, that no connection holds and that lie on or in another block."""
     with np.errstate(all="ignore"):
         surfaces = [
             _Surface(grid, b, face)
@@ -114,7 +114,7 @@ class _Surface:
                 part = [(max(c.range[e][0] - 1, 0), c.range[e][1] + 1) for e in self.across]
                 held[tuple(slice(lo, hi) for lo, hi in part)] = True
         # A cell without extent is part of a collapsed line.
-        self.free = ~_all_corners(held) & np.any(self.lie != 0, axis=-1)
+        self.free = (_of_cells(held.astype(float)) != 1) & np.any(self.lie != 0, axis=-1)
         self.low, self.high = nodes.reshape(-1, 3).min(axis=0), nodes.reshape(-1, 3).max(axis=0)
 
     @cached_property
@@ -162,10 +162,6 @@ def _spacing(outward: np.ndarray, lie: np.ndarray, line: bool) -> np.ndarray:
     return np.where(np.any(lie != 0, axis=-1), across, length)
 
 
-def _all_corners(held: np.ndarray) -> np.ndarray:
-    return _of_cells(held.astype(float)) == 1
-
-
 def _bend(nodes: np.ndarray, axis: int) -> np.ndarray:
     """Second differences along one direction of a face."""
     size = np.zeros(nodes.shape[:2])
@@ -183,12 +179,12 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
         mask = mask if edge is None else _cells_on(own, other, edge)
     return [
         replace(contact, over=_lies_over(own, other, mask))
-        for contact in _wide_contacts(own, other.block, other.face, mask)
+        for contact in ([_report(own, other.block, other.face, mask)] if _is_wide(mask) else [])
     ]
 
 
 def _cells_on(own: _Surface, other: _Surface, edge: np.ndarray | None) -> np.ndarray:
-    """Which cells of a face lie on another face; `edge`: the segments of the edge that the two share."""
+    """Mask of the cells of a face that lie on another face; `edge`: the segments of the edge that the two share."""
     mask = np.zeros(own.free.shape, dtype=bool)
     tiles = other.facets
     lows, highs, widest = (np.stack([t[m] for t in tiles]) for m in (0, 1, 2))
@@ -295,7 +291,7 @@ def _facets(surface: _Surface) -> list[tuple[np.ndarray, ...]]:
 
 
 def _on(points: np.ndarray, facets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Which points (p, 3) lie over one of the facets, no farther off than `allowed` (p, facets)."""
+    """Mask of the points (p, 3) that lie over one of the facets, no farther than `allowed` (p, facets)."""
     start, first = facets[:, 0], facets[:, 1] - facets[:, 0]
     away = points[:, None] - start[None]
     square = np.einsum("fc,fc->f", first, first)
@@ -343,13 +339,13 @@ def _stride(block: Block) -> int:
 
 
 def _coarse(block: Block) -> np.ndarray:
-    """Every so manieth node of a block, (nk', nj', ni', 3)."""
+    """A subset of the nodes of a block, at equal index steps, (nk', nj', ni', 3)."""
     every = slice(None, None, _stride(block))
     return np.stack([_nodes(block, (k, every, every)) for k in range(0, block.size[2], _stride(block))])
 
 
 def _is_inside(block: Block, coarse: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Which of the points (n, 3) lie well inside a block: beyond the cells at its faces."""
+    """Mask of the points (n, 3) that lie inside a block, beyond the cells at its faces."""
     stride = _stride(block)
     flat = coarse.reshape(-1, 3)
     squares = np.sum(flat**2, axis=1)
@@ -384,11 +380,6 @@ def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
     except np.linalg.LinAlgError:
         return False
     return bool((np.abs(shift[list(block.active)]) < 1).all())
-
-
-def _wide_contacts(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> list[Touching]:
-    """The report of a contact that is wide enough to be meant."""
-    return [_report(own, b, face, mask)] if _is_wide(mask) else []
 
 
 def _is_wide(mask: np.ndarray) -> bool:

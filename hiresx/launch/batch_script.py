@@ -49,7 +49,7 @@ class Batch:
 
     @property
     def verb(self) -> str:
-        """Of hiresx, that the script is from."""
+        """The verb of hiresx that the script runs."""
         return "sweep" if self.members else "launch"
 
     @property

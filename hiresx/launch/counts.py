@@ -1,4 +1,4 @@
-"""How many ranks this machine takes, and on what."""
+"""Default number of ranks on this machine, and their devices."""
 
 import os
 
@@ -12,7 +12,8 @@ from hiresx.topology.discover import discover
 
 
 def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
-    """(ranks, why) for --backend `wish`: one per GPU that nobody uses, or one per NUMA node. `per_gpu`: ranks on each.
+    """Return (ranks, reason) for the backend `wish`: one per GPU that nobody uses, or one per NUMA node. `per_gpu`:
+    ranks on each.
 
     Raises HiresxError when GPUs are asked for and there are none.
     """
@@ -35,7 +36,7 @@ def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
 
 
 def cores() -> int:
-    """Whole cores among the CPUs that this process may use."""
+    """Number of whole cores among the CPUs that this process may use."""
     allowed = frozenset(os.sched_getaffinity(0))
     whole = [core for core in sysfs.discover().cores if core & allowed]
     return len(whole) or len(allowed)

@@ -200,7 +200,7 @@ def _show(target: TextIO, data: bytes) -> None:
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """(process id, parent, session) of every process."""
+    """Every process: (process id, parent, session)."""
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             with suppress(OSError, ValueError):
@@ -238,7 +238,8 @@ def _session(leader: int) -> list[int]:
 
 
 def ranks_of(root: int) -> dict[int, int]:
-    """{rank: process id} of the processes below `root` that an MPI launcher has numbered; not what these start."""
+    """Return {rank: process id} of the descendants of the process `root` that an MPI launcher numbered, without their
+    own descendants."""
     children = _children()
     found: dict[int, int] = {}
     below = list(children.get(root, ()))

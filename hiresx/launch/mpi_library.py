@@ -81,7 +81,7 @@ def library() -> MpiLibrary:
 
 
 def _parse_name(text: str) -> tuple[str, str]:
-    """(kind, version) by what a library or a launcher says of itself."""
+    """Parse (kind, version) from the text that a library or a launcher prints."""
     for kind, pattern in (
         (OPEN_MPI, r"Open MPI\)?,? ?v?([\d.]+\w*)"),
         (INTEL, r"Intel\(R\) MPI Library\D+([\d.]+)"),
@@ -94,7 +94,7 @@ def _parse_name(text: str) -> tuple[str, str]:
 
 
 def launcher_candidates(kind: str, path: str) -> Iterator[str]:
-    """Where the launcher of a library of `kind` in the file `path` may be, nearest first."""
+    """Candidate paths of the launcher of a library of `kind` in the file `path`, nearest first."""
     names = NAMES.get(kind, ("mpiexec", "mpirun"))
     above = Path(path).resolve().parents if path else ()
     folders = [str(folder / "bin") for folder in (*list(above)[:5], Path(sys.prefix))]

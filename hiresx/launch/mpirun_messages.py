@@ -1,5 +1,5 @@
-"""What mpirun itself writes when a job ends badly: read for who ended first, and kept from the user, who is other so in
-one line instead. Whatever is not such a notice is passed on as it is."""
+"""Messages of mpirun when a job ends badly. They tell which rank ended first and are replaced by one line; all other
+output is passed on."""
 
 import re
 import signal
@@ -34,7 +34,7 @@ class EndFacts:
 
 
 class MessageFilter:
-    """Of one stream; what it finds goes to `known`."""
+    """Filter of one stream; its findings go to `known`."""
 
     def __init__(self, known: EndFacts):
         self.known = known

@@ -102,16 +102,18 @@ class Work:
     """Something that the ranks of a communicator write together: files that all know the temporary names of."""
 
     def write(self) -> None:
-        """In a thread of each rank: writes its own share."""
+        """Write the rank's own share. Called in a thread of each rank."""
 
     def complete(self, comm: Communicator) -> None:
-        """In the main thread of each rank, when all have written: what takes values of others. Collective."""
+        """Complete the files with values of other ranks. Called in the main thread of each rank, when all have written.
+        Collective."""
 
     def publish(self) -> None:
-        """In the thread of rank 0, when everything is written: gives the files their names."""
+        """Give the files their names. Called in the thread of rank 0, when everything is written."""
 
     def discard(self) -> None:
-        """On rank 0, when nobody writes any more, if `publish` was not called or failed: removes what there is."""
+        """Remove the temporary files if `publish` was not called or failed. Called on rank 0, when nobody writes any
+        more."""
 
 
 class JointWriter:

@@ -134,8 +134,8 @@ class Communicator:
             self._abort_status = status
 
     def leave(self) -> None:
-        """At the end of this process: wait for the ends of the others, or abort them if this one marked itself as
-        aborting."""
+        """Called at the end of this process: wait for the ends of the others, or abort them if this one marked itself
+        as aborting."""
         asked = self._end.Ibarrier()
         if self._abort_status:
             if not _completes_within(asked, 2 * GRACE):
@@ -234,7 +234,7 @@ def _say(line: str) -> None:
 
 
 def single_process() -> Communicator:
-    """This process without any other."""
+    """A communicator of this process alone."""
     return Communicator()
 
 
@@ -242,10 +242,11 @@ _world: list[Communicator] = []
 
 
 def world() -> Communicator:
-    """All the processes that one launcher (mpirun, srun) started; this one alone when none did. Always the same comm.
+    """A communicator of all processes that one launcher (mpirun, srun) started, or of this one alone. It is always the
+    same.
 
-    Raises HiresxError when a launcher started several and mpi4py is not there, does not load, or belongs to another
-    MPI than the launcher.
+    Raises HiresxError when a launcher started several and mpi4py is not there, does not load, or belongs to another MPI
+    than the launcher.
     """
     if not _world:
         comm = _start()
@@ -268,8 +269,7 @@ def _start() -> Communicator:
 
 
 def end_process(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
-    """What to do with an `error` that ends a rank of the `world`; returns the exit status if the rank is to exit
-    itself.
+    """Handle an `error` that ends a rank of the `world`; return the exit status if the rank is to exit itself.
 
     `tell(prefix)` prints the error: on one rank if all have it. An error that only this rank has is printed with its
     number, and ends all the others, who would wait for it.

@@ -1,4 +1,4 @@
-"""Who started this process, as far as its environment tells, and MPI with the check that both belong together."""
+"""The launcher of this process, from its environment, and MPI with the check that both belong together."""
 
 import atexit
 import os
@@ -21,7 +21,7 @@ INSTALL = (
 
 
 def launched_processes(environment: Mapping[str, str] = os.environ) -> int | None:
-    """How many processes a launcher says it started: 0 when it does not say how many, None when none did."""
+    """Number of processes that a launcher started: 0 when it does not tell, None without a launcher."""
     for name in SIZES:
         if environment.get(name, "").isdigit():
             return int(environment[name])

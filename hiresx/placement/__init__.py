@@ -1,4 +1,4 @@
-"""Where each rank computes: its backend and GPU, its cores, the memory next to them.
+"""Placement of ranks: backend and GPU, cores, and the memory next to them.
 
 It is called when the parts and the bytes between them are known, and before any CUDA context exists: a context, and the
 host memory that it pins, stay where they were made.
@@ -103,7 +103,7 @@ def _resolve_auto(names: list[str], known: list[PlacementFacts]) -> list[str]:
 def _host_placement(
     comm: Communicator, known: list[PlacementFacts], names: list[str], bytes_: np.ndarray, strategy: str | None
 ) -> tuple[Machine, dict[int, tuple[GpuChoice | None, Share]]]:
-    """(this host's machine, {rank of this host: (Chosen or None, Share)}), worked out by its first rank."""
+    """Return (this host's machine, {rank of this host: (Chosen or None, Share)}), computed by its first rank."""
     here = [rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]]
     wanting = {rank: known[rank] for rank in here if names[rank] == "cuda"}
     first = {fact.gpus: rank for rank, fact in reversed(wanting.items())}
@@ -128,7 +128,8 @@ def _host_placement(
 
 
 def _discover_host() -> Machine:
-    """This host. NVML tells of the second that has passed: a run that has just ended is no reason to keep away."""
+    """Discover this host; if a GPU is busy, once more after NVML's sampling time. NVML reports the past second, so a
+    run that has just ended still counts in the first answer."""
     machine = discover()
     if any((gpu.utilisation or 0) > BUSY_UTILISATION for gpu in machine.gpus):
         time.sleep(SAMPLE)

@@ -1,4 +1,4 @@
-"""Which backend each rank is to have: what --backend says."""
+"""Backend selection: the backend of each rank, from --backend."""
 
 from collections import Counter
 from collections.abc import Sequence

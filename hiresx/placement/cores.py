@@ -1,4 +1,4 @@
-"""Which CPUs each rank of one host takes: near its GPU, else a share of its own in the order of the NUMA nodes."""
+"""CPUs of each rank of one host: near its GPU, else a share in the order of the NUMA nodes."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -79,7 +79,7 @@ def _nodes(machine: Machine, cpus: Cpus) -> list[int]:
 
 
 def _cores(machine: Machine, allowed: Cpus) -> list[Cpus]:
-    """Whole cores of the CPUs allowed, NUMA node by NUMA node."""
+    """Whole cores among the CPUs allowed, NUMA node by NUMA node."""
     whole = [core & allowed for core in machine.cores if core & allowed]
     whole += [frozenset([cpu]) for cpu in allowed - frozenset().union(*whole)]
     return sorted(whole, key=lambda core: (_nodes(machine, core)[:1], min(core)))
@@ -94,7 +94,7 @@ def _slices(cores: list[Cpus], count: int) -> list[Cpus]:
 
 
 def _even(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict[int, Cpus]:
-    """All compute on GPUs: those near the same CPUs share them."""
+    """CPUs of ranks that all compute on GPUs: those near the same CPUs share them."""
     found: dict[int, Cpus] = {}
     for cpus in dict.fromkeys(near.values()):
         some = [rank for rank in ranks if near[rank] == cpus]

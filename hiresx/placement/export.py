@@ -48,8 +48,8 @@ def _mask_cpu(made: PlacementPlan, _: Sequence[str]) -> str:
 
 
 def _visible(made: PlacementPlan, _: Sequence[str]) -> str:
-    """All GPUs of the plan, its own first, for every rank: hiding the others can switch CUDA IPC off. Of MIG slices
-    CUDA shows a process one."""
+    """List all GPUs of the plan, its own first, for every rank: hiding the others can switch CUDA IPC off. Of MIG
+    slices CUDA shows a process one."""
     placement = made.strategies[made.best].placement
     gpus = made.machine.gpus
     lines = []

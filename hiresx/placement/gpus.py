@@ -1,4 +1,4 @@
-"""Which GPU each rank of one host takes: by the bytes between the ranks and the links between the GPUs."""
+"""GPU of each rank of one host, by the bytes between the ranks and the links between the GPUs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -70,8 +70,8 @@ def choose(
 def _hidden_gpu_remarks(
     rank: int, chosen: Mapping[int, GpuChoice], facts: Mapping[int, PlacementFacts], machine: Machine
 ) -> list[str]:
-    """What there is to say of GPUs of other ranks of this host that this one is not shown, with the mask that shows
-    them. `machine`: as the rank sees it, whatever the mask hides from CUDA."""
+    """Remarks on GPUs of other ranks of this host that are hidden from this rank, with the mask that shows them.
+    `machine`: as the rank sees it, whatever the mask hides from CUDA."""
     every = sorted({address for fact in facts.values() for address in fact.gpus})
     known = [gpu.address for gpu in machine.gpus]
     # A cgroup hides GPUs from all, and CUDA counts those that are left; else it counts what the host has.
@@ -135,7 +135,7 @@ def _idle(machine: Machine) -> tuple[tuple[int, ...], dict[int, str]]:
 
 
 def _free(machine: Machine, visible: Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """(those of the visible GPUs to use, what there is to say of the others)."""
+    """Return (the visible GPUs to use, remarks on the others)."""
     free, left_out = _idle(machine)
     chosen = tuple(gpu for gpu in visible if gpu in free)
     if not chosen:
@@ -146,8 +146,8 @@ def _free(machine: Machine, visible: Sequence[int]) -> tuple[tuple[int, ...], tu
 def _parts(
     machine: Machine, gpus: tuple[int, ...], facts: Mapping[int, PlacementFacts]
 ) -> list[tuple[list[int], tuple[int, ...]]]:
-    """(ranks, GPUs for them): where a launcher bound ranks near some GPUs each, and has left no GPU short, they take
-    these; else all take all."""
+    """Groups (ranks, GPUs for them). Where a launcher bound ranks near some GPUs each, and has left no GPU short, they
+    take these; else all ranks take all GPUs."""
     if not facts:
         return []
 

@@ -22,9 +22,9 @@ PROBE = 2**20  # bytes of host memory that are touched to see where they land
 
 @dataclass(frozen=True)
 class Standing:
-    """Where one rank is. `seat`: what the placement said. `bus_id`: GPUs that have a context of this process, ""
-    without one; `cpus`: those the kernel binds it to; `memory`: NUMA nodes of memory that it touches. `right`: whether
-    all that is as the seat says."""
+    """Actual placement of one rank. `seat`: what the placement said. `bus_id`: GPUs that have a context of this
+    process, "" without one; `cpus`: those the kernel binds it to; `memory`: NUMA nodes of memory that it touches.
+    `right`: whether all that is as the seat says."""
 
     seat: Seat
     bus_id: str
@@ -49,7 +49,7 @@ def comm() -> Communicator:
 def verify(
     ranks: Communicator, bytes_: ArrayLike | None = None, strategy: str | None = None, backends: str = AUTO
 ) -> list[Standing]:
-    """Where every rank is, on all ranks, after `hiresx.placement.place` has put them there. `bytes_`: between them, a
+    """Find where every rank is, on all ranks, after `hiresx.placement.place` has placed them. `bytes_`: between them, a
     chain of neighbours if absent; the others as of `place`. Raises HiresxError as that does, and for bytes between
     another number of ranks."""
     matrix = np.asarray(even_traffic(ranks.size) if bytes_ is None else bytes_, float)

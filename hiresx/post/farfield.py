@@ -46,7 +46,7 @@ class ObserverArc:
 
     @property
     def places(self) -> np.ndarray:
-        """(n, 3)."""
+        """Positions of the observers, (n, 3), in L."""
         if not (self.radius > 0 and self.n >= 1):
             raise HiresxError("an arc has a radius above 0 and 1 observer or more", "e.g. --arc 50,20,160,15")
         angle, roll = np.radians(self.angles), np.radians(self.azimuth)

@@ -116,11 +116,12 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `far_field`, of places that belong to groups: times (m, k) and the p' of each group (groups, m, k), whose sum
-    is that of all. `group` (n,): number of the group of each place, from 0; absent: one. `flow` gives rho, velocity and
-    pressure of some of the places, so that no more than these are in memory. `still`: so many samples at the beginning
-    (`samples_before` or more) are of the surface at rest; each observer then has times of its own, as many as the
-    others, from when it hears the nearest place end to rest until it no longer hears all. Raises as `far_field`."""
+    """The pressure of `far_field` separated by groups of places: times (m, k) and the p' of each group (groups, m, k),
+    whose sum is that of all. `group` (n,): number of the group of each place, from 0; absent: one. `flow` gives rho,
+    velocity and pressure of some of the places, so that no more than these are in memory. `still`: so many samples at
+    the beginning (`samples_before` or more) are of the surface at rest; each observer then has times of its own, as
+    many as the others, from when it hears the nearest place end to rest until it no longer hears all. Raises as
+    `far_field`."""
     dt = check_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)

@@ -35,7 +35,7 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `fwh.shares`: times (m, k) at the `observers` (m, 3) and p' (groups, m, k) of places that belong to groups.
+    """The pressure of `fwh.pressure_by_group` in a plane: times (m, k) at the `observers` (m, 3) and p' (groups, m, k).
     `still`: before the first sample the line was as in it; each observer then has times of its own, from its first
     sound on. Without it the mean of each place is no source. Raises as there."""
     dt = check_step(time, stream)
@@ -100,7 +100,7 @@ def _amplitudes_at(
 
 
 def _extrapolate(values: np.ndarray, number: int) -> np.ndarray:
-    """So many values behind `values` (..., time), each predicted from those before it, fading out."""
+    """Extrapolate `values` (..., time) by `number` samples. Each is predicted from those before it and faded out."""
     factors = _predictor(values, min(_ORDER, values.shape[-1] // 3))
     order = factors.shape[-1]
     made = np.concatenate([values[..., -order:], np.zeros((*values.shape[:-1], number))], axis=-1)

@@ -55,7 +55,7 @@ def isosurface(
     PyVista.
     """
     # first of all: its extra brings what opens a run as well
-    pyvista = _pyvista()
+    pyvista = optional.import_required("pyvista", "surfaces need PyVista", _MEND)
     run, look = as_run(run), look or Look()
     names = list(dict.fromkeys([variable, *([by] if by else [])]))
     derived.check(names, "")
@@ -125,8 +125,8 @@ def isosurface(
 
 @dataclass(frozen=True, eq=False)
 class PictureView:
-    """How places (3,) are seen in a picture of `width` by `height` pixels: `turn` @ place + `shift` is the pixel to the
-    right, that downwards, and how near it is."""
+    """Maps positions (3,) to a picture of `width` by `height` pixels: `turn` @ position + `shift` gives the pixels to
+    the right and downwards, and the nearness."""
 
     turn: np.ndarray
     shift: np.ndarray
@@ -227,10 +227,6 @@ def _about(name: str) -> str:
     return derived.about(name).long_name
 
 
-def _pyvista() -> ModuleType:
-    return optional.import_required("pyvista", "surfaces need PyVista", _MEND)
-
-
 def _view(camera: str | None) -> tuple[float, float, float]:
     if camera is None:
         return _CAMERA
@@ -328,7 +324,7 @@ def _picture(
 
 
 def _check_gl() -> None:
-    """Raises HiresxError where nothing can be drawn. Tried in a process of its own: VTK may end the one it fails in."""
+    """Raises HiresxError where nothing can be drawn. The check runs in a process of its own, as VTK may abort it."""
     tried = subprocess.run([sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, timeout=120)
     if tried.returncode:
         reason = next(

@@ -214,7 +214,8 @@ def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float
 
 
 def core_end(flow: Mean, velocity: float) -> float | None:
-    """Where the mean u on the axis falls below CORE of the fully expanded `velocity` for good; None if it does not."""
+    """The x beyond which the mean u on the axis stays below CORE times the fully expanded `velocity`; None without
+    one."""
     above = np.flatnonzero(flow.u >= CORE * velocity)
     if not above.size or above[-1] + 1 >= flow.u.size:
         return None

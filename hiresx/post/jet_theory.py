@@ -1,11 +1,11 @@
-"""What theory and correlations say of an under-expanded jet: its expanded state, shock cells and screech.
+"""Theory and correlations of an under-expanded jet: its expanded state, shock cells and screech.
 
 Planar: Tam, J. Sound Vib. 121 (1988) 135; Tam, Shen & Raman, AIAA J. 35 (1997) 1119: the vortex-sheet model of the
-first mode of a rectangular jet. The empirical wavelength of rectangular jets is Powell's, K = 5.2, and Krothapalli's,
-K = 5.0. Round: the first mode of Prandtl's and Pack's vortex sheet; Tam, Seiner & Yu, J. Sound Vib. 110 (1986) 309.
-Powell's feedback: a wave that the shear layer carries one cell down and sound brings back.
-Scales: nozzle height h (diameter D of a round one), ambient density and sound speed. St is f h/Uj of a planar jet,
-f Dj/Uj of a round one, as each is published.
+first mode of a rectangular jet. The empirical wavelength of rectangular jets is Powell's, K = 5.2, and Krothapalli's, K
+= 5.0. Round: the first mode of Prandtl's and Pack's vortex sheet; Tam, Seiner & Yu, J. Sound Vib. 110 (1986) 309.
+Powell's feedback: a wave that the shear layer carries one cell down and sound brings back. Scales: nozzle height h
+(diameter D of a round one), ambient density and sound speed. St is f h/Uj of a planar jet, f Dj/Uj of a round one, as
+each is published.
 """
 
 from collections.abc import Callable
@@ -53,8 +53,8 @@ def expand_jet(
     total_temperature: float = 1.0,
     shape: Shape = "planar",
 ) -> ExpandedJet:
-    """Of a nozzle whose exit has `pressure_ratio` times the ambient pressure and the Mach number `exit_mach`; the total
-    temperature is `total_temperature` times the ambient one."""
+    """State of the jet of a nozzle whose exit has `pressure_ratio` times the ambient pressure and the Mach number
+    `exit_mach`; the total temperature is `total_temperature` times the ambient one."""
     g = 0.5 * (gamma - 1)
     npr = pressure_ratio * (1 + g * exit_mach**2) ** (gamma / (gamma - 1))
     mach = float(np.sqrt((npr ** ((gamma - 1) / gamma) - 1) / g)) if npr > 1 else float("nan")

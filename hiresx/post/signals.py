@@ -37,7 +37,7 @@ class Signals:
 
     @property
     def time(self) -> np.ndarray:
-        """(time,)."""
+        """Times of the samples, (time,), in L/c_ref."""
         return self.start + self.dt * np.arange(len(self.values))
 
 

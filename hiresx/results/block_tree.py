@@ -9,7 +9,7 @@ from hiresx.results import needs
 
 
 class Absent(HiresxError, KeyError):
-    """No such block or variable: also the KeyError that readers of mappings expect."""
+    """There is no such block or variable. It is also the KeyError that readers of mappings expect."""
 
 
 @cache

@@ -1,1 +1,1 @@
-"""How a case scales over ranks: measured, and predicted for machines that are not here."""
+"""Scaling of a case over ranks: measured, and predicted for other machines."""

@@ -31,7 +31,7 @@ class Job:
 
 
 def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
-    """Every number of ranks with every placement; one rank needs no more than one."""
+    """All numbers of ranks with all placements; a single rank has one placement only."""
     return [Job(n, name) for n in ranks for name in (placements if n > 1 and placements else (None,))]
 
 
@@ -46,7 +46,8 @@ def run_jobs(
     say: Callable[[str], None] = lambda line: None,
     limit: float = 3600.0,
 ) -> Iterator[dict[str, Any]]:
-    """What `hiresx.scaling.measure` found in every job, with its `placement`; `limit`: seconds for one.
+    """Run the jobs. Yields the result of `hiresx.scaling.measure` for each, with its `placement`; `limit`: seconds for
+    one.
 
     In weak scaling the case has as many times the nodes as there are ranks. Raises HiresxError for a case that does not
     grow, without an MPI, and with the message of a job that fails.

@@ -1,4 +1,4 @@
-"""What every rank of a scaling experiment does: some steps, timed together.
+"""Timed steps of one rank in a scaling experiment; all ranks measure together.
 
     mpirun -n N python -m hiresx.scaling.measure CASE.toml RESULT.json [options]
 
@@ -24,7 +24,7 @@ WARM_UP = 2
 
 
 def _advance(solver: Solver, steps: int) -> None:
-    """As runs do: with no host where the device needs none."""
+    """Advance as a run does: without the host where the device does not need it."""
     while steps > 0:
         steps -= solver.advance(steps)
 

@@ -1,4 +1,4 @@
-"""How a case would scale on a machine that is not here: measured rates, the byte matrix, and the cost of its links.
+"""Prediction of how a case scales on another machine, from measured rates, the byte matrix and the cost of its links.
 
 A step of N ranks takes as long as its slowest rank:
 
@@ -37,13 +37,13 @@ NotNegative = Annotated[float, Field(ge=0)]
 
 
 class Rates(Table):
-    """What a prediction takes of a machine, as its JSON file has it.
+    """The measured rates of a machine that a prediction needs, as its JSON file holds them.
 
     `ns_per_point_step`: of one rank with all its threads, for the case at hand. `rank_slowdown`: how much slower a rank
     is when all ranks of the host work, for what they share (1: not at all). `fixed_us`: per step, whatever the size.
     `exchange_us`: per exchange with a neighbour, whatever the bytes. `copy_gb_per_s`: between CPU ranks of a host.
-    `overlap`: share of the work during which halos can be on their way. `topology`: a recording that
-    `hiresx topo --save` made, None for CPU ranks of one host. `source`: where these figures come from.
+    `overlap`: share of the work during which halos can be on their way. `topology`: a recording that `hiresx topo
+    --save` made, None for CPU ranks of one host. `source`: where these figures come from.
     """
 
     ns_per_point_step: NotNegative
@@ -57,7 +57,7 @@ class Rates(Table):
 
     @classmethod
     def read(cls, path: Path) -> "Rates":
-        """Raises HiresxError for a file that cannot be read or lacks, or has besides, something."""
+        """Read the rates. Raises HiresxError for a file that cannot be read, lacks a rate, or has an unknown one."""
         try:
             rates = cls.model_validate(json.loads(path.read_bytes()))
         except ValidationError as error:
@@ -84,8 +84,8 @@ def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any
 
 
 def predict(case: Case, ranks: int, rates: Rates) -> dict[str, Any]:
-    """Of a step: `step_s`, `work_s` and `exchange_s` of the slowest rank, `busiest` link. Raises HiresxError for more
-    ranks than the machine has GPUs."""
+    """Predict one step: `step_s`, `work_s` and `exchange_s` of the slowest rank, and the `busiest` link. Raises
+    HiresxError for more ranks than the machine has GPUs."""
     whole = decompose(case, build(case.grid, case.directory))
     cut = split(whole, partition(whole, ranks))
     points = points_by_rank(cut.parts, ranks)

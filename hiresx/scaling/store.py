@@ -34,7 +34,7 @@ def stages(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Raises HiresxError when `path` cannot be written."""
+    """Write `document` as JSON. Raises HiresxError when `path` cannot be written."""
     files.write_text(path, json.dumps(document, indent=1))
 
 

@@ -178,7 +178,8 @@ def _compare_keys(out: Path, old: Mapping[str, Any], plan: SweepPlan) -> None:
 
 
 def refuse_differences(place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raises HiresxError where the case `new` computes something else than the case `old` in `place`."""
+    """Raises HiresxError where the case `new` and the case `old` of the run in `place` differ in a key that changes
+    results."""
     found = [difference for difference in identity.differences(old, new) if difference[0] not in _FREE]
     if found:
         named = [f"{key} is {_format(here)}, there {_format(there)}" for key, there, here in found[:_NAMED]]

@@ -1,4 +1,4 @@
-"""How far a run of a sweep is, what it still needs, and why it failed."""
+"""Status of a run of a sweep: its progress, the steps still needed, and the reason of a failure."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +17,7 @@ _ERROR = "error: "
 
 
 def log(out: Path, member: SweepMember) -> Path:
-    """Where it is kept what a run says."""
+    """Path of the file with the output of a run."""
     return out / LOGS / f"{member.name}.txt"
 
 
@@ -73,8 +73,8 @@ def clear(out: Path, member: SweepMember) -> None:
 
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
-    """(status, why it is not finished, record) of a run: as in run.json, or "waiting", or "failed" where it ended
-    before it had begun, or "other case" where another one was run in its folder."""
+    """Return (status, why it is not finished, record) of a run. The status is that of run.json, "waiting", "failed"
+    where the run ended before it had begun, or "other case" where its folder holds a run of another case."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:

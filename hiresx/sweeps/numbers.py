@@ -44,7 +44,7 @@ class ReducedColumn:
     start: float | None = None
 
     def check(self, cases: Sequence[Mapping[str, Any]]) -> None:
-        """Raises HiresxError where none of the resolved cases has such a history, or a residual no such column."""
+        """Raises HiresxError where none of the resolved cases has such a history, or a residual has no such column."""
         there = list(dict.fromkeys(name for case in cases for name in _histories(case)))
         if self.history not in there:
             raise HiresxError(
@@ -58,7 +58,8 @@ class ReducedColumn:
             )
 
     def value(self, run: Path) -> float:
-        """Raises HiresxError for a run that has no such column, or no sample from `start` on."""
+        """The number for one run. Raises HiresxError for a run without this column, or without samples from `start`
+        on."""
         there = history.histories(run)
         if self.history not in there:
             raise HiresxError(f'no history "{self.history}"', did_you_mean(self.history, list(there), "histories"))

@@ -302,4 +302,4 @@ class _Tee:
         return len(text)
 
     def flush(self) -> None:
-        """Everything was written."""
+        """Does nothing: every write is flushed."""

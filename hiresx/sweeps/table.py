@@ -59,7 +59,7 @@ class SweepTable:
         return picture.draw(self, x, y)
 
     def csv(self) -> str:
-        """As comma-separated values, every digit kept; what is absent is empty."""
+        """The table as comma-separated values, with every digit; absent values are empty."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.columns)
@@ -67,7 +67,7 @@ class SweepTable:
         return stream.getvalue()
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The table as JSON data."""
         plain: dict[str, Any] = record.to_json_types(
             {"title": self.title, "keys": self.keys, "columns": self.columns, "runs": self.rows}
         )

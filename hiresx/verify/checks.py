@@ -23,7 +23,7 @@ class Limit:
     threshold: float | tuple[float, float]
 
     def holds(self, value: float) -> bool:
-        """False for what is not a number."""
+        """True if `value` keeps the limit; nan does not."""
         if not math.isfinite(value):
             return False
         if isinstance(self.threshold, tuple):

@@ -14,7 +14,7 @@ from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.solver import Solver
-from hiresx.verify.turned_blocks import difference, random_parts, turn_blocks, turns
+from hiresx.verify.turned_blocks import difference, random_parts, turn_back, turn_blocks, turns
 
 STEPS = 20
 SAME = 1e-12
@@ -107,10 +107,11 @@ def test_turns_are_all_right_handed_ones():
     chance = np.random.default_rng(0)
     values = chance.random((2, 10, 9, 8))
     for turn in turns((8, 9, 10)):
-        there = turn.array(values)
-        assert (turn.back(there) == values).all()
-        index = np.array([3, 1, 7])
-        i, j, k = turn.m @ index + turn.offset
+        there = np.stack([turn.array(one) for one in values])
+        assert (turn_back(there, turn) == values).all()
+        matrix, offset = turn.matrix((8, 9, 10))
+        i, j, k = matrix.T @ (np.array([3, 1, 7]) - offset)
+        assert round(np.linalg.det(matrix)) == 1
         assert (there[:, k, j, i] == values[:, 7, 1, 3]).all()
 
 

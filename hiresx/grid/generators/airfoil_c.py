@@ -90,8 +90,8 @@ class Section:
         return c * np.where(x < p, 2 * p * x - x * x, 1 - 2 * p + 2 * p * x - x * x), 2 * c * (p - x)
 
     def outline(self, s: np.ndarray) -> np.ndarray:
-        """The point of the surface whose place along the mean line is x = s^2, on the upper side for s > 0; where
-        |s| > 1, the point of the cut."""
+        """Points of the surface at x = s^2 along the mean line: on the upper side for s > 0, on the lower for s < 0.
+        For |s| > 1 the points lie on the cut behind the trailing edge."""
         s, upper = np.abs(s), np.asarray(s) > 0
         x = np.minimum(s * s, 1.0)
         mean, slope = self._mean_line(x)

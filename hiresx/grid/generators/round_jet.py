@@ -135,8 +135,8 @@ def _around(blocks: tuple[Block, ...], b: int, first: int, m: int) -> list[Conne
 
 
 def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
-    """(radii of the core's edge in the mean and of all layers of the ring, number of the layer on the nozzle's wall,
-    cells along the lip)."""
+    """Return (mean radius of the core's edge and radii of all layers of the ring, number of the layer on the nozzle's
+    wall, cells along the lip)."""
     reach = 0.5 + spec.lip_thickness
     if spec.radius <= reach:
         raise HiresxError(

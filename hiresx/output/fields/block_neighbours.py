@@ -47,8 +47,9 @@ class Neighbours:
         self._connections = _decode_connections(text) if text else []
 
     def of(self, block: int, name: str) -> dict[tuple[int, int], BeyondFace]:
-        """What lies beyond the faces of the block number `block`, by axis of an array (0: k, 1: j, 2: i) and side (0:
-        below, 1: above), of the variable or coordinate `name`. Faces that nothing is joined to are left out."""
+        """Nodes beyond the faces of block number `block`, with the values of the variable or coordinate `name`. The
+        keys are the axis of an array (0: k, 1: j, 2: i) and the side (0: below, 1: above). Faces without a neighbour
+        are left out."""
         found: dict[tuple[int, int], BeyondFace] = {}
         if not self._connections:
             return found

@@ -107,8 +107,8 @@ def missing_link_target(path: Path) -> str:
 
 
 def check(path: Path) -> None:
-    """Raises HiresxError where the coordinates that the file `path` links to are not those that were written: looked at
-    once by a process, as long as their file stays as it is."""
+    """Raises HiresxError where the coordinates that the file `path` links to were changed since they were written. A
+    process checks this once for each version of their file."""
     name = link_target(path)
     if not name:
         return

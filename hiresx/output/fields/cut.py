@@ -39,7 +39,7 @@ def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
 
 
 def width(pieces: list[Piece], axis: str) -> float:
-    """From least to greatest coordinate `axis` of `pieces`."""
+    """Extent of `pieces` along the coordinate `axis`."""
     least, greatest = extent(pieces, axis)
     return greatest - least
 
@@ -62,7 +62,8 @@ class WeightedPlaces:
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
     def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
-        """These samples of a piece that itself consists of the samples `first` of another."""
+        """These samples of a piece, which itself consists of the samples `first` of another piece, as samples of the
+        latter."""
         shape = first.weights.shape[0], -1
         nodes = first.nodes.reshape(shape)[:, self.nodes]
         weights = first.weights.reshape(shape)[:, self.nodes] * self.weights
@@ -90,7 +91,7 @@ def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[in
 
 
 def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarray]:
-    """Where the line `axis` = `value` meets the grid lines of two-dimensional `pieces`.
+    """Intersect the line `axis` = `value` with the grid lines of two-dimensional `pieces`.
 
     Returns the samples, arrays (n,) in rising order of the other coordinate that varies most, and the indexes of those
     before which the line leaves the grid (a body). Raises HiresxError when no grid line reaches it.
@@ -154,7 +155,7 @@ def _distance(piece: Piece, axis: str, value: float) -> np.ndarray:
 
 
 def _meets(s: np.ndarray) -> np.ndarray:
-    """Where along axis 0 of s (n, ...) the interval from a node to the next holds a zero; a node's zero counts once."""
+    """Mask of the intervals along axis 0 of s (n, ...) that hold a zero. The zero of a node counts once."""
     meets = np.zeros(s.shape, dtype=bool)
     meets[:-1] = (s[:-1] == 0) | (s[:-1] * s[1:] < 0)
     meets[-1] = s[-1] == 0

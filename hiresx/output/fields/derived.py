@@ -74,7 +74,7 @@ class FlowState:
 
     @property
     def flat(self) -> bool:
-        """At most two directions have more than one node."""
+        """True if at most two directions have more than one node."""
         return sum(n > 1 for n in self.x.shape) < 3
 
     @cached_property
@@ -189,8 +189,8 @@ VARIABLES: dict[str, Variable] = {
 
 
 def about(name: str) -> Variable:
-    """What the variable `name` is. One that is none of the gas is a field of the run (`hiresx.device.fields`), or a
-    passive scalar of the case."""
+    """Description of the variable `name`. One that does not belong to the gas is a field of the run
+    (`hiresx.device.fields`) or a passive scalar of the case."""
     if name in VARIABLES:
         return VARIABLES[name]
     if name in output_fields():
@@ -204,8 +204,8 @@ def is_known(name: str) -> bool:
 
 
 def check(names: Iterable[str], place: str = "output.variables", scalars: Iterable[str] = ()) -> None:
-    """Raises HiresxError with "did you mean" for the first name that is not a variable, nor one of the case's passive
-    `scalars`; `place` says who asked. Raises it too for a scalar that is called like a variable."""
+    """Raises HiresxError with "did you mean" for the first name that is neither a variable nor one of the case's
+    passive `scalars`, and for a scalar with the name of a variable. `place`: the key of the case in the message."""
     scalars = tuple(scalars)
     for name in scalars:
         if is_known(name):

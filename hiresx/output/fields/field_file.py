@@ -46,7 +46,7 @@ class FieldBlock:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(nk, nj, ni)."""
+        """Number of nodes, (nk, nj, ni)."""
         return self.x.shape
 
 
@@ -134,7 +134,8 @@ class Series:
         return file.path
 
     def learn(self, path: str | Path) -> FileLayout:
-        """Where everything lies in these files. Tried beside `path`. Raises HiresxError as if that were written."""
+        """Layout of these files, found from a temporary file beside `path`. Raises HiresxError as for writing
+        `path`."""
         path = Path(path)
         with library_files.replacing(path, self._size, keep=False) as temporary:
             return file_layout.learn(temporary, self._define, self._link)
@@ -145,7 +146,7 @@ class Series:
             coordinate_file.link(path, [name for name, _, _ in self._blocks], self._linked)
 
     def _define(self, file: Any) -> dict[tuple[str, str], Any]:
-        """Everything but values. Returns the variables by (block, name); those of the file have the block ""."""
+        """Define everything but values. Return the variables by (block, name); those of the file have the block ""."""
         from importlib.metadata import version
 
         file.set_fill_off()
@@ -346,7 +347,7 @@ def no_fields(directory: str | Path) -> HiresxError:
 
 
 def check_names(names: list[str]) -> None:
-    """Raises HiresxError for names of blocks that are not unique, or can name neither a netCDF group nor a file."""
+    """Raises HiresxError for names of blocks that are not unique, or cannot name a netCDF group and a file."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*", name):
             raise HiresxError(

@@ -1,5 +1,5 @@
-"""What many field files hold, read by h5py: opening one takes a quarter of what netCDF's library takes for it, which
-also opens the file that its coordinates are linked to."""
+"""Headers of many field files, read by h5py. This takes a quarter of the time of netCDF's library, which also opens the
+linked file of coordinates."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -35,8 +35,8 @@ _WORKERS = 8
 
 
 def check(case: Any) -> None:
-    """Raises HiresxError for what [output] asks that no grid can give: variables that do not exist, and a time between
-    outputs where there is no common time."""
+    """Raises HiresxError for entries of [output] that are wrong on any grid: unknown variables, and a time between
+    outputs where time steps are local."""
     for table, place in _tables(case):
         names = table.variables or ()
         derived.check(names, f"{place}.variables", equations(case).scalars)
@@ -311,7 +311,7 @@ class _Files(Work):
 
 
 class _Moment(Work):
-    """All that is written at one time."""
+    """The files and regions written at one time."""
 
     def __init__(self, work: Sequence[Work]):
         self._work = work

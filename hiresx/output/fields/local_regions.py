@@ -107,7 +107,7 @@ class PartBox:
 
 
 class LocalBoxes:
-    """This process's points of a `NodeBlock`: for each of its parts that meets it, a box of them.
+    """The points of a `NodeBlock` in this process: a box for each of its parts that meets the block.
 
     `own`: its parts; `margin`: whether variables need gradients.
     """
@@ -139,7 +139,8 @@ class LocalBoxes:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
-        """With the variables `names` as `dtype`, of what is held of each source; nothing is left over."""
+        """Regions with the variables `names` as `dtype`, computed from the state of each source; no point is left
+        over."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
@@ -148,7 +149,7 @@ class LocalBoxes:
 
 
 class LocalSamples:
-    """This process's points of a `SampledBlock`.
+    """The points of a `SampledBlock` in this process.
 
     Values at the nodes of its parts are counted through; behind them come those that other processes send, in the order
     of the ranks and within one of the points and their nodes, an order that both sides know. Constructed by all `ranks`
@@ -225,8 +226,8 @@ class LocalSamples:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
-        """Those that nothing lacks, with the variables `names` as `dtype`, of what is held of each source; and the
-        values at all nodes (variables, nodes), if more must be made of them."""
+        """Regions of the complete points, with the variables `names` as `dtype`, computed from the state of each
+        source; and the values at all nodes (variables, nodes) where other points still need them."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):
@@ -284,7 +285,8 @@ class _Indexer:
 
 
 def _intersect(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:
-    """Which of the `nodes` (first, last + 1, stride) lie in the range `box`: the first, and the last + 1."""
+    """Intersect the `nodes` (first, last + 1, stride) with the range `box`: the first and the last + 1 of those
+    within."""
     first, _, stride = nodes
     low, high = (min(max(-(-(end - first) // stride), 0), len(range(*nodes))) for end in box)
     return low, high

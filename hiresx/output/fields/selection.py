@@ -31,7 +31,7 @@ class NodeBlock:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(nk, nj, ni) of the points."""
+        """Number of points, (nk, nj, ni)."""
         return triple(len(range(*nodes)) for nodes in self.ranges)
 
 
@@ -61,7 +61,7 @@ Piece = NodeBlock | SampledBlock
 
 
 def whole(blocks: Sequence[Any]) -> list[Piece]:
-    """Every node of `blocks` (anything with name, x, y, z)."""
+    """Select every node of `blocks` (anything with name, x, y, z)."""
     return [NodeBlock(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 

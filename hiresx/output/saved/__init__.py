@@ -1,5 +1,5 @@
-"""What is saved: files that are whole or not there, written alone or by many ranks, and their directories; containers,
-checkpoints, the run's record.
+"""Files that are either complete or absent, written by one process or by many ranks, and their directories; containers,
+checkpoints, the record of a run.
 
 Uses nothing of the other rooms of `hiresx.output`.
 """

@@ -36,8 +36,8 @@ class Attachment:
         """After every step, or after as many as `steps_left` gave: does its work if it is due."""
 
     def steps_left(self, solver: Solver) -> int:
-        """How many steps it can let pass, from the state as it is, before `after_step`: those after which it would have
-        no work, and one more. `next_time` stops them by itself."""
+        """Number of steps that may pass, from the present state, before `after_step` is needed: the steps without work,
+        and one more. `next_time` stops them by itself."""
         return 1
 
     def capture(self) -> dict[str, Any]:
@@ -49,4 +49,4 @@ class Attachment:
         """Take back what `capture` gave; for a list of pieces there is a function read(name, box) -> array."""
 
     def finish(self, solver: Solver) -> None:
-        """At the end of the run, also after a failure or an interrupt, when the state may be bad."""
+        """Called at the end of the run, also after a failure or an interrupt, when the state may be invalid."""

@@ -307,9 +307,9 @@ def split_captured(
 
 
 def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
-    """What attachments captured, by their names, as values and arrays of a checkpoint: of those that every rank has
-    alike rank 0 gives the array, of pieces each its own. The list of a key's pieces may be empty on a rank, not absent.
-    """
+    """Pack the data that attachments captured, by their names, as values and arrays of a checkpoint. Rank 0 gives an
+    array that is the same on all ranks; of a distributed array each rank gives its pieces. The list of a key's pieces
+    may be empty on a rank, but not absent."""
     root = comm is None or comm.root
     values: dict[str, Any] = {}
     arrays: list[tuple[str, np.ndarray | Later]] = []
@@ -323,8 +323,8 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
 
 
 def unpack(found: Container) -> dict[str, dict[str, Any]]:
-    """By the names of the attachments what each captured: for pieces a function read(name, box) -> array. To be used
-    inside `reading_contents`."""
+    """Data that each attachment captured, by its name; for pieces a function read(name, box) -> array. Call it inside
+    `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
@@ -336,8 +336,8 @@ def unpack(found: Container) -> dict[str, dict[str, Any]]:
 def restore_in_memory(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
-    """What an attachment captured, as it takes it back in the same process: pieces as the read(name, box) that `reader`
-    makes of them, which copies them now."""
+    """Convert captured data to the form that an attachment restores in the same process. Pieces become the read(name,
+    box) that `reader` makes of them, which copies them at once."""
     *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 

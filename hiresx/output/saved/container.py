@@ -217,6 +217,7 @@ class Container:
 
     @property
     def names(self) -> list[str]:
+        """Names of the stored arrays."""
         return list(self._entries)
 
     def shape(self, name: str) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ _LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"
 
 
 def parse_label(text: str) -> tuple[str, Range] | None:
-    """(name, box) of what `label` gave; None for what is no label of a piece."""
+    """Parse a label of `label` as (name, box); None if it labels no piece."""
     found = _LABEL.fullmatch(text)
     if found is None:
         return None

@@ -65,7 +65,7 @@ class FileLayout:
 
     @property
     def places(self) -> "FileLayout":
-        """Where the arrays lie, without what is between them: all that processes need who write arrays only."""
+        """The positions of the arrays without the bytes between them, for processes that write arrays only."""
         return FileLayout(self.size, [], self.arrays)
 
     def frame(self, file: int) -> None:
@@ -154,7 +154,7 @@ class JointFile:
                 os.close(file)
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
-        """Everything but arrays, and the `numbers`, which are arrays of one item; nothing where this is not rank 0."""
+        """On rank 0, write everything but arrays, and the `numbers`, which are arrays of one item."""
         if not self._root:
             return
         try:

@@ -32,7 +32,7 @@ NAMED = 5
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """(dotted key, old value, new value) of every key that differs between two resolved cases; absent is None."""
+    """List (dotted key, old value, new value) of every key that differs between two resolved cases; absent is None."""
     a, b = dict(_flat(old)), dict(_flat(new))
     for flat in (a, b):  # of a case from before there were the keys
         flat.setdefault("axisymmetric", False)

@@ -21,8 +21,8 @@ _BESIDE = 1 << 20
 
 @contextmanager
 def replacing(path: str | Path, size: int = 0, keep: bool = True) -> Iterator[Path]:
-    """As `files.replacing`, for a file that a library writes into, of `size` bytes of arrays. Raises HiresxError that
-    names `path` and what is the matter there."""
+    """Replace a file that a library writes, with `size` bytes of arrays, as `files.replacing` does. Raises HiresxError
+    that names `path` and the cause."""
     path = Path(path)
     try:
         _check_limit(size)
@@ -47,15 +47,15 @@ def replacing(path: str | Path, size: int = 0, keep: bool = True) -> Iterator[Pa
 
 
 def _check_limit(size: int) -> None:
-    """Raises OSError for a file of more bytes than this process may write into one (ulimit -f)."""
+    """Raises OSError for a file above the limit of this process (ulimit -f)."""
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit != resource.RLIM_INFINITY and size > limit:
         raise OSError(errno.EFBIG, "")
 
 
 def _check_space(temporary: Path, size: int) -> None:
-    """Raises the OSError that a library met, if the system still gives it: asks for the room of the whole file beside
-    what the library has written."""
+    """Repeat the OSError that a library met, if the system still gives it, by allocating the space of the whole file
+    beside the library's."""
     written = temporary.stat().st_size if temporary.exists() else 0
     wanted = max(size, written) + _BESIDE
     _check_limit(wanted)

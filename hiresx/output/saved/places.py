@@ -39,7 +39,7 @@ class IndexBox:
 
     @classmethod
     def all(cls, whole: tuple[int, int, int]) -> "IndexBox":
-        """Every node of the array."""
+        """A box of all nodes of the array."""
         return cls(triple(whole), triple((0, n) for n in whole))
 
     def _runs(self) -> Runs:

@@ -9,8 +9,8 @@ from typing import Any
 
 
 def current_process() -> dict[str, Any]:
-    """This process: host, its boot, the space in which process ids are counted, id, and when it began (clock ticks
-    since boot): ids are given again. What the system does not say is None."""
+    """Identify this process: host, its boot, its PID namespace, its id, and its start in clock ticks since boot, as ids
+    are reused. Values that the system does not tell are None."""
     return {"host": platform.node(), "boot": _boot(), "space": _space(), "pid": os.getpid(), "since": _since("self")}
 
 
@@ -37,7 +37,7 @@ def _space() -> str | None:
 
 
 def _since(pid: str) -> int | None:
-    """When a process began; None if there is none, or only what its parent has not yet asked about (a zombie)."""
+    """Start time of a process; None if there is none or it is a zombie."""
     with suppress(OSError, ValueError, IndexError):
         # The name of the program, in brackets, may hold anything.
         state, *rest = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

@@ -21,7 +21,7 @@ _SAMPLED = 200_000
 
 
 def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str = "") -> list[View]:
-    """What is to be seen of `pieces` (nk, nj, ni): themselves if they are flat, else a plane or the three mid-planes.
+    """Views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, else a plane or the three mid-planes.
 
     `part`: what of the fields they are, if not all; a flat part may lie anywhere in space, and is seen along the
     coordinate that varies least. Raises HiresxError for planes that are not there.
@@ -126,7 +126,7 @@ def update(figure: Any, views: list[View], names: list[str], rasters: list[raste
 
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
-    """Where the pixels of `views` lie, the widest of which is so many `inches` wide, if that is known."""
+    """Map the pixels of `views` to their grids. The widest view is `inches` wide, if that is known."""
     inches = inches or look.wide * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]

@@ -17,9 +17,9 @@ def same_time(a: float, b: float) -> bool:
 
 
 def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
-    """Of each of the `runs` (fields by step) those of the latest time that all of them have; that of the start only
-    where one has no other. Where the time stands still in all of them (local time steps), those of the latest step
-    that all have, or the last of each.
+    """Fields of each of the `runs` (fields by step) at the latest time that all of them have. The start counts only
+    where a run has no other time. Where the time stands still in all runs (local time steps), return those of the
+    latest step that all have, or the last of each.
 
     Raises HiresxError that names the times of two runs where there is no such time.
     """

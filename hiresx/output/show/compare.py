@@ -17,7 +17,7 @@ _SAID_ONLY = ("title", "description", "length_symbol")
 
 
 def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
-    """What differs between two runs, two field files, or two checkpoints. All values are fit for JSON.
+    """Compare two runs, two field files or two checkpoints. All values are fit for JSON.
 
     `run`, `configuration`, `versions`, `hardware`: lists of {key, first, second} of what differs; `functions`: whether
     case.py differs (None: at least one run has none kept); `grid`: whether it is the same to the last bit, and its
@@ -61,7 +61,7 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
 
 
 class _Side:
-    """One of the two: its record, case, functions and field files by step; or the checkpoint that it is."""
+    """One of the two sides: record, case, functions and field files by step of a run, or its checkpoint."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)

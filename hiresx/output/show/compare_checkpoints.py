@@ -29,8 +29,8 @@ def record(found: Container) -> dict[str, Any]:
 
 
 def results(first: Container, second: Container) -> dict[str, Any]:
-    """As the results of `hiresx.output.show.compare.compare`; the variables are those of the state, and the arrays
-    over the nodes that attachments keep, by their names in the files and over all their components."""
+    """Results as in `hiresx.output.show.compare.compare`. The variables are those of the state, and the arrays over the
+    nodes that attachments keep, by their names in the files and over all their components."""
     a, b = record(first), record(second)
     with reading_contents(first.path):
         blocks = _blocks(first)

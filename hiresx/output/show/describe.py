@@ -22,7 +22,8 @@ _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
 
 def describe(path: str | Path) -> Mapping[str, Any]:
-    """What `path` holds: its kind under "kind", what else depends on that. All values are fit for JSON.
+    """Describe the content of `path`: its kind under "kind", and entries that depend on the kind. All values are fit
+    for JSON.
 
     A directory is a run. Files: fields and parts of them, averages, histories, checkpoints, run records, cases, grids
     (Plot3D, CGNS), VTK files, other netCDF files. Raises HiresxError for what is missing, damaged or none of these.
@@ -265,7 +266,7 @@ def _grid(path: Path) -> dict[str, Any]:
 
 
 def _is_grid(path: Path, head: bytes) -> bool:
-    """By content: CGNS in either form, binary integers at the start, or text that begins with whole numbers."""
+    """True for CGNS in either form, binary integers at the start, or text that begins with whole numbers."""
     from hiresx.grid.cgns_tree import is_cgns
 
     if head.startswith(_HDF5):

@@ -44,7 +44,8 @@ class Estimator:
         self._slope = self._horizon = 0.0
 
     def update(self, now: float, step: int, time: float) -> None:
-        """At wall clock `now` (s) the run has done `step` steps and reached `time`. Cheap enough for every step."""
+        """Record that the run has done `step` steps and reached `time` at wall clock `now` (s). Cheap enough for every
+        step."""
         if self._origin is not None and step < self.step:  # gone back to a checkpoint: the clock starts anew
             self._begin()
         self.step, self.time = step, time

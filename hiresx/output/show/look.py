@@ -34,7 +34,7 @@ class Look:
     exponent: float | None = None
 
     def __post_init__(self) -> None:
-        """Raises HiresxError for what no picture can have."""
+        """Raises HiresxError for values that no picture can have."""
         if not 2 <= self.wide <= 30 or not 1 <= self.high <= 40:
             raise HiresxError(
                 f"a picture {self.wide:g} inches wide and {self.high:g} high cannot be",

@@ -37,7 +37,7 @@ WIDTH, HEIGHT = 7.0, 9.2  # inches: the text of a page
 
 
 def require_matplotlib() -> None:
-    """Raises HiresxError when it is not installed or does not work."""
+    """Raises HiresxError when matplotlib is not installed or does not work."""
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.Image"):
         optional.import_required(name, "plotting needs matplotlib", "pip install 'hiresx[plot]'")
 
@@ -67,7 +67,7 @@ def figure(
 
 
 def distinct_colours(count: int) -> list[Any]:
-    """So many colours that can be told apart; of many the neighbours are alike."""
+    """A list of `count` colours that can be told apart; if they are many, neighbours are alike."""
     first = [BLUE, *OTHERS]
     if count <= len(first):
         return first[:count]
@@ -150,7 +150,7 @@ def level(reference: str) -> str:
 
 
 def _factor(word: str) -> str:
-    """One of `unit`: a letter is slanted, a word upright, what follows _ an index."""
+    """One factor of `unit`: a letter is slanted, a word upright, the text behind _ an index."""
     name, _, power = word.partition("^")
     letter, _, index = name.partition("_")
     letter = _GREEK.get(letter, letter if len(letter) == 1 else rf"\mathrm{{{letter}}}")

@@ -33,7 +33,7 @@ def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | N
 
 
 def worst(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
-    """(block, measure, {"value", "node", "position"}) of the worst place of a grid."""
+    """Return (block, measure, {"value", "node", "position"}) of the worst place of a grid."""
     found = quality(grid)
     by_volume = min(found, key=lambda record: record["volume_min"]["value"])
     if by_volume["volume_min"]["value"] <= 0:

@@ -139,7 +139,7 @@ class _Request:
         self._known: tuple[list[colours.View], list[raster.Raster]] | None = None
 
     def _refuse_colours(self) -> None:
-        """Raises HiresxError for what is asked of colours where lines are drawn."""
+        """Raises HiresxError for options of colours where lines are drawn."""
         if self.look.lines is not None:
             raise HiresxError("contour lines belong to planes", "leave them out, or leave the line out")
         look = self.look
@@ -300,8 +300,9 @@ def _field_file(path: Path, step: int | None, name: str) -> Path:
 
 
 def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path]:
-    """Of each of `runs` (folders, or field files, which are taken as they are) the fields to draw, of the first those
-    of `step`: see `one_time.latest`. Tells where the first run goes on to a later time."""
+    """Fields to draw of each of `runs` (folders, or field files, which are taken as they are): those of `step` of the
+    first run, and those of the other runs at its time (`common_time.latest_common`). Notes when the first run has a
+    later time."""
     fixed = [run.is_file() or (step is not None and n == 0) for n, run in enumerate(runs)]
     last = [_field_file(run, step if n == 0 else None, name) for n, run in enumerate(runs)]
     if all(fixed) or len(runs) == 1:

@@ -26,8 +26,8 @@ class Columns:
     def prepare(
         self, kernel: str, arguments: Sequence[Mapping[str, Any]], ahead: Calls = ()
     ) -> Callable[[], list[np.ndarray]]:
-        """What makes the launches `ahead` and `kernel` on every part as one, and returns float64 (quantities, nk, ni)
-        of each. `arguments`, of each part: those that only this kernel has."""
+        """Prepare the launches `ahead` and `kernel` on every part as one function, which returns float64 (quantities,
+        nk, ni) of each part. `arguments`: those of each part that only this kernel has."""
         own = []
         for state, partial, own_arguments in zip(self._states, self._partial, arguments, strict=True):
             ni, nj, nk = state.size

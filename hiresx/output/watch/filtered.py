@@ -97,7 +97,7 @@ class FilteredNodes(Attachment):
         self._leave.append(solver.look_at_steps(calls))
 
     def sample(self) -> None:
-        """At the end of an interval, once or more often: the next one begins. Collective."""
+        """Take the samples of the intervals that have ended, one or more, and begin the next interval. Collective."""
         solver = self._solver
         self._times.mark(solver.steps, solver.time)
         if self._step == solver.steps:
@@ -179,8 +179,8 @@ class FilteredNodes(Attachment):
         return full or bool(self._solver.comm.max(float(late)) > 0)
 
     def rest(self) -> np.ndarray:
-        """What the samples before the beginning of the interval and at it come to if the flow stays as it was when it
-        was looked at last, as readers get them. Collective."""
+        """The samples before and at the beginning of the interval that result if the flow stays as it was last seen.
+        Collective."""
         self._launch(self._rest)
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 
@@ -208,7 +208,7 @@ class FilteredNodes(Attachment):
             self._leave.pop()()
 
     def _began(self) -> tuple[float, float]:
-        """When the interval began that the run is in, and the share of it that is over."""
+        """Return the beginning of the current interval, and the share of it that is over."""
         time, steps = self._solver.time, self._solver.steps
         if self._every is not None:
             return 0.0, steps % self._every / self._every
@@ -226,7 +226,7 @@ class FilteredNodes(Attachment):
         prepared()
 
     def _together(self, samples: int, fetched: list[Callable[[], np.ndarray]]) -> np.ndarray:
-        """So many samples, of the parts of all ranks, as readers get them."""
+        """Gather `samples` samples of the parts of all ranks, as readers get them."""
         rows = samples * self._variables
         parts = [np.empty((rows, 0)), *(wait().reshape(rows, -1) for wait in fetched)]
         return self._nodes.gather_by_rank(np.concatenate(parts, axis=1)).reshape(samples, self._variables, -1)
@@ -288,7 +288,7 @@ class _Part:
         self.take(held)
 
     def stored_values(self) -> np.ndarray:
-        """All that is kept from step to step, (2 + (1 + SUMS) variables, nodes)."""
+        """All values that are kept from step to step, (2 + (1 + SUMS) variables, nodes)."""
         return np.concatenate([self._backend.to_host(array).reshape(-1, len(self.chosen)) for array in self._arrays])
 
     def take(self, held: np.ndarray) -> None:

@@ -63,11 +63,12 @@ class Nodes:
         self._order[np.concatenate(by_rank)] = np.arange(len(first))
 
     def together(self, values: np.ndarray) -> np.ndarray:
-        """Of `values` (m, own nodes) of all ranks, float64 (m, n) in the order of `ids`, on all ranks. Collective."""
+        """Gather `values` (m, own nodes) of all ranks as float64 (m, n) in the order of `ids`, on all ranks.
+        Collective."""
         return self.gather_by_rank(values)[:, self._order]
 
     def gather_by_rank(self, values: np.ndarray) -> np.ndarray:
-        """As `together`, but with the nodes of rank 0 first, then those of rank 1, and so on."""
+        """Gather as `together`, with the nodes of rank 0 first, then those of rank 1, and so on."""
         if self._comm.mpi_comm is None:
             return values
         rows = np.empty((len(self.ids), len(values)))

@@ -181,7 +181,7 @@ class History:
         self._rows = [row.tobytes() for row in rows]
 
     def table(self) -> "HistoryTable":
-        """All samples so far."""
+        """Table of all samples so far."""
         if self.path is not None and self.path.exists():
             return read(self.path)
         columns = {column.name: column for column in (STEP, TIME, *self.columns)}
@@ -248,8 +248,8 @@ class History:
         return found
 
     def _behind(self, handle: int, first: int, dropped: int) -> int:
-        """How many of the `dropped` samples, which begin at the byte `first`, are not of the steps `anew`, which come
-        first."""
+        """Number of the `dropped` samples, which begin at the byte `first`, that are not of the steps `anew`, which
+        come first."""
         known_steps = 0
         for n in range(min(dropped, len(self.anew))):
             step = os.pread(handle, 4, first + n * self._record.itemsize)
@@ -275,7 +275,8 @@ class History:
         self._there.rename(aside)
 
     def _stored_samples(self) -> tuple[int, int]:
-        """How many samples the file that is there holds, and the step of the last. HiresxError for one that is none."""
+        """Number of samples in the existing file, and the step of the last. Raises HiresxError for a file that is not a
+        history."""
         table = read(self._there)
         return table.samples, int(table.data[STEP.name][-1]) if table.samples else 0
 
@@ -390,8 +391,8 @@ class HistoryTable:
         return [name for name in self.data if name not in (STEP.name, TIME.name)]
 
     def flat(self) -> dict[str, np.ndarray]:
-        """One array (n,) per name: a column of several places becomes name_0, name_1, ..., one of a single place stays
-        name."""
+        """Columns as one array (n,) each. A column of several places is split into name_0, name_1, ...; a column of a
+        single place keeps its name."""
         found = {}
         for name, values in self.data.items():
             if values.ndim == 1:
@@ -485,7 +486,7 @@ def check_header(file: BinaryIO) -> None:
 
 
 def _check(data: Mapping[str, np.ndarray], places: np.ndarray | None) -> None:
-    """Raises ValueError for what no history holds, such as what is read of a file that was cut off."""
+    """Raises ValueError for invalid data, such as those of a truncated file."""
     if STEP.name not in data or TIME.name not in data:
         raise ValueError("it has no column step or time")
     samples = len(data[STEP.name]) if data[STEP.name].ndim == 1 else -1

@@ -119,7 +119,7 @@ class Locator:
     # ---- nodes, also behind connections
 
     def _resolve(self, b: int, index: np.ndarray) -> _Nodes:
-        """Where the nodes `index` (3, n) of block `b`, which may lie outside of it, are."""
+        """Positions of the nodes `index` (3, n) of block `b`, some of which may lie outside of it."""
         nodes = _Nodes.own(b, index)
         for _ in range(3):  # one connection per direction
             outside = nodes.there & (self._beyond(nodes.blocks, nodes.indexes) != 0).any(axis=0)

@@ -30,7 +30,8 @@ _SAME_NODE = 1e-3
 
 
 def corrections(nodes: int) -> np.ndarray:
-    """What the first nodes (6, or all if there are fewer) of a line of `nodes` differ from weight 1 by, at its end."""
+    """Corrections to the weight 1 of the first nodes (6, or all if there are fewer) at one end of a line of `nodes`
+    nodes."""
     order = min(REACH, nodes)
     found = np.zeros(order)
     for difference, coefficient in enumerate(_GREGORY[:order]):
@@ -40,8 +41,8 @@ def corrections(nodes: int) -> np.ndarray:
 
 
 def changes(nodes: int) -> Iterator[tuple[int, dict[int, float]]]:
-    """Of each of the first nodes of a line of `nodes`: its number, and what it differs from weight 1 by where the line
-    ends as the keys say."""
+    """List the first nodes of a line of `nodes` nodes: the number of each, and its corrections to weight 1 by the kind
+    of the line's end."""
     physical = corrections(nodes)
     for m in range(max(len(physical), min(len(_AT_NO_SLIP), nodes))):
         found: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(physical), SHARED: (-0.5,)}
@@ -49,8 +50,8 @@ def changes(nodes: int) -> Iterator[tuple[int, dict[int, float]]]:
 
 
 def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
-    """How lines end at every node of a face of block `b`: [k, j, i] without the face's direction. `kept`: no-slip walls
-    are told from other physical faces."""
+    """Kinds of ends of the lines at every node of a face of block `b`: [k, j, i] without the face's direction. With
+    `kept`, no-slip walls have a kind of their own."""
     block = decomposition.blocks[b]
     across = [e for e in (2, 1, 0) if e != direction(face)]
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
@@ -135,7 +136,7 @@ def face_weights(
 
 
 def _line_ends(decomposition: Decomposition, b: int, face: str, end: str, kept: bool) -> np.ndarray:
-    """How the lines on `face` that run to the face `end` finish there: one entry per line."""
+    """Kinds of ends, at the face `end`, of the lines on `face` that run to it: one entry per line."""
     across = [e for e in (2, 1, 0) if e != direction(end)]
     at = layer(face, decomposition.blocks[b].size)[0]
     return np.take(ends(decomposition, b, end, kept), at, axis=across.index(direction(face)))

@@ -168,8 +168,9 @@ class Monitor(Attachment):
 
 
 class MonitorToTheEnd(Monitor):
-    """Also samples the last step of a run, where `simulation` has looked at it, unless an exception is being handled. A
-    run that goes on takes this sample away again: the checkpoint at the end was written before it."""
+    """A monitor that also samples the last step of a run, if `simulation` has examined that step and no exception is
+    being handled. A run that is continued removes this sample again, as the checkpoint at the end was written before
+    it."""
 
     _simulation: WatchedRun
 

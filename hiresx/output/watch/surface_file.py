@@ -101,7 +101,7 @@ class StoredSurface:
         return tuple(filter(None, self.attributes["gaps"].split("; ")))
 
     def fixed_columns(self, *names: str) -> np.ndarray:
-        """Those of `fixed`, (n, len(names))."""
+        """Columns `names` of the data that do not change in time, (n, len(names))."""
         return np.stack([self.fixed[name] for name in names], axis=1)
 
 

@@ -159,7 +159,7 @@ def _plane(d: int, sign: float, at: float, one: _Line, two: _Line) -> tuple[np.n
 
 
 def _of_cylinder(cylinder: CylinderSurface) -> Iterator[_Piece]:
-    """As `_of_box`. Areas are those of the round surface, not of facets."""
+    """Pieces of a cylinder, as those of `_of_box`. Areas are those of the round surface, not of facets."""
     around, across = _round(cylinder)
     segments = _segments(cylinder)
     final = len(segments)
@@ -238,8 +238,8 @@ def _plane_of(who: str, index: int | None, block: Block, face: str, range_: Rang
 
 
 def _areas(nodes: np.ndarray, face: str, dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of nodes [k, j, i, xyz] their areas times normals, which point as the face does: a quarter of each cell beside
-    them; and the edges of the cells (n, 2, 3), inner ones twice, in the plane their ends (n, 1, 3)."""
+    """Areas times normals of nodes [k, j, i, xyz], which point as the face does: a quarter of each cell beside them.
+    Also the edges of the cells (n, 2, 3), inner ones twice; in the plane their ends (n, 1, 3)."""
     d = direction(face)
     if dimensions == 2:
         line = nodes.reshape(-1, 3)

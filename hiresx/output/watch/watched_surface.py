@@ -49,9 +49,9 @@ class FaceFlow:
 
 
 class WatchedSurface:
-    """Those of the nodes `faces` that are this rank's; only these and what their gradients need are copied from the
-    device at a sample. At a cut gradients reach into ghosts, so each node has all it needs in its own part. Not
-    `viscous`: what friction and heat add is left out."""
+    """The nodes among `faces` that belong to this rank. At a sample only these, and the nodes that their gradients
+    need, are copied from the device. At a cut gradients reach into ghosts, so each node has all it needs in its own
+    part. Without `viscous`, friction and heat flux are left out."""
 
     def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int, viscous: bool = True):
         self._solver = solver
@@ -89,7 +89,7 @@ class WatchedSurface:
             )
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Sums of `values` (m, n) over this rank's nodes of each group: (groups, m)."""
+        """Sums of `values` (m, n) over the nodes of this rank in each group of faces: (groups, m)."""
         found = np.zeros((self.groups, len(values)))
         if self.n:
             found[self._present] = np.add.reduceat(values, self._first, axis=1).T
@@ -244,7 +244,7 @@ def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -
 
 
 def mask(decomposition: Decomposition, b: int, face: str, range_: Range) -> np.ndarray:
-    """Which nodes of a face lie in `range_`: as [k, j, i] without the face's direction."""
+    """Mask of the nodes of a face that lie in `range_`: [k, j, i] without the face's direction."""
     across = [e for e in (2, 1, 0) if e != direction(face)]
     inside = np.zeros([decomposition.blocks[b].size[e] for e in across], dtype=bool)
     inside[tuple(slice(*range_[e]) for e in across)] = True

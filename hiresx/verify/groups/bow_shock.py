@@ -53,6 +53,7 @@ def asymmetry(run: CompletedRun) -> float:
 
 
 def standoffs(*runs: CompletedRun) -> dict[str, list[float]]:
+    """Shock stand-off distance over Mach number, of all runs."""
     ordered = sorted(runs, key=mach)
     return {"mach": [mach(run) for run in ordered], "standoff": [standoff(run) for run in ordered]}
 

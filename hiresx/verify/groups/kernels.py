@@ -114,8 +114,8 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
 
 
 def differences(rooms: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
-    """By kernel, the largest difference of what two backends make of the same arguments, relative to the largest value
-    of the array."""
+    """By kernel, the largest difference between the results of two backends from the same arguments, relative to the
+    largest value of the array."""
     programs = [room.compile(configuration) for room in rooms]
     found = {}
     for name, signature in programs[1].signatures.items():

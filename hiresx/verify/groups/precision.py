@@ -1,4 +1,4 @@
-"""What a precision costs in accuracy: how far a run lies from the same one in FP64.
+"""Accuracy of the precisions: the distance of a run from the same run in FP64.
 
 The largest difference of density, velocity and pressure at any node, in the units of the case, after: the isentropic
 vortex on 64 x 64 points, on a uniform and on a wavy grid; the Taylor-Green vortex on 24^3 points, ten turnover times

@@ -26,7 +26,7 @@ def density_error(run: CompletedRun) -> float:
 
 
 def shock_radius_error(run: CompletedRun) -> float:
-    """Of Sedov's blast, where the density is largest against 0.75 sqrt(t), relative."""
+    """Relative error of the radius of Sedov's blast, where the density is largest, against 0.75 sqrt(t)."""
     block = run.blocks[0]
     rho, radius = run.state("rho"), np.hypot(block.x, block.y)
     return abs(radius.flat[rho.argmax()] / (0.75 * run.time**0.5) - 1)

@@ -36,7 +36,7 @@ def titarev_toro_error(run: CompletedRun) -> float:
 
 
 def variation_left(run: CompletedRun) -> float:
-    """Of the density's total variation in the fine solution, over the domain."""
+    """Total variation of the density over the domain, as a share of that of the reference solution."""
     return float(np.sum(abs(np.diff(run.state("rho")[0, 0]))) / np.sum(abs(np.diff(table("titarev-toro")["rho"]))))
 
 
@@ -47,8 +47,8 @@ def excess_variation(run: CompletedRun) -> float:
 
 
 def _wave(scheme: tuple[str, ...], order: int) -> tuple[CheckRun, ...]:
-    """With 20 and 40 points; the step goes with h^(order/3), so that the third order of the time integrator does not
-    show."""
+    """Runs of a wave with 20 and 40 points. The time step is proportional to h^(order/3), so that the third order of
+    the time integrator does not show."""
     steps = {points: 0.4 * (20 / points) ** (order / 3 - 1) for points in (20, 40)}
     return tuple(
         CheckRun("density-wave", None, (*scheme, f"grid.n=[{points},1,1]", f"time.cfl={cfl:.6g}"))

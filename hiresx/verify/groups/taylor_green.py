@@ -37,7 +37,7 @@ def largest_rate(run: CompletedRun) -> float:
     return history(run)["rate"].max()
 
 
-def its_time(run: CompletedRun) -> float:
+def time_of_largest_rate(run: CompletedRun) -> float:
     found = history(run)
     return found["t"][np.argmax(found["rate"])]
 
@@ -47,11 +47,11 @@ def energy_at(run: CompletedRun, t: float) -> float:
     return np.interp(t, found["t"], found["E"])
 
 
-def energy_left(more: CompletedRun, less: CompletedRun) -> float:
+def energy_ratio(more: CompletedRun, less: CompletedRun) -> float:
     return energy_at(more, 9.0) / energy_at(less, 9.0)
 
 
-def left_in_dns(run: CompletedRun) -> float:
+def energy_ratio_to_dns(run: CompletedRun) -> float:
     dns = table("taylor-green-dns")
     return np.interp(9.0, dns["t"], dns["E"]) / energy_at(run, 9.0)
 
@@ -64,14 +64,14 @@ JS, Z, LINEAR = (run(weights) for weights in ("js", "z", "linear"))
 
 CHECKS = [
     Check("JS: largest -dE/dt", between(0.0143, 0.0158), largest_rate, (JS,), history),
-    Check("JS: turnover times at which it is reached", between(5.8, 6.6), its_time, (JS,)),
-    Check("energy left with Z over that with JS", at_least(1.0), energy_left, (Z, JS), lambda more, _: history(more)),
+    Check("JS: turnover times at which it is reached", between(5.8, 6.6), time_of_largest_rate, (JS,)),
+    Check("energy left with Z over that with JS", at_least(1.0), energy_ratio, (Z, JS), lambda more, _: history(more)),
     Check(
         "energy left with linear over that with Z",
         at_least(1.0),
-        energy_left,
+        energy_ratio,
         (LINEAR, Z),
         lambda more, _: history(more),
     ),
-    Check("energy left in the DNS over that with linear", at_least(1.0), left_in_dns, (LINEAR,)),
+    Check("energy left in the DNS over that with linear", at_least(1.0), energy_ratio_to_dns, (LINEAR,)),
 ]

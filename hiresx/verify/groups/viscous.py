@@ -21,7 +21,7 @@ K = 2 * np.pi
 
 
 def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
-    """Of the first harmonic on the periodic interval (0, 1)."""
+    """Amplitude of the first harmonic on the periodic interval (0, 1)."""
     return 2 * abs(np.mean(wave * np.exp(-1j * K * x)))
 
 

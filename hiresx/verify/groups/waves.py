@@ -37,7 +37,7 @@ def theory(run: CompletedRun) -> complex:
 
 
 def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
-    """Of the amplitude, relative, and of the phase in degrees: negative is behind."""
+    """Relative errors of the amplitude, and errors of the phase in degrees, negative for a wave that lags."""
     found = np.array(ratios)
     return np.abs(found) - 1, np.degrees(-np.angle(found))
 

@@ -45,8 +45,8 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
 
 @dataclass(frozen=True, eq=False)
 class WrittenSeries:
-    """What is the same at all times of an output: its `name`, the `pieces` of the blocks of a `grid` that are the
-    blocks of its files, and their `variables` in `precision` (fp64, fp32); the resolved `case`, which `part` of the
+    """The part of an output that is the same at all times: its `name`, the `pieces` of the blocks of a `grid` that are
+    the blocks of its files, and their `variables` in `precision` (fp64, fp32); the resolved `case`, which `part` of the
     fields it is ("": all), the ranks that write it, and the `tag` that their temporary files have in common.
     `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`)."""
 
@@ -70,7 +70,7 @@ class FormatSeries(ABC):
 
     @abstractmethod
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
-        """Those of one time. In the main thread of all ranks; collective."""
+        """Files of one time. Collective; called in the main thread of all ranks."""
 
 
 class Format(Protocol):
@@ -83,7 +83,7 @@ class Format(Protocol):
 
 
 def names() -> list[str]:
-    """All formats of this folder."""
+    """Names of all formats of this folder."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__")
 
 

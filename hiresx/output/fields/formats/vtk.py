@@ -47,7 +47,7 @@ def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """These files by step, in rising order."""
+    """VTK files of a run by step, in rising order."""
     return list_by_step(Path(directory) / FOLDER, name, ".vtm")
 
 
@@ -84,7 +84,7 @@ def write(
 
 
 def _whole_block(block: Any, names: Sequence[str]) -> LocalRegion:
-    """All of a block. Hidden points get the numbers of the first that is there."""
+    """The whole of a block. Hidden points get the numbers of the first visible one."""
     hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
 
     def fill_hidden(values: np.ndarray) -> np.ndarray:
@@ -236,7 +236,8 @@ def _append(directory: Path, path: Path, time: float, name: str) -> None:
 
 
 def _read_series(path: Path) -> list[tuple[str, str]]:
-    """(time, file) of a series; none when it is not there or cannot be read: it is written anew then."""
+    """Return (time, file) of the entries of a series; none when it is absent or cannot be read, as it is then written
+    anew."""
     try:
         return _ENTRY.findall(path.read_text())
     except (OSError, UnicodeDecodeError):

@@ -1,5 +1,5 @@
-"""What watches a run: one file per kind. A file has `build(case, simulation)`, which returns its attachments, and may
-have `check(case, decomposition)`, which raises what is wrong with its tables before anything runs."""
+"""Monitors of a run, one file for each kind. A file has `build(case, simulation)`, which returns its attachments, and
+may have `check(case, decomposition)`, which raises what is wrong with its tables before anything runs."""
 
 import importlib
 import pkgutil
@@ -19,8 +19,8 @@ from hiresx.solver import Solver
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """All monitors of `case` for `simulation`, of which `solver`, `out` (the run directory or None), `history` and
-    `monitors` (functions of the user) are used.
+    """Build all monitors of `case` for `simulation`, from its `solver`, `out` (the run directory or None), `history`
+    and `monitors` (functions of the user).
 
     Collective. Raises HiresxError on all ranks for a place outside the grid, for faces that have no wall, and the like.
     """
@@ -29,8 +29,8 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
 
 
 def check(case: Case, decomposition: Decomposition) -> dict[str, Any]:
-    """Raises HiresxError for the first fault of the monitors of `case` that can be seen before it runs. Returns what
-    their kinds have found, by name: "probe" the locations of all places."""
+    """Raises HiresxError for the first error of the monitors of `case` that can be found before the run. Returns the
+    results of their kinds by name: "probe" has the locations of all places."""
     kinds = [kind for kind in _kinds() if hasattr(kind, "check")]
     return {kind.__name__.rpartition(".")[2]: kind.check(case, decomposition) for kind in kinds}
 

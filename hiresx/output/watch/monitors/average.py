@@ -180,7 +180,7 @@ class AverageMonitor(Attachment):
             self._writer.drain()
 
     def _finite(self) -> bool:
-        """On all ranks."""
+        """True if the averages are finite on all ranks."""
         mine = all(bool(np.isfinite(array).all()) for arrays in self._sums.values() for array in arrays)
         return bool(self._solver.comm.min(mine))
 

@@ -17,7 +17,7 @@ from hiresx.output.watch.surface_places import Places, surface
 
 
 def build(case: Case, simulation: Any) -> list[Monitor]:
-    """Without a directory nothing is kept: surfaces are too large for the memory."""
+    """Build the monitors of surfaces; none without a directory, as surfaces are too large for the memory."""
     if simulation.out is None or not case.surface:
         return []
     solver = simulation.solver
