@@ -56,7 +56,7 @@ class ScalarCondition(FaceCondition):
         self._given = None if value is None else InTime(lambda *at: [value(*at)], places, steady, where)
         self._time: float | None = None
         # s at these places, where it is given.
-        self._target = None if value is None else backend.zeros(places[0].shape, state.real)
+        self._target: Any = None if value is None else backend.zeros(places[0].shape, state.real)
         self._waves: FaceWaves | None = None
 
     @property

@@ -108,7 +108,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
         return
     switches = [name for _, name in signature.arguments if name in SWITCHES]
     optional = sorted(signature.optional - ASKED_FOR)
-    for *values, left_out in product(*(SWITCHES[name] for name in switches), _subsets(optional)):
+    for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         given = next((some[signature.name] for some in (LINES, SIGNALLED, WAVES) if signature.name in some), {})
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)

@@ -1,4 +1,4 @@
-"""In a copy with a flux limiter under another name than "limiter": an expansion to near vacuum by it, printed as JSON by
+"""In a copy with a flux limiter under another name than "limiter": an expansion to near vacuum by it, told as JSON by
 rank 0. The flow at the end is left in FOLDER.
 
 python limited.py BACKEND FOLDER
