@@ -15,6 +15,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 from pydantic_core import PydanticUndefined
 
 from hiresx.case import functions
+from hiresx.case.body_force import BodyForce, body_force_errors
 from hiresx.case.boundaries import Boundary
 from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.grids import GridTable
@@ -216,6 +217,7 @@ class Case(Table):
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
     boundary: Annotated[tuple[Boundary, ...], Listed] = Field((), description="boundary conditions")
     sponge: Annotated[tuple[Sponge, ...], Listed] = Field((), description="sponge layers")
+    body_force: BodyForce | None = Field(None, description="acceleration of the gas; absent: none")
     scalar: Annotated[tuple[Scalar, ...], Listed] = Field((), description="passive scalars")
     output: Output = Field(Output(), description="fields to write")
     checkpoint: Checkpoint = Field(Checkpoint(), description="checkpoints to keep")
@@ -310,7 +312,7 @@ class Case(Table):
     def _combinations_that_can_be(self) -> Self:
         errors = (
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *weights_errors(self.scheme),
-            *turbulence_errors(self),
+            *turbulence_errors(self), *body_force_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

@@ -138,8 +138,10 @@ def _of_diffusion(c: Configuration, root: Path) -> list[str]:
 
 def _of_eddies(c: Configuration, root: Path) -> list[str]:
     """What the model of the eddy viscosity and those who read it are given."""
-    _header(c, "turbulence", root)
-    count = kernels.trait("turbulence", c.turbulence, "eddy_fields", root) if c.viscous else 0
+    count = 0
+    if c.viscous:
+        _header(c, "turbulence", root)
+        count = kernels.trait("turbulence", c.turbulence, "eddy_fields", root)
     lines = [f"#define HX_EDDY_FIELDS {count}"]
     if not count:
         return lines

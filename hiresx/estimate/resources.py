@@ -228,7 +228,10 @@ def layout(case: Case, plan: str) -> Layout:
     storage = STORAGE[case.scheme.precision]
     hybrid = case.scheme.inviscid == "hybrid"
     eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
-    return Layout(storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, eddies)
+    return Layout(
+        storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, eddies,
+        body_force=case.body_force is not None,
+    )  # fmt: skip
 
 
 def exchanged_bytes(case: Case) -> int:

@@ -1,0 +1,47 @@
+"""The `[body_force]` table: an acceleration of the gas, given or such that it keeps the mass flow."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field
+from pydantic_core import PydanticCustomError
+
+from hiresx.case.model import Axis, Points, Positive, Table, Vector, case_error
+
+
+class BodyForce(Table):
+    """The same acceleration a of the gas everywhere: rho a in the momentum, rho u . a in the energy. It drives a
+    channel or a pipe that is periodic along the flow; with `keep` a changes from step to step so that the mean of rho u
+    along `axis` stays. Its history `body_force` has that mean, a along `axis` and the force per volume, mean density
+    times a, whose average over time is what friction takes: tau_w = force x volume / area of the walls."""
+
+    acceleration: Vector = Field(
+        (0.0, 0.0, 0.0),
+        description="acceleration [x, y, z], in c_ref^2 / L; along `axis` with `keep`: that of the start",
+    )
+    keep: Literal["mass_flow"] | None = Field(None, description="what the acceleration along `axis` keeps, by itself")
+    axis: Axis = Field("x", description="direction of the flow that is kept, and of the history")
+    mass_flow: float | None = Field(
+        None, description="mean of rho u along `axis` that is kept, in rho_ref c_ref; absent: that of the initial flow"
+    )
+    response: Positive = Field(
+        0.1,
+        description="time in which a deficit of the mass flow is made up, in L / c_ref; not less than a time step is "
+        "taken",
+    )
+    every: Points = Field(10, description="steps between samples of the history")
+
+
+def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:
+    """Yield the errors in the body force of a case."""
+    force = case.body_force
+    if force is None:
+        return
+    if force.keep is None and not any(force.acceleration):
+        yield case_error("body_force does nothing: give an acceleration, or keep")
+    if force.keep is None and force.mass_flow is not None:
+        yield case_error('body_force.mass_flow is of no effect without body_force.keep = "mass_flow"')
+    if force.keep is not None and case.time.local:
+        yield case_error("body_force.keep: with time.local there is no common time; give an acceleration alone")
+    if case.axisymmetric and (any(force.acceleration[1:]) or force.axis != "x"):
+        yield case_error("body_force: in axisymmetric flow it acts along x alone")
