@@ -23,7 +23,7 @@ Halo = Literal["state", "fluxes", "term", "metrics"]
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), and a `hybrid` inviscid scheme."""
+    (`flux_fields`), a `hybrid` inviscid scheme, and an explicit filter (`filtered`)."""
 
     storage: Storage
     equations: Equations = GAS
@@ -33,6 +33,7 @@ class Layout:
     axisymmetric: bool = False
     flux_fields: int = 0
     hybrid: bool = False
+    filtered: bool = False
 
     @property
     def numbers_per_point(self) -> int:
@@ -156,6 +157,9 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
+    # how far the explicit filter reaches along each direction, and what it changes (hiresx.rhs.spatial_filter)
+    Field("filter_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.filtered)),
+    Field("filter_change", "rate", _of_state, count=lambda layout: int(layout.filtered)),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )
