@@ -12,6 +12,7 @@
 #include "reduce.h"
 #include "statistics.h"
 #include "filter.h"
+#include "spatial_filter.h"
 #include "exchange.h"
 #include "signals.h"
 #include "halo_rows.h"

@@ -11,16 +11,15 @@ from hiresx.case.boundaries import FarField
 from hiresx.case.grid_file import GridFile
 from hiresx.case.grids import Wavy
 from hiresx.case.model import State
-from hiresx.case.scheme import Scheme
 from hiresx.decomposition import decompose, extended_coordinates
-from hiresx.equations.stencil import CENTRAL_DIFFERENCE
+from hiresx.equations.stencil import CENTRAL_DIFFERENCE, Stencil
 from hiresx.grid import Block, Grid, build, write_plot3d
 
 FAR = FarField(faces="all", state=State(rho=1.0, p=0.7))
 
 
 def decomposed(grid, *conditions):
-    return decompose(SimpleNamespace(boundary=conditions, scheme=Scheme()), grid)
+    return decompose(SimpleNamespace(boundary=conditions, stencil=Stencil(), filter=None), grid)
 
 
 def shaken(n, periodic=(), seed=3) -> Grid:

@@ -26,7 +26,7 @@ ORIGIN = HALO * sum(STRIDES)
 # no viscosity, and those that are looked at with Sutherland's law.
 SMALL = (
     "half_point.h", "metrics.h", "update.h", "reduce.h", "statistics.h", "exchange.h", "sponge.h", "continuation.h",
-    "interpolated.h", "boundary/extrapolate.h", "boundary/prescribe.h", "boundary/reflect.h",
+    "interpolated.h", "spatial_filter.h", "boundary/extrapolate.h", "boundary/prescribe.h", "boundary/reflect.h",
 )  # fmt: skip
 VISCOUS = ("half_point.h", "metrics.h", "viscous.h", "timestep.h", "statistics.h", "axisymmetric.h")
 # As most kernels take them.

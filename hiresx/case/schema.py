@@ -18,6 +18,7 @@ from hiresx.case import functions
 from hiresx.case.body_force import BodyForce, body_force_errors
 from hiresx.case.boundaries import Boundary
 from hiresx.case.error_messages import Origin, describe_validation_error
+from hiresx.case.filter import Filter
 from hiresx.case.grids import GridTable
 from hiresx.case.intervals import interval_errors
 from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, integrators
@@ -41,6 +42,7 @@ from hiresx.case.surfaces import Surface
 from hiresx.case.turbulence import Turbulence, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.waves import at
+from hiresx.equations.stencil import Stencil, stencil
 from hiresx.equations.storage import STORAGE
 
 
@@ -207,6 +209,7 @@ class Case(Table):
         'those called z of components along the swirl; nodes on y = 0 need the condition "axis"',
     )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
+    filter: Filter | None = Field(None, description="explicit filter of the flow behind time steps")
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
         description="how points are visited: pencils is for CPUs, fused for GPUs, decomposed the paper's way; compact "
@@ -328,6 +331,11 @@ class Case(Table):
                 'scheme.precision = "differences" does not carry passive scalars; take "mixed", or leave [[scalar]] out'
             )
         return self
+
+    @property
+    def stencil(self) -> Stencil:
+        """How far the run's scheme reads, and its filter."""
+        return stencil(self.scheme.interpolation, filter_reach=0 if self.filter is None else self.filter.reach)
 
     @property
     def reference(self) -> State:

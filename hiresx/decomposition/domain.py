@@ -12,7 +12,6 @@ from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
 from hiresx.decomposition.split import split
-from hiresx.equations.stencil import stencil
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.stored_coordinates import give_back
 from hiresx.mpi.communicator import Communicator, single_process
@@ -80,7 +79,7 @@ def domain(
                 block.forget()
             if any(block.is_stored for block in decomposed.blocks):
                 give_back()
-    seen, extended = _one_copy(comm, first, stencil(case.scheme.interpolation).halo)
+    seen, extended = _one_copy(comm, first, case.stencil.halo)
     grid = first = None  # give back the memory of what is shared now
     with comm.together():
         if comm.local.size > 1 or decomposed is None:

@@ -12,7 +12,7 @@ from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import over_the_poles
-from hiresx.equations.stencil import Stencil, stencil
+from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import (
@@ -84,8 +84,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     region names, ranges that leave the face, conditions (but for the last kind) that no node is left for, and blocks
     that are too thin for the scheme's stencil.
     """
-    reaches = stencil(case.scheme.interpolation)
-    _check_width(grid, reaches, case.scheme.interpolation)
+    reaches = case.stencil
+    _check_width(grid, reaches, case)
     cover = _Cover(grid)
     connections = list(grid.connections)
     patches: list[Patch] = []
@@ -334,14 +334,18 @@ def _without_normal(face: str, range_: Range) -> tuple[tuple[int, int], ...]:
     return tuple(r for e, r in enumerate(range_) if e != direction(face))
 
 
-def _check_width(grid: Grid, reaches: Stencil, interpolation: str) -> None:
+def _check_width(grid: Grid, reaches: Stencil, case: Case) -> None:
+    filtered = case.filter is not None and reaches.filter_reach == reaches.halo
+    of_filter = f" and filter.order = {2 * reaches.filter_reach}" if filtered else ""
+    other = "a filter of a lower order" if filtered else "an interpolation that reaches less far"
     for block in grid.blocks:
         for axis, n in zip(AXES, block.size, strict=True):
             if 1 < n < reaches.least_nodes:
                 raise HiresxError(
                     f"block '{block.name}' has {n} nodes along {axis}; for scheme.interpolation = "
-                    f'"{interpolation}", with {reaches.halo} ghost layers, {reaches.least_nodes} or more are needed',
-                    f"use at least {reaches.least_nodes} nodes there, or an interpolation that reaches less far",
+                    f'"{case.scheme.interpolation}"{of_filter}, with {reaches.halo} ghost layers, '
+                    f"{reaches.least_nodes} or more are needed",
+                    f"use at least {reaches.least_nodes} nodes there, or {other}",
                 )
 
 

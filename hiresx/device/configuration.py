@@ -21,9 +21,10 @@ class Configuration:
     """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: that
     of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
     the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
-    turbulent Prandtl and Schmidt numbers. `schmidt`: the Schmidt number of every passive scalar. `reference`: the
-    conservative state of the gas from which precision "differences" keeps differences. `program`: the header of the
-    compiled program: the solver, the vectors of integrators, or a study with kernels of its own."""
+    turbulent Prandtl and Schmidt numbers. `filter_reach`: nodes that the explicit filter reads to each side, where the
+    interpolation reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
+    state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
+    program: the solver, the vectors of integrators, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -35,6 +36,7 @@ class Configuration:
     positivity: str = "limiter"
     inviscid: Literal["afweno", "split", "hybrid"] = "afweno"
     sensor: str = "none"
+    filter_reach: int = 0
     precision: Precision = "fp64"
     reference: tuple[float, ...] = ()
     viscosity: str = INVISCID
@@ -123,7 +125,7 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),
         "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
         "HX_SCALARS": len(c.schmidt),
-        "HX_GHOST_LAYERS": stencil(c.interpolation, root).halo,
+        "HX_GHOST_LAYERS": stencil(c.interpolation, root, c.filter_reach).halo,
     }
 
 

@@ -23,8 +23,8 @@ Halo = Literal["state", "fluxes", "term", "metrics"]
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity (`eddy_fields`), and a
-    `body_force`."""
+    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity (`eddy_fields`), a
+    `body_force`, and an explicit filter (`filtered`)."""
 
     storage: Storage
     equations: Equations = GAS
@@ -36,6 +36,7 @@ class Layout:
     hybrid: bool = False
     eddy_fields: int = 0
     body_force: bool = False
+    filtered: bool = False
 
     @property
     def numbers_per_point(self) -> int:
@@ -175,6 +176,9 @@ FIELDS: tuple[Field, ...] = (
     ),
     # what is added to the acceleration of the body force to keep the mass flow
     Field("kept_acceleration", "real", per_point=lambda layout: False, count=lambda layout: int(layout.body_force)),
+    # how far the explicit filter reaches along each direction, and what it changes (hiresx.rhs.spatial_filter)
+    Field("filter_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.filtered)),
+    Field("filter_change", "rate", _of_state, count=lambda layout: int(layout.filtered)),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )

@@ -41,16 +41,18 @@ METRIC_DIFFERENCES = {
 @dataclass(frozen=True)
 class Stencil:
     """How many nodes to each side a run's scheme reads: of a half point its interpolation and the correction of its
-    flux, which the differences of the metrics follow; of a node the central differences of the viscous terms."""
+    flux, which the differences of the metrics follow; of a node the central differences of the viscous terms, and the
+    explicit filter (0: none)."""
 
     interpolation_reach: int = DIFFERENCE_REACH
     correction_reach: int = DIFFERENCE_REACH
     difference_reach: int = DIFFERENCE_REACH
+    filter_reach: int = 0
 
     @property
     def halo(self) -> int:
         """Ghost layers that every block holds beyond a face."""
-        return max(self.interpolation_reach, self.correction_reach, self.difference_reach)
+        return max(self.interpolation_reach, self.correction_reach, self.difference_reach, self.filter_reach)
 
     @property
     def metric_difference(self) -> tuple[float, ...]:
@@ -63,10 +65,10 @@ class Stencil:
         return 2 * self.halo + 1
 
 
-def stencil(interpolation: str, root: Path = kernels.ROOT) -> Stencil:
-    """That of runs with the header `interpolation` of kernels/interpolation/. Raises ValueError where it does not
-    declare its reach and that of the correction, FileNotFoundError where there is no such header, HiresxError for a
-    correction that there is not."""
+def stencil(interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0) -> Stencil:
+    """That of runs with the header `interpolation` of kernels/interpolation/ and an explicit filter. Raises ValueError
+    where it does not declare its reach and that of the correction, FileNotFoundError where there is no such header,
+    HiresxError for a correction that there is not."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
         for what in ("interpolation_reach", "correction_reach")
@@ -77,7 +79,7 @@ def stencil(interpolation: str, root: Path = kernels.ROOT) -> Stencil:
             f"written reach {' and '.join(map(str, sorted(METRIC_DIFFERENCES)))}",
             f"set correction_reach in kernels/interpolation/{interpolation}.h to one of these",
         )
-    return Stencil(reach, correction)
+    return Stencil(reach, correction, filter_reach=filter_reach)
 
 
 # What a header of weights/ declares to weigh a stencil of so many nodes; five nodes are weighed by all of them.

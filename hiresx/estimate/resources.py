@@ -24,7 +24,6 @@ from hiresx.device.fields import Layout
 from hiresx.device.rates import known_rate
 from hiresx.equations import DIRECTIONS, equations
 from hiresx.equations.diffusivity import largest_diffusivity
-from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
@@ -202,7 +201,7 @@ def estimate_ranks(
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
     """Device memory of fields, reductions, sponges and averages on these blocks. `plan` (hiresx.rhs.plans): that of the
     case, or the backend's, if absent."""
-    halo = stencil(case.scheme.interpolation).halo
+    halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).work) * _item(case)
     return (
@@ -214,7 +213,7 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
     """Device memory that it takes to set up and run: `memory_bytes`, and the coordinates of which metrics are made."""
-    halo = stencil(case.scheme.interpolation).halo
+    halo = case.stencil.halo
     largest = max((math.prod(padded_shape(block, halo)) for block in blocks), default=0)
     return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
 
@@ -230,7 +229,7 @@ def layout(case: Case, plan: str) -> Layout:
     eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
     return Layout(
         storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, eddies,
-        body_force=case.body_force is not None,
+        body_force=case.body_force is not None, filtered=case.filter is not None,
     )  # fmt: skip
 
 
@@ -262,7 +261,7 @@ def _item(case: Case) -> int:
 def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
     """Reals of reductions and sponge layers."""
     real, _, kept, _ = STORAGE[case.scheme.precision].sizes
-    halo = stencil(case.scheme.interpolation).halo
+    halo = case.stencil.halo
     in_reals = [work * kept * math.prod(padded_shape(block, halo)) // real for block in blocks]
     reductions = sum(scratch_reals(block.size, room) for block, room in zip(blocks, in_reals, strict=True))
     return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in blocks)

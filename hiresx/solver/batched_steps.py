@@ -36,12 +36,13 @@ class BatchedSteps:
 
     @property
     def possible(self) -> bool:
-        """True if no part of a step needs the host: there is one rank, no changing profile, no pole and no
-        iteration."""
+        """True if no part of a step needs the host: there is one rank, no changing profile, no pole, no
+        iteration, and no filter behind some steps only."""
         b = self._blocks
         here = b.backend.name == "cpu" and isinstance(b.program, RecordingProgram) and b.comm.size == 1
         small = sum(state.part.points for state in b.states) <= LARGE
-        return here and small and self._conditions.steady and not self._integrator.iterates
+        steady = self._conditions.steady and self._system.steps_alike
+        return here and small and steady and not self._integrator.iterates
 
     def forget(self) -> None:
         """Discard the prepared step, as its tasks have changed."""

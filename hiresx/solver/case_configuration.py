@@ -7,6 +7,7 @@ from hiresx.case.turbulence import NONE
 from hiresx.decomposition import Decomposition
 from hiresx.device.configuration import INVISCID, Configuration
 from hiresx.equations.gas import conservative
+from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 
@@ -29,6 +30,8 @@ def configuration(case: Case) -> Configuration:
         positivity=scheme.positivity,
         inviscid=scheme.inviscid,
         sensor=scheme.hybrid.sensor if scheme.inviscid == "hybrid" else Configuration.sensor,
+        # Within the ghost layers of the interpolation a filter needs no kernels of its own.
+        filter_reach=0 if case.stencil.halo == stencil(scheme.interpolation).halo else case.stencil.filter_reach,
         precision=scheme.precision,
         reference=_reference(case) if STORAGE[scheme.precision].carries else (),
         viscosity=INVISCID if inviscid else gas.viscosity.law,

@@ -7,9 +7,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.device.dependency_graph import RecordingProgram
 from hiresx.device.interface import Call
 from hiresx.equations.gas import alive
+from hiresx.rhs.spatial_filter import filter_calls
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
@@ -44,10 +46,12 @@ class FlowSystem(System):
         conditions: Conditions,
         integrator: Integrator,
         perform: Perform,
+        case: Case,
     ):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
         self._integrator, self._perform = integrator, perform
         self.time = self.dt = 0.0
+        self._filter, self._steps = case.filter, 0
         self.epsilon = float(np.finfo(blocks.configuration.storage.stored).eps)
         send: Task = ("exchange", lambda stage: ghosts.send_state())
         self.rates_tasks: list[Task] = [("exchange", lambda stage: ghosts.start_state()), *terms.tasks, *terms.left]
@@ -58,6 +62,7 @@ class FlowSystem(System):
                 *update_tasks(blocks, terms, ghosts, integrator),
                 ("boundary", lambda stage: conditions.nodes(self.time, self.dt, times[stage])),
                 send,
+                *self._filter_tasks(case, integrator.stages - 1),
             ]
         else:
             self._ordinary = self.rates_tasks
@@ -70,8 +75,31 @@ class FlowSystem(System):
 
     # ---- steps
 
-    def begin(self) -> None:
-        """Start a step from the current state."""
+    @property
+    def steps_alike(self) -> bool:
+        """True if every step makes the same launches."""
+        return self._filter is None or self._filter.every == 1
+
+    def _filter_tasks(self, case: Case, last: int) -> list[Task]:
+        """Return the task that filters the state behind the stage `last` and sends it again, where the case has a
+        filter. Nodes on physical faces do not change."""
+        blocks, ghosts, given = self._blocks, self._ghosts, case.filter
+        if given is None:
+            return []
+        calls = filter_calls(case, blocks.backend, blocks.program, blocks.states, blocks.cut.patches)
+        launch = blocks.program.prepare(calls)
+
+        def filter_state(stage: int) -> None:
+            if stage == last and (self._steps + 1) % given.every == 0:
+                ghosts.finish_state()
+                launch()
+                ghosts.send_state()
+
+        return [("filter", filter_state)]
+
+    def begin(self, steps: int) -> None:
+        """Start a step from the current state, after `steps` of them."""
+        self._steps = steps
         if self._history is not None:
             self._history.begin()
 

@@ -15,7 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
-from hiresx.rhs import boundary, scalars
+from hiresx.rhs import boundary, scalars, spatial_filter
 from hiresx.rhs.layers import placed
 from hiresx.rhs.terms import Task
 from hiresx.solver.batched_steps import BatchedSteps
@@ -83,11 +83,17 @@ class Solver:
         self.plan = choose_plan(case, backend, domain, plan)
         boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches)
+        spatial_filter.check(case, self.decomposition.blocks)
         self.integrator = integrator(case.time.integrator)
         if case.time.local and self.integrator.iterates:
             raise HiresxError(
                 f'time.local is for explicit integrators, which "{case.time.integrator}" is not',
                 'leave time.local out, or time.integrator = "ssp_rk3"',
+            )
+        if case.filter is not None and self.integrator.iterates:
+            raise HiresxError(
+                f'filter is for explicit integrators, which "{case.time.integrator}" is not',
+                'leave the table [filter] out, or take time.integrator = "ssp_rk3"',
             )
         self.layout = layout(case, self.plan)
         self._blocks = LocalBlocks(case, backend, domain, self.layout, flow)
@@ -110,7 +116,7 @@ class Solver:
         # The number of steps repeated with a smaller dt.
         self.retaken = 0
         self.system = FlowSystem(
-            self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed
+            self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed, case
         )  # fmt: skip
         self._lookers: dict[int, list[Call]] = {}
         self.device_resident_steps = DeviceResidentSteps(
@@ -285,7 +291,7 @@ class Solver:
 
     def _begin(self) -> None:
         self._state_cache.begin_step(self.time, self.steps)
-        self.system.begin()
+        self.system.begin(self.steps)
 
     def _count(self) -> None:
         """Complete the step."""

@@ -142,6 +142,8 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str, jump: b
     variation = 0.1 * np.sin(0.5 * i + 0.4 * j + 0.3 * k + phase) + rng.uniform(-0.02, 0.02, (VARIABLES, *SHAPE))
     if name in "xyz":
         values = np.stack([{"x": i, "y": j, "z": k}[name]] * VARIABLES) + variation
+    elif name == "reach":  # of a filter
+        values = rng.integers(0, 4, (VARIABLES, *SHAPE))
     elif name == "m":
         values = np.resize(np.eye(3).ravel(), VARIABLES)[:, None, None, None] + variation
     elif name in STATES:

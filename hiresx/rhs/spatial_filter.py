@@ -1,0 +1,72 @@
+"""The explicit filter of the flow (kernels/spatial_filter.h): how far it reaches at each node, and its launches."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Patch
+from hiresx.device.interface import Backend, Call, Program
+from hiresx.device.state import BlockState
+from hiresx.equations import DIRECTIONS
+from hiresx.errors import HiresxError
+from hiresx.grid import Block
+from hiresx.grid.blocks import direction, side, slices
+
+
+def check(case: Case, blocks: Sequence[Block]) -> None:
+    """Raises HiresxError for a filter that would turn the sign of the shortest waves of the grid."""
+    directions = max(len(block.active) for block in blocks)
+    # what a third of 1 is as a decimal number may be rounded up
+    if case.filter is not None and case.filter.strength * directions > 1 + 1e-3:
+        raise HiresxError(
+            f"filter.strength = {case.filter.strength:g} along {directions} directions takes more away than there is "
+            "of the shortest waves of the grid",
+            f"set filter.strength to {1 / directions:.3g} at most",
+        )
+
+
+def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarray:
+    """Half the order of the filter at each node of a part along i, j and k, (3, nk, nj, ni): `reach` but near the
+    `patches` of the grid, along the lines of which it is the distance to the face in nodes; 0 at their own nodes."""
+    shape = tuple(reversed(state.size))
+    found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros(shape, dtype=bool)
+    for d in state.active:
+        found[d] = reach
+    for patch in patches:
+        if patch.block != state.index:
+            continue
+        d = direction(patch.face)
+        lines = list(patch.range)
+        lines[d] = (0, state.size[d])
+        distance = np.arange(state.size[d], dtype=float)
+        if side(patch.face) > 0:
+            distance = distance[::-1]
+        there = found[d][slices((lines[0], lines[1], lines[2]))]
+        axes = [1, 1, 1]
+        axes[DIRECTIONS - 1 - d] = -1
+        np.minimum(there, distance.reshape(axes), out=there)
+        on_faces[slices(patch.range)] = True
+    found[:, on_faces] = 0.0
+    return found
+
+
+def filter_calls(
+    case: Case, backend: Backend, program: Program, states: Sequence[BlockState], patches: Sequence[Patch]
+) -> list[list[Call]]:
+    """The launches that filter the parts: first what changes of all, then the state itself."""
+    assert case.filter is not None
+    changes, sums = [], []
+    for state in states:
+        reach, change = state.array("filter_reach"), state.array("filter_change")
+        values = reaches(state, patches, case.filter.reach).astype(state.storage.work)
+        backend.copy(state.interior(reach), backend.to_device(values))
+        place = state.place | {"sv": state.variable_stride}
+        changes.append(
+            program.call(
+                "filter_change", state.size, **place, **state.derivative_strides, q=state.q, reach=reach,
+                strength=case.filter.strength, change=change,
+            )
+        )  # fmt: skip
+        sums.append(program.call("add_filter_change", state.size, **place, change=change, q=state.q))
+    return [changes, sums]
