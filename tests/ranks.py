@@ -23,11 +23,12 @@ from typing import Any
 # Marks the processes of a job, so that all of one that hangs can be found.
 JOB = "HIRESX_TEST_JOB"
 # More ranks than cores: one that waits in Open MPI is to leave its core to those that it waits for. A test file that
-# is run as a program finds what lies beside this one.
+# is run as a program finds the files beside this one, and the programs of docs/make.
+_BESIDE = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "docs" / "make")]
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
-    "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])),
+    "PYTHONPATH": os.pathsep.join(filter(None, [*_BESIDE, os.environ.get("PYTHONPATH")])),
 }
 
 

@@ -108,7 +108,7 @@ class Model:
         # MIG slices share the link of their card.
         cards = [gpu.bus_id if gpu.mig_uuid else str(gpu.index) for gpu in machine.gpus]
         self._card = [cards.index(card) for card in cards]
-        self._between = max([levels.between_nodes(machine.cpu), *self._measured("SYS")])
+        self._between = max([levels.between_nodes(machine.cpu), *self._measured_speeds("SYS")])
         # Of a CPU that is not known the worse is assumed; what was measured has it in already.
         intel = not machine.cpu or "Intel" in machine.cpu
         self._overhead = levels.INTEL_PEER if intel and machine.measured is None else 1.0
@@ -125,7 +125,9 @@ class Model:
         self.nic = [self._nearest_nic(g) for g in range(count)]
         self._out = [self._to_network(g, "out") for g in range(count)]
         self._in = [self._to_network(g, "in") for g in range(count)]
-        self.nic_per_byte = np.array([self._held(self._out[g]) + self._held(self._in[g]) for g in range(count)])
+        self.nic_per_byte = np.array(
+            [self._time_per_byte(self._out[g]) + self._time_per_byte(self._in[g]) for g in range(count)]
+        )
         self.nic_latency = np.full(count, levels.LATENCY["NET"])
         self.per_byte /= GIGA
         self.nic_per_byte = self.nic_per_byte / GIGA
@@ -156,7 +158,7 @@ class Model:
         self.ways = np.argsort(held <= 0, axis=0, kind="stable")[:most].T.copy()
         self.way_times = np.take_along_axis(held, self.ways.T, axis=0).T.copy()
 
-    def _measured(self, level: str, gpu: int | None = None) -> list[float]:
+    def _measured_speeds(self, level: str, gpu: int | None = None) -> list[float]:
         """Measured GB/s of the pairs of a level, "NV" for all of NVLink; of one GPU if given."""
         machine = self.machine
         if machine.measured is None:
@@ -173,7 +175,7 @@ class Model:
         """GB/s of a GPU's own PCIe link: the most that was measured over it, else what it is
         recorded to be, else what GPUs of its model have."""
         machine = self.machine
-        seen = [value for level in levels.PCIE for value in self._measured(level, gpu)]
+        seen = [value for level in levels.PCIE for value in self._measured_speeds(level, gpu)]
         if machine.measured is not None:
             both = (machine.measured.to_device, machine.measured.to_host)
             seen += [speed for values in both if values and (speed := values[gpu]) is not None]
@@ -214,7 +216,7 @@ class Model:
         if count:
             speed = count * levels.NVLINK[self._generation(a)]
             if self._switched[a] and self._switched[b]:
-                ends = [max(self._measured("NV", g), default=speed) for g in (a, b)]
+                ends = [max(self._measured_speeds("NV", g), default=speed) for g in (a, b)]
                 up = [
                     self._link(f"GPU {a} NVLink out", ends[0], False),
                     self._link(f"GPU {b} NVLink in", ends[1], False),
@@ -288,7 +290,7 @@ class Model:
         near = [g for g, row in enumerate(self.machine.nic_levels) if row[nic] != "SYS"]
         return self._node_name(near[0]) if near else f"NIC {device.name}"
 
-    def _held(self, route: list[int]) -> float:
+    def _time_per_byte(self, route: list[int]) -> float:
         slowest = min(self.links[link].bandwidth for link in route)
         return 1 / slowest + sum(1 / self.links[link].bandwidth for link in route if self.links[link].shared)
 
@@ -391,10 +393,10 @@ class Exchange:
         row = np.arange(number)[:, None]
         pair = places[:, self.senders] * count + places[:, self.receivers]
         amounts = np.where(places[:, self.senders] != places[:, self.receivers], self.amounts, 0.0)
-        between = _added(row * count**2 + pair, amounts, number, count**2)
+        between = _binned_sums(row * count**2 + pair, amounts, number, count**2)
         at = places[:, self._off_host]
         out = np.broadcast_to(self.demand.off_host[self._off_host], at.shape)
-        beyond = _added(row * count + at, out, number, count)
+        beyond = _binned_sums(row * count + at, out, number, count)
         if len(self.amounts) > count**2:
             pair_of, amounts = np.broadcast_to(np.arange(count**2), between.shape), between
         else:
@@ -403,7 +405,7 @@ class Exchange:
             pair_of = np.concatenate([pair_of, count**2 + at], axis=1)
             amounts = np.concatenate([amounts, out], axis=1)
         bins = model.ways[pair_of] + (row * model.phases * links)[:, :, None]
-        held = _added(bins, amounts[:, :, None] * model.way_times[pair_of], number, model.phases * links)
+        held = _binned_sums(bins, amounts[:, :, None] * model.way_times[pair_of], number, model.phases * links)
         phases = held.reshape(number, model.phases, links)
         total = phases.sum(axis=1)
         moving = total.max(axis=1, initial=0.0)
@@ -423,7 +425,7 @@ class Exchange:
         return Times(between, beyond, total, between * self._inverse, waits, moving)
 
 
-def _added(bins: np.ndarray, amounts: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def _binned_sums(bins: np.ndarray, amounts: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """Sums (rows, columns) of the `amounts` in their `bins`, counted row by row."""
     return np.bincount(bins.ravel(), weights=amounts.ravel(), minlength=rows * columns).reshape(rows, columns)
 

@@ -31,13 +31,13 @@ def discover() -> Machine:
         # A machine without an NVIDIA GPU lacks nothing without NVML.
         if any(gpu.bus_id for gpu in tree.gpus if "1002" not in gpu.model):
             missing.append(f"{error.message}: no NVLink, peer access or utilisation ({error.hint})")
-    found = tree if devices is None else merged(tree, devices)
+    found = tree if devices is None else merge(tree, devices)
     redirecting = sysfs.redirecting_bridges(bridge for gpu in found.gpus for bridge in gpu.path)
     if redirecting:
         missing.append(
             f"PCIe switches send GPU traffic up to the CPU (ACS is on at {', '.join(redirecting[:4])}): PIX halves"
         )
-    found = replace(found, allowed=sysfs.allowed(), live=True)
+    found = replace(found, allowed=sysfs.allowed_cpus(), live=True)
     return found.with_problems(*missing, *surroundings(found))
 
 
@@ -65,7 +65,7 @@ def with_devices(tree: Machine, plain: Machine) -> Machine:
     )
 
 
-def merged(tree: Machine, devices: Machine) -> Machine:
+def merge(tree: Machine, devices: Machine) -> Machine:
     """NVML's GPUs on the tree that hwloc or /sys found. Contradictions go to `problems`; NVML's levels count."""
     problems = [*tree.problems, *devices.problems]
     by_bus = {_short(gpu.bus_id): gpu for gpu in tree.gpus}
@@ -124,7 +124,7 @@ def merged(tree: Machine, devices: Machine) -> Machine:
 def _node_by_cpus(gpu: GPU, tree: Machine) -> int | None:
     """The NUMA node of a GPU by the CPUs that NVML says are near it, where the firmware does not tell the node and all
     CPUs look near. Not by CPUs that are just those of this process: the job may have clipped them."""
-    if not gpu.cpus or gpu.cpus == sysfs.allowed():
+    if not gpu.cpus or gpu.cpus == sysfs.allowed_cpus():
         return None
     found = [node.index for node in tree.numa if node.cpus and gpu.cpus <= node.cpus]
     return found[0] if len(found) == 1 and len(tree.numa) > 1 else None

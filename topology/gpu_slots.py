@@ -39,9 +39,9 @@ class GpuSlots:
 
     def slots(self, place: np.ndarray) -> np.ndarray:
         """GPUs of the ranks and, behind them, of the slots that are left: ranks that send nothing."""
-        return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.taken(place))])
+        return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.rank_counts(place))])
 
-    def taken(self, place: np.ndarray) -> np.ndarray:
+    def rank_counts(self, place: np.ndarray) -> np.ndarray:
         return np.bincount(place, minlength=self.count)
 
     def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:
@@ -56,11 +56,11 @@ class GpuSlots:
         swaps: np.ndarray = below & (slots[:, None] != slots[None, :]) & ~barred & ~barred.T & ~both
         return swaps
 
-    def evened(self, place: np.ndarray) -> np.ndarray:
+    def fill_up(self, place: np.ndarray) -> np.ndarray:
         """The same with no GPU left under its share: the last ranks of full GPUs move."""
         place = place.copy()
-        while len(short := np.flatnonzero(self.taken(place) < self.least)):
-            full = np.flatnonzero(self.taken(place) > self.least)
+        while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
+            full = np.flatnonzero(self.rank_counts(place) > self.least)
             place[np.flatnonzero(place == full[-1])[-1]] = short[0]
         return place
 

@@ -34,7 +34,7 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
     """GPUs no further apart than `level` by PCIe alone."""
-    return joined(len(machine.gpus), lambda a, b: RANK.get(machine.pcie[a][b], 99) <= RANK[level])
+    return connect_pairs(len(machine.gpus), lambda a, b: RANK.get(machine.pcie[a][b], 99) <= RANK[level])
 
 
 def numa_groups(machine: Machine) -> Partition:
@@ -53,7 +53,7 @@ def numa_groups(machine: Machine) -> Partition:
             return gpus[a].cpus == gpus[b].cpus
         return RANK.get(machine.pcie[a][b], 99) <= RANK["NODE"]
 
-    return joined(len(gpus), together)
+    return connect_pairs(len(gpus), together)
 
 
 def levels_tell_nodes(machine: Machine) -> bool:
@@ -71,13 +71,13 @@ def nvlink_groups(machine: Machine) -> Partition:
     count = len(machine.gpus)
     link = [[nvlinks(machine.levels[a][b]) for b in range(count)] for a in range(count)]
     found: list[tuple[int, ...]] = []
-    for island in joined(count, lambda a, b: link[a][b] > 0):
+    for island in connect_pairs(count, lambda a, b: link[a][b] > 0):
         if _all_linked(island, link):
             found.append(island)
             continue
         parts = [tuple(g for g in island if g in node) for node in numa_groups(machine)]
         parts = [part for part in parts if part]
-        found += parts if all(_all_linked(part, link) for part in parts) else _grown(island, link)
+        found += parts if all(_all_linked(part, link) for part in parts) else _split_by_links(island, link)
     return tuple(sorted(found))
 
 
@@ -85,7 +85,7 @@ def _all_linked(part: Sequence[int], link: list[list[int]]) -> bool:
     return all(link[a][b] for n, a in enumerate(part) for b in part[:n])
 
 
-def _grown(island: Sequence[int], link: list[list[int]]) -> list[tuple[int, ...]]:
+def _split_by_links(island: Sequence[int], link: list[list[int]]) -> list[tuple[int, ...]]:
     left, found = list(island), []
     while left:
         start = max(
@@ -119,7 +119,7 @@ def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> GpuGroup:
         def together(a: int, b: int, member: dict[int, int] = member) -> bool:
             return member[a] == member[b] or (a in whole and whole[a] == whole.get(b))
 
-        whole_parts = joined(len(machine.gpus), together)
+        whole_parts = connect_pairs(len(machine.gpus), together)
         levels.append((level, [tuple(g for g in part if g in usable) for part in whole_parts]))
     return _nest("machine", usable, levels)
 
@@ -138,7 +138,7 @@ def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tupl
     return GpuGroup(name if len(members) > 1 or name == "machine" else "GPU", members)
 
 
-def joined(count: int, together: Callable[[int, int], bool]) -> Partition:
+def connect_pairs(count: int, together: Callable[[int, int], bool]) -> Partition:
     """The groups that pairs which belong together make."""
     root = list(range(count))
 

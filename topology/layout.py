@@ -3,7 +3,7 @@ joins."""
 
 from dataclasses import dataclass
 
-from hiresx.topology.groups import joined, numa_groups
+from hiresx.topology.groups import connect_pairs, numa_groups
 from hiresx.topology.levels import RANK
 from hiresx.topology.machine import Machine
 
@@ -60,7 +60,7 @@ def _below(members: list[int], finer: tuple[str, ...], rank: list[list[int]], co
     """Branches above the members, each by the finest level that holds all of its members."""
 
     def parts(some: list[int], level: str) -> list[list[int]]:
-        found = joined(len(some), lambda a, b: rank[some[a]][some[b]] <= RANK[level])
+        found = connect_pairs(len(some), lambda a, b: rank[some[a]][some[b]] <= RANK[level])
         return [[some[m] for m in part] for part in found]
 
     children = []

@@ -157,7 +157,7 @@ class Machine:
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 
-def connected(
+def device_matrices(
     gpus: Sequence[GPU],
     nics: Sequence[NIC],
     level: Callable[[GPU | NIC, GPU | NIC], str],
@@ -226,7 +226,7 @@ def from_json(text: str, name: str = "snapshot") -> Machine:
         version = printable(str(document.get("version"))[:20])
         raise HiresxError(f"{name}: snapshot of version {version}, this program reads {VERSION}", mend)
     try:
-        return _checked(_read(Machine, {key: document[key] for key in document if key not in DERIVED}, ""))
+        return _check(_read(Machine, {key: document[key] for key in document if key not in DERIVED}, ""))
     except _Fault as fault:
         raise HiresxError(f"{name}: {fault}", mend) from None
 
@@ -277,7 +277,7 @@ def _read_object(kind: Any, value: Any, where: str) -> Any:
     return kind(**{key: _read(known[key].type, entry, f"{start}{key}") for key, entry in value.items()})
 
 
-def _checked(machine: Machine) -> Machine:
+def _check(machine: Machine) -> Machine:
     """The machine with all matrices filled in. Raises _Fault where its entries do not fit together."""
     count, adapters = len(machine.gpus), len(machine.nics)
     if count > MOST_GPUS or adapters > MOST_NICS:

@@ -57,24 +57,24 @@ def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nea
         machine = discover()
     if gpu is None and machine.live:
         gpu = _own()
-    found = None if gpu is None else _named(machine, gpu)
+    found = None if gpu is None else _find_gpu(machine, gpu)
     warnings = []
     if found is not None:
         every = found.cpus or next((node.cpus for node in machine.numa if node.index == found.numa), frozenset())
         numa, nics = found.numa, nearest_nics(machine, found.index)
         level = machine.nic_levels[found.index][nics[0]] if nics else ""
     else:
-        allowed = _bound(machine)
+        allowed = _allowed_cpus(machine)
         nodes = [node for node in machine.numa if node.cpus & allowed]
         numa = nodes[0].index if len(nodes) == 1 else None
         every = allowed
         away = [_node_level(machine, numa, nic) for nic in machine.nics]
         nics = _best(machine, [levels.RANK.get(word, levels.RANK["NODE"]) for word in away])
         level = away[nics[0]] if nics else ""
-    cpus = every & _bound(machine) if machine.live else every
+    cpus = every & _allowed_cpus(machine) if machine.live else every
     if found is not None and every and not cpus:
         warnings.append("none of the CPUs that this process may use is near the GPU")
-        cpus = _bound(machine)
+        cpus = _allowed_cpus(machine)
     if level == "SYS":
         warnings.append("the nearest network adapter is on another NUMA node")
     cores = tuple(core & cpus for core in machine.cores if core & cpus)
@@ -88,7 +88,7 @@ def _node_level(machine: Machine, numa: int | None, nic: NIC) -> str:
     return "" if None in (numa, nic.numa) else "NODE" if nic.numa == numa else "SYS"
 
 
-def _bound(machine: Machine) -> Cpus:
+def _allowed_cpus(machine: Machine) -> Cpus:
     """The CPUs that this process may use at this moment; of a recording all that it has."""
     if machine.live:
         return frozenset(os.sched_getaffinity(0))
@@ -107,7 +107,7 @@ def _own() -> str | None:
         return None
 
 
-def _named(machine: Machine, gpu: int | str) -> GPU:
+def _find_gpu(machine: Machine, gpu: int | str) -> GPU:
     for entry in machine.gpus:
         names = (entry.address, entry.mig_uuid) if entry.mig_uuid else (entry.address, entry.uuid)
         if entry.index == gpu or (isinstance(gpu, str) and gpu and (gpu in names or address(gpu) == entry.address)):

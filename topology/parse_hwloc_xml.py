@@ -23,7 +23,7 @@ from hiresx.topology.machine import (
     Package,
     agreed_links,
     bus_id,
-    connected,
+    device_matrices,
 )  # fmt: skip
 from hiresx.topology.xml_tree import Element
 
@@ -109,7 +109,7 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
         problems.append(NO_PCI)
     return Machine(
         source=f"recording of hwloc XML {top.attributes.get('version', '1')}: {name}",
-        **connected(gpus, nics, level, links),
+        **device_matrices(gpus, nics, level, links),
         packages=packages,
         numa=numa,
         cores=tuple(_cpus(node) for node in objects.of("Core")),

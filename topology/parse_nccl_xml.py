@@ -21,7 +21,7 @@ from hiresx.topology.machine import (
     Package,
     agreed_links,
     bus_id,
-    connected,
+    device_matrices,
 )
 from hiresx.topology.parse_hwloc_xml import RDMA_NAME, level
 from hiresx.topology.xml_tree import Element
@@ -72,10 +72,10 @@ def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
     has_nvlink = [element for element in gpus if not _is_amd(element)]
     if len(has_nvlink) > 1 and not any(map(any, links)) and not any(top.walk("nvlink")):
         problems.append("no NVLink in the file: where the GPUs have any, PCIe is all that is known here")
-    _unused(nodes, problems)
+    _report_unused(nodes, problems)
     return Machine(
         source=f"recording of NCCL's topology: {name}",
-        **connected(devices, nics, level, links),
+        **device_matrices(devices, nics, level, links),
         packages=packages,
         numa=numa,
         problems=tuple(problems),
@@ -246,7 +246,7 @@ def _nvlinks(gpus: list[Element], problems: list[str]) -> list[list[int]]:
     return agreed_links(links, switched, problems)
 
 
-def _unused(nodes: list[Element], problems: list[str]) -> None:
+def _report_unused(nodes: list[Element], problems: list[str]) -> None:
     for tag, what in (("xgmi", "XGMI links"), ("c2c", "links between GPU and CPU (C2C)")):
         found = [element for node in nodes for element in node.walk(tag)]
         if found:

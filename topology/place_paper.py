@@ -58,7 +58,7 @@ def _cut(ranks: list[int], here: int, there: int, weight: np.ndarray) -> list[in
     low = max(least * here, count - most * there)
     high = min(most * here, count - least * there)
     inside = weight[np.ix_(ranks, ranks)]
-    chosen = _best_subset(inside, low, high) if count <= MOST_SUBSETS else _improved(inside, low, high)
+    chosen = _best_subset(inside, low, high) if count <= MOST_SUBSETS else _improve(inside, low, high)
     return [rank for rank, taken in zip(ranks, chosen, strict=True) if taken]
 
 
@@ -76,7 +76,7 @@ def _best_subset(inside: np.ndarray, low: int, high: int) -> np.ndarray:
     return chosen
 
 
-def _improved(inside: np.ndarray, low: int, high: int) -> np.ndarray:
+def _improve(inside: np.ndarray, low: int, high: int) -> np.ndarray:
     """Swap pairs of ranks, from the first ranks on this side, while that lessens the bytes across (Kernighan and Lin's
     step)."""
     count = len(inside)

@@ -56,7 +56,7 @@ class Objective(ABC):
         """The measure (n,)."""
 
     @abstractmethod
-    def swapped(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+    def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         """Return (the values (n,) after swaps of two entries of `place`, number of operations). `place`: the GPUs of
         all ranks, and behind them those with free slots."""
 
@@ -72,7 +72,7 @@ class PairSum(Objective):
     def values(self, places: np.ndarray) -> np.ndarray:
         return self.model.costs(self.demand, places)
 
-    def swapped(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+    def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         ranks, size = self.demand.ranks, len(place)
         sent, model, pairs = self.demand.bytes > 0, self.model, np.ix_(place, place)
         # Cost of each rank, as far as other hosts go, where each of the others is.
@@ -111,7 +111,7 @@ class ExchangeTime(Objective):
         guide: np.ndarray = times.seconds + SOFT * most * scaled.sum(axis=1) ** (0.5**POWER)
         return guide
 
-    def swapped(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+    def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         tried = np.repeat(place[None], len(first), axis=0)
         row = np.arange(len(first))
         tried[row, first], tried[row, second] = place[second], place[first]
@@ -161,12 +161,12 @@ class Search:
         proven = bool(self.values(known).min() <= bound * (1 + SAME))
         if not proven:
             few = self._objective.demand.ranks <= EXHAUSTIVE
-            known = np.concatenate([known, self.improved(known, MOST_WORK // 50 if few else MOST_WORK)])
+            known = np.concatenate([known, self.improve(known, MOST_WORK // 50 if few else MOST_WORK)])
             every = self._every(self.values(known).min()) if few else None
             if every is not None:
                 known, proven = np.concatenate([known, every]), True
             elif few:
-                known = np.concatenate([known, self.improved(known[:1], MOST_WORK)])
+                known = np.concatenate([known, self.improve(known[:1], MOST_WORK)])
         values = self.values(known)
         near = known[values <= values.min() * (1 + SAME)]
         others = self._other.values(self._gpus[near])
@@ -206,31 +206,31 @@ class Search:
         best: np.ndarray = found[values <= values.min(initial=np.inf) * (1 + SAME)]
         return best
 
-    def improved(self, known: np.ndarray, most: int) -> np.ndarray:
+    def improve(self, known: np.ndarray, most: int) -> np.ndarray:
         """Local optima by swaps from the known placements, then from the best with a few ranks exchanged by chance and
         from chance alone, until `most` work is done."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
-        found = [self._descended(place, draw, allowed) for place in known]
+        found = [self._descend(place, draw, allowed) for place in known]
         best = min(found, key=lambda entry: entry[0])
         turn = 0
         while self.work < allowed and ranks > 1:
             turn += 1
             if turn % 2 == 0:
                 taken = np.repeat(np.arange(slots.count), slots.most)
-                start = slots.evened(taken[draw.permutation(len(taken))[:ranks]])
+                start = slots.fill_up(taken[draw.permutation(len(taken))[:ranks]])
             else:
                 taken = slots.slots(best[1])
                 some = draw.permutation(len(taken))[: KICKED + turn % 3]
                 taken[some] = taken[np.roll(some, 1)]
-                start = slots.evened(taken[:ranks])
-            entry = self._descended(start, draw, allowed)
+                start = slots.fill_up(taken[:ranks])
+            entry = self._descend(start, draw, allowed)
             found.append(entry)
             if entry[0] < best[0] * (1 - SAME):
                 best = entry
         return np.unique([place for _, place in found], axis=0)
 
-    def _descended(self, place: np.ndarray, draw: np.random.Generator, allowed: int) -> tuple[float, np.ndarray]:
+    def _descend(self, place: np.ndarray, draw: np.random.Generator, allowed: int) -> tuple[float, np.ndarray]:
         """Descend by swaps of two ranks and moves of one to a free slot. Return (guide value, placement)."""
         ranks, slots = len(place), self._slots.slots(np.asarray(place))
         now, most = np.inf, self._objective.most_swaps
@@ -241,7 +241,7 @@ class Search:
                 first, second = first[some], second[some]
             # The placement itself is the first: a swap of an entry with itself.
             first, second = np.append(0, first), np.append(0, second)
-            guide, work = self._objective.swapped(self._gpus[slots], first, second)
+            guide, work = self._objective.swap_values(self._gpus[slots], first, second)
             self.evaluations += len(first)
             self.work += CALL + work
             best = int(guide.argmin())

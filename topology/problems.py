@@ -24,7 +24,7 @@ def problems(machine: Machine) -> list[str]:
         *_busy(machine),
         *_links(machine),
     ]
-    found += [*_adapters(machine), *_measured(machine)]
+    found += [*_adapters(machine), *_slow_links(machine)]
     return list(dict.fromkeys(found))
 
 
@@ -150,7 +150,7 @@ def _adapters(machine: Machine) -> Iterator[str]:
         )
 
 
-def _measured(machine: Machine) -> Iterator[str]:
+def _slow_links(machine: Machine) -> Iterator[str]:
     if machine.measured is None:
         return
     for a, gpu in enumerate(machine.gpus):

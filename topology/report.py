@@ -141,7 +141,7 @@ def picture_tree(machine: Machine) -> "Tree":
     bridges: dict[tuple[str, ...], Any] = {}
     devices: list[GPU | NIC] = [*machine.gpus, *machine.nics]
     for device in devices:
-        path = _shown(device.path, devices)
+        path = _bridges_to_show(device.path, devices)
         inside = nodes.get(device.numa, top) if device.numa is not None else top
         for n in range(len(path)):
             key = path[: n + 1]
@@ -167,7 +167,7 @@ def _grow(inside: "Tree", branch: Branch, machine: Machine) -> None:
         inside.add(Text(f"NIC {machine.nics[nic].name}"))
 
 
-def _shown(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tuple[str, ...]:
+def _bridges_to_show(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tuple[str, ...]:
     """Bridges to show above a device: the host bridge, and those below which paths separate."""
     shown = []
     for n in range(len(path)):

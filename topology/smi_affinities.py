@@ -28,9 +28,9 @@ def read(
         if header is None or header.before:
             _assign(row.before, [], header.before if header else [CPU, NUMA, MEMORY], entry, unread, row.line, True)
         _assign(words, tabbed, header.after if header else [CPU, NUMA, MEMORY], entry, unread, row.line, bool(header))
-        cpus.append(_listed(entry.get(CPU, ""), unread, row.line, "CPUs"))
-        nodes.append(_listed(entry.get(NUMA, ""), unread, row.line, "NUMA nodes"))
-        memories += _listed(entry.get(MEMORY, ""), unread, row.line, "NUMA nodes") or ()
+        cpus.append(_parse_set(entry.get(CPU, ""), unread, row.line, "CPUs"))
+        nodes.append(_parse_set(entry.get(NUMA, ""), unread, row.line, "NUMA nodes"))
+        memories += _parse_set(entry.get(MEMORY, ""), unread, row.line, "NUMA nodes") or ()
     for n, listed in enumerate(nodes):
         near = frozenset(node for node in listed or () if not memories or node < min(memories)) or listed
         numa.append(min(near) if near and len(near) == 1 else None)
@@ -93,7 +93,7 @@ def _open(word: str) -> bool:
     return word.endswith(",") and word[:1].isdigit()
 
 
-def _listed(word: str, unread: list[str], line: int, what: str) -> frozenset[int] | None:
+def _parse_set(word: str, unread: list[str], line: int, what: str) -> frozenset[int] | None:
     if not word or word.upper() in ("N/A", "NA", "-"):
         return None
     found = parse_list(word)

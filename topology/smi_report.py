@@ -45,12 +45,12 @@ def facts(text: str) -> ReportedFacts:
             found.cpu = found.cpu or printable(match[1])
         elif match := _NODE.match(line):
             found.nodes.setdefault(int(match[1]), parse_list(match[2]) or frozenset())
-    _queried(lines, found)
+    _read_query(lines, found)
     _table(lines, found)
     return found
 
 
-def _queried(lines: list[str], found: ReportedFacts) -> None:
+def _read_query(lines: list[str], found: ReportedFacts) -> None:
     """`nvidia-smi -q`: a block for each GPU, in order; the highest generation and width that both ends can do."""
     number, section, generation = -1, "", None
     for line in lines:

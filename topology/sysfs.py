@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hiresx.topology import levels, pci
 from hiresx.topology.cpus import parse_list
-from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id, connected
+from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id, device_matrices
 
 # Where a device says what the system calls it.
 _NAMES = ("nvme/*/nvme*n*", "block/*", "ata*/host*/target*/*/block/*", "host*/target*/*/block/*", "virtio*/block/*")
@@ -41,7 +41,7 @@ def discover(root: Path = Path("/")) -> Machine:
     packages, cores = _processors(root)
     return Machine(
         source="sysfs",
-        **connected(gpus, nics, level_by_bridges),
+        **device_matrices(gpus, nics, level_by_bridges),
         caches=_caches(root),
         devices=tuple(others),
         packages=packages,
@@ -166,7 +166,7 @@ def _processors(root: Path) -> tuple[tuple[Package, ...], tuple[frozenset[int], 
     )
 
 
-def allowed() -> frozenset[int]:
+def allowed_cpus() -> frozenset[int]:
     """The CPUs that this process may use: what the scheduler's cpuset leaves it."""
     return frozenset(os.sched_getaffinity(0))
 

@@ -16,7 +16,7 @@ from hiresx.launch.command import command
 from hiresx.scaling.experiment import jobs, run_jobs
 from hiresx.scaling.scaling_table import rows
 
-EXCHANGE = (sys.executable, "-P", "-m", "hiresx.bench.exchange")
+EXCHANGE = (sys.executable, "-P", str(Path(__file__).with_name("exchange_times.py")))
 # Two ranks have at least 7 nodes each.
 LEAST = 16
 # Nodes in a direction: beyond them nothing new is seen, and host memory is short.
@@ -28,7 +28,7 @@ SECONDS = 300.0  # for one job, at most
 def ranks(
     backend: str, sizes: tuple[int, ...], repeats: int, fits: Callable[[float], bool]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `hiresx.bench.exchange` on 2, 4, ... ranks up to the number of GPUs (2, which share it, if there is one),
+    """Rows of `exchange_times.py` on 2, 4, ... ranks up to the number of GPUs (2, which share it, if there is one),
     `pass` if every ghost was right; then rows of `hiresx.scaling.scaling_table` on as many, on GPUs also by "ipc".
     `skipped` where there is no MPI."""
     try:

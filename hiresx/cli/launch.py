@@ -53,7 +53,7 @@ class ScriptOptions:
     mpi: Annotated[str, option("--mpi", "KIND", "Script: as in srun --mpi.")] = "pmix"
 
     @property
-    def wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         """True if a script is to be written."""
         return self.slurm is not None or self.pbs is not None
 
@@ -99,7 +99,7 @@ def launch(
         if words.values["backend"] != "auto":
             raise HiresxError("--mix and --backend have the same meaning", "give one of them")
         words = parse_run_arguments([*(run or []), "--backend", mix])
-    if script.wanted:
+    if script.is_wanted:
         return write_scripts(make_batch(words, script, ranks, ranks_per_gpu), script, as_json)
     return _launch_here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
 

@@ -90,7 +90,7 @@ def sweep(
         words += ["--transport", transport] if transport != "auto" else []
     if dry_run:
         return _print_plan(of, out, name, words, json)
-    if script.wanted:
+    if script.is_wanted:
         made = launch.make_batch(launch.parse_run_arguments([name, *words]), script, ranks if ranks > 1 else None)
         return _write_job_array(of, out, name, made, script, json)
     return _run(of, out, name, (ranks, words), wanted, table, json)

@@ -40,7 +40,7 @@ class Reindexing:
     def array(self, values: Nodes) -> Nodes:
         """Values [k, j, i] of a block under the new indexes."""
         if isinstance(values, StoredCoordinates) and (self.order, self.step, self.thin) == ((0, 1, 2), (1, 1, 1), ()):
-            return values.reversed(self.reverse[::-1])
+            return values.reverse_axes(self.reverse[::-1])
         cut = [slice(0, 1) if old in self.thin else slice(None) for old in (2, 1, 0)]
         turned = values[tuple(cut)].transpose([2 - self.order[d] for d in (2, 1, 0)])
         steps = [slice(None, None, -1 if self.order[d] not in self.thin and self.reverse[d] else 1) for d in (2, 1, 0)]

@@ -161,7 +161,7 @@ class StoredCoordinates:
         # a nan is the least of whatever it is among
         return float(np.abs(self._extremes).max()) if found is None else found
 
-    def reversed(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
+    def reverse_axes(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
     def __mul__(self, factor: float) -> "StoredCoordinates":

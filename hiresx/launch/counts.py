@@ -30,7 +30,7 @@ def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
             return free * per_gpu, f"{each} per free GPU, of {len(facts.gpus)}"
     if per_gpu != 1:
         raise HiresxError("--ranks-per-gpu is for runs on GPUs", "name the number of ranks: -n N")
-    allowed = sysfs.allowed()
+    allowed = sysfs.allowed_cpus()
     nodes = sum(1 for node in sysfs.discover().numa if node.cpus & allowed) or 1
     return nodes, "one rank per NUMA node"
 

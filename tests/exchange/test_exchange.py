@@ -9,6 +9,7 @@ import random
 import re
 import time
 
+import exchange_times as exchange_bench
 import pytest
 from exchange_arrangements import (
     INVISCID,
@@ -23,7 +24,6 @@ from exchange_arrangements import (
 )
 from ranks import Failed, launcher, run_ranks
 
-from hiresx.bench import exchange as exchange_bench
 from hiresx.device import Configuration, backend
 from hiresx.grid.blocks import FACES
 from hiresx.mpi.communicator import Communicator, single_process

@@ -6,11 +6,11 @@ from collections import Counter
 from itertools import combinations, product
 from types import SimpleNamespace
 
+import exchange_times as measured
 import numpy as np
 import pytest
 from thread_ranks import Deserted, StandInGpu, ThreadMemory, run_threads
 
-from hiresx.bench import exchange as measured
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, endpoint, mpi, window
 from hiresx.exchange.choice import NAMES

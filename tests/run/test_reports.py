@@ -3,13 +3,13 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import exchange_times as exchange
 import pytest
 import reported
 from patched_grids import beside, case
 from typer.main import get_command
 
 from hiresx import cli, verify
-from hiresx.bench import exchange
 from hiresx.cli import bench, diff, doctor, post, scaling, terminal
 from hiresx.cli.app import app
 from hiresx.errors import HiresxError

@@ -164,11 +164,11 @@ def test_open_mpi_does_what_the_rankfile_says(tmp_path):
     if "Open MPI) 5" not in version:
         pytest.skip("rankfiles are asked for in another way than by Open MPI 5")
     here = sysfs.discover()
-    near = logical_cores(here, sysfs.allowed())[1::-1]
+    near = logical_cores(here, sysfs.allowed_cpus())[1::-1]
     square = (("X", "SYS"), ("SYS", "X"))
     gpus = tuple(GPU(n, f"0000:{16 + n:02x}:00.0", cpus=cpus) for n, cpus in enumerate(near))
     machine = replace(here, gpus=gpus, levels=square, pcie=square, peer=(("X", ""), ("", "X")),
-                      nic_levels=tuple(("",) * len(here.nics) for _ in gpus), allowed=sysfs.allowed())  # fmt: skip
+                      nic_levels=tuple(("",) * len(here.nics) for _ in gpus), allowed=sysfs.allowed_cpus())  # fmt: skip
     made = planned(machine, 2, [0, 1])
     (tmp_path / "ranks").write_text(export(made, "rankfile"))
     (tmp_path / "gpus.sh").write_text(export(made, "visible"))

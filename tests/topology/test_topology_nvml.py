@@ -12,7 +12,7 @@ from topology_recordings import hwloc_xml
 from hiresx.errors import HiresxError
 from hiresx.topology import nvml, sysfs
 from hiresx.topology.cost import Model, traffic
-from hiresx.topology.discover import discover, merged
+from hiresx.topology.discover import discover, merge
 from hiresx.topology.load import parse
 from hiresx.topology.machine import from_json, to_json
 from hiresx.topology.place import free_gpus
@@ -86,7 +86,7 @@ class FakeNvml:
 def test_nvml_on_the_tree():
     devices = nvml.discover(FakeNvml())
     assert devices.source == "NVML (driver 550.1)" and devices.live
-    machine = merged(replace(parse(hwloc_xml(), "example"), source="hwloc", live=True), devices)
+    machine = merge(replace(parse(hwloc_xml(), "example"), source="hwloc", live=True), devices)
     assert machine.levels == (("X", "NV2", "SYS"), ("NV2", "X", "SYS"), ("SYS", "SYS", "X")) and not machine.problems
     assert machine.pcie[0][1] == "PIX" and machine.peer[0] == ("X", "OK", "CNS") and machine.nic_levels[2] == ("PHB",)
     gpu = machine.gpus[2]
@@ -103,7 +103,7 @@ def test_contradictions_between_sources_are_told():
     fake.nvmlDeviceGetCpuAffinity = lambda handle, words: [0xF0]
     fake.links = {(0, 0): 1, (0, 1): 1, (1, 0): 0}
     fake.buses = (*FakeNvml.buses[:2], "00000000:99:00.0")
-    found = merged(replace(parse(hwloc_xml(), "example"), source="hwloc"), nvml.discover(fake)).problems
+    found = merge(replace(parse(hwloc_xml(), "example"), source="hwloc"), nvml.discover(fake)).problems
     told = "\n".join(found)
     for expected in (
         "GPU 0 to GPU 1 is PHB by NVML, PIX by hwloc",
@@ -120,19 +120,19 @@ def test_nodes_that_the_firmware_does_not_tell(monkeypatch):
     tree = parse(hwloc_xml(), "example")
     every = frozenset(range(8))
     tree = replace(tree, source="hwloc", gpus=tuple(replace(gpu, numa=None, cpus=every) for gpu in tree.gpus))
-    monkeypatch.setattr(sysfs, "allowed", lambda: every)
-    found = merged(tree, nvml.discover(FakeNvml()))
+    monkeypatch.setattr(sysfs, "allowed_cpus", lambda: every)
+    found = merge(tree, nvml.discover(FakeNvml()))
     assert [gpu.numa for gpu in found.gpus] == [0, 0, 1] and found.gpus[2].cpus == {4, 5, 6, 7}
     # What NVML says may just be what the job has.
-    monkeypatch.setattr(sysfs, "allowed", lambda: frozenset(range(4)))
-    found = merged(tree, nvml.discover(FakeNvml()))
+    monkeypatch.setattr(sysfs, "allowed_cpus", lambda: frozenset(range(4)))
+    found = merge(tree, nvml.discover(FakeNvml()))
     assert [gpu.numa for gpu in found.gpus] == [None, None, 1] and found.gpus[0].cpus == every
 
 
 def test_a_gpu_that_the_tree_lacks_hides_no_other():
     devices, tree = nvml.discover(FakeNvml()), replace(parse(hwloc_xml(), "example"), source="hwloc")
     for lacking in range(3):
-        machine = merged(replace(tree, gpus=tuple(g for n, g in enumerate(tree.gpus) if n != lacking)), devices)
+        machine = merge(replace(tree, gpus=tuple(g for n, g in enumerate(tree.gpus) if n != lacking)), devices)
         assert [gpu.bus_id for gpu in machine.gpus] == [gpu.bus_id for gpu in devices.gpus]
         assert sum("not in the PCI tree" in line for line in machine.problems) == 1
 
@@ -184,7 +184,7 @@ class FakeSlices(FakeNvml):
 
 def test_slices_are_gpus_and_domains_are_known():
     devices = nvml.discover(FakeSlices())
-    machine = merged(replace(parse(hwloc_xml(), "example"), source="hwloc", live=True), devices)
+    machine = merge(replace(parse(hwloc_xml(), "example"), source="hwloc", live=True), devices)
     assert [gpu.mig_uuid for gpu in machine.gpus] == ["MIG-0", "MIG-3", "", ""] and not machine.problems
     assert machine.gpus[0].uuid == machine.gpus[1].uuid == "GPU-0" and machine.gpus[1].memory == 2**33
     assert machine.gpus[1].address == "0000:03:00.0/MIG-3" and [gpu.numa for gpu in machine.gpus] == [0, 0, 0, 1]

@@ -143,7 +143,7 @@ def test_optimal_is_the_shortest_exchange(name):
             seconds, cost = place_search.ExchangeTime(model, demand), place_search.PairSum(model, demand)
             search = place_search.Search(seconds, cost, gpus, place_search.GpuSlots(model, demand, gpus))
             known = np.array([[index[gpu] for gpu in start] for start in starts])
-            assert search.values(search.improved(known, place_search.MOST_WORK)).min() <= shortest * 1.01
+            assert search.values(search.improve(known, place_search.MOST_WORK)).min() <= shortest * 1.01
 
 
 def test_a_sum_over_pairs_is_not_the_exchange():
@@ -373,7 +373,7 @@ def test_swaps_of_ranks_and_free_slots_lead_to_what_they_say():
         tried = slots.copy()
         tried[[r, s]] = tried[[s, r]]
         expected.append(objective.values(tried[None, :5])[0])
-    assert objective.swapped(slots, first, second)[0] == pytest.approx(np.array(expected), rel=1e-12)
+    assert objective.swap_values(slots, first, second)[0] == pytest.approx(np.array(expected), rel=1e-12)
     assert np.ptp(expected) > 1e-4
 
 

@@ -275,8 +275,7 @@ class History:
         self._there.rename(aside)
 
     def _stored_samples(self) -> tuple[int, int]:
-        """Number of samples in the existing file, and the step of the last. Raises HiresxError for a file that is not a
-        history."""
+        """Number of samples in the existing file, and the step of the last. Raises HiresxError for another file."""
         table = read(self._there)
         return table.samples, int(table.data[STEP.name][-1]) if table.samples else 0
 

@@ -1,8 +1,8 @@
 """Measures a halo exchange between ranks by transport and size, and checks its result:
 
-    mpirun -n 2 python -m hiresx.bench.exchange --backend cpu
-    mpirun -n 4 python -m hiresx.bench.exchange --backend cuda --out exchange.json
-    mpirun -n 2 python -m hiresx.bench.exchange --backend cuda,cpu
+    mpirun -n 2 python docs/make/exchange_times.py --backend cpu
+    mpirun -n 4 python docs/make/exchange_times.py --backend cuda --out exchange.json
+    mpirun -n 2 python docs/make/exchange_times.py --backend cuda,cpu
 
 Every rank has one block of a ring. Ranks take the GPUs of their host in turn, and share them where there are fewer.
 Times are the least of the repeats, of the slowest rank, from the start of an exchange until its ghosts can be used.
@@ -250,7 +250,7 @@ def _say(row: Row) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m hiresx.bench.exchange", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python docs/make/exchange_times.py", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=__doc__,
     )  # fmt: skip
     parser.add_argument("--backend", default="auto", help="one, or several for the ranks in turn; default: %(default)s")
@@ -271,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(comm: Communicator, options: argparse.Namespace) -> int:
     if comm.size < 2:
-        raise HiresxError("one rank has nobody to exchange with", "mpirun -n 2 python -m hiresx.bench.exchange")
+        raise HiresxError("one rank has nobody to exchange with", "mpirun -n 2 python docs/make/exchange_times.py")
     with comm.together():
         names = options.backend.split(",")
         device = find_backend(names[comm.rank % len(names)], _gpu_number(comm))
