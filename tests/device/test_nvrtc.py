@@ -18,7 +18,7 @@ from hiresx.device import Configuration, cuda, graphs, nvrtc
 from hiresx.device.batch_wrappers import Entry, Form, generate_batched
 from hiresx.device.batches import arrange_batches
 from hiresx.device.emulated import EmulatedBackend as EmulatedBackend
-from hiresx.device.wrappers import generate
+from hiresx.device.wrappers import generate, generate_parts
 from hiresx.equations.storage import PRECISIONS
 from hiresx.errors import HiresxError
 
@@ -51,18 +51,24 @@ def test_resources_of_functions_for_several_launches(root):
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_every_kernel_compiles(architecture):
-    """Also the figures of the report: every kernel is in it, and the hot ones do not spill."""
-    configuration = Configuration(viscosity="sutherland")
+    """Also the figures of the report: every kernel is in it, and the hot ones do not spill. The hybrid scheme has all
+    kernels; of the scheme without a sensor, only the part is compiled that is not the same text."""
+    plain = Configuration(viscosity="sutherland")
     hybrid = Configuration(viscosity="sutherland", inviscid="hybrid", sensor="jump")
-    _, found = generate(configuration, "cuda")
-    entry, with_sensor = nvrtc.report([configuration, hybrid], [architecture])
-    assert entry["configuration"] == {"viscosity": "sutherland"}
+    _, found = generate(hybrid, "cuda")
+    (entry,) = nvrtc.report([hybrid], [architecture])
+    assert entry["configuration"] == {"viscosity": "sutherland", "inviscid": "hybrid", "sensor": "jump"}
     of_scalars = {name for name in found if "scalar" in name}  # of which these configurations have none
     of_hybrid = {"hybrid_rates", "shock_sensor", "split_face_mass", "split_numerical_flux", "split_rates"}
     compiled = sorted(found.keys() - of_scalars)
-    assert [kernel["kernel"] for kernel in with_sensor["kernels"]] == compiled and of_scalars
-    assert [kernel["kernel"] for kernel in entry["kernels"]] == [name for name in compiled if name not in of_hybrid]
-    for kernel in entry["kernels"] + with_sensor["kernels"]:
+    assert [kernel["kernel"] for kernel in entry["kernels"]] == compiled and of_scalars
+    (scheme, declared), (rest, shared) = generate_parts(plain, "cuda")
+    assert rest == generate_parts(hybrid, "cuda")[1][0]
+    of_plain = [kernel._asdict() for kernel in nvrtc.resources(nvrtc.compile(scheme, architecture).log)]
+    own = [name for name in compiled if name in declared and name not in of_hybrid]
+    assert [kernel["kernel"] for kernel in of_plain] == own and own
+    assert {*compiled} - {*own} == of_hybrid | (shared.keys() - of_scalars)
+    for kernel in entry["kernels"] + of_plain:
         assert 0 < kernel["registers"] <= 255 and kernel["architecture"] == architecture
         # the first two run once, and keep many differences at a time; the third runs on faces alone
         may_spill = {"metrics", "no_slip_start"} | ({"split_face_mass"} if architecture == "sm_100" else set())
