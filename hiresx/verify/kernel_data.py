@@ -86,6 +86,7 @@ SWITCHES = {
     "weighted": (0, 1),
     "wk": (1, 6),
     "temperature": (0.0, 0.9),
+    "curved": (0, 1),
 }
 # Lists of an outflow: two patches of 17 nodes together, on two sides; three patches of two faces.
 LISTS = {"ends": (0, 9, SIZE[0]), "sides": (5, 0), "face_of_row": (0, 1, 1), "face_of_patch": (0, 1, 1)}
