@@ -57,7 +57,9 @@ def walls(whole: "Decomposition") -> list[Wall]:
         if mirror and len(block.active) > 1 and not mirrors(whole, patch):
             found.append(_wall(block, n, patch, whole.stencil.halo))
     made: list[Wall] = []
-    for members in _groups(whole, found):
+    of_place = {wall.place: wall for wall in found}
+    for places in groups(whole, list(of_place)):
+        members = [of_place[place] for place in places]
         group = [_as_beside(whole, wall, members) for wall in members]
         curved, edged = any(wall.curved for wall in group), any(wall.edged for wall in group)
         smooth, flat = all(wall.smooth for wall in group), all(wall.normal is not None for wall in group)
@@ -73,7 +75,7 @@ def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> W
     """A patch of one node across, which lies on many planes, on the one of those that it goes on in."""
     patch = whole.patches[wall.place]
     block = whole.blocks[patch.block]
-    if wall.normal is not None or _is_broad(block, patch):
+    if wall.normal is not None or is_broad(block, patch):
         return wall
     nodes = inward_rows(block, patch.face, patch.range, 1)[0].reshape(3, -1)
     for other in members:
@@ -84,28 +86,28 @@ def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> W
     return wall
 
 
-def _is_broad(block: Block, patch: "Patch") -> bool:
+def is_broad(block: Block, patch: "Patch") -> bool:
     """True if a patch has several nodes in all directions along its face."""
     d = direction(patch.face)
     return all(patch.range[e][1] - patch.range[e][0] > 1 for e in block.active if e != d)
 
 
-def _groups(whole: "Decomposition", found: Sequence[Wall]) -> list[list[Wall]]:
-    """Walls of one condition that go on in one another."""
-    groups = {wall.place: [wall] for wall in found}
-    for wall in found:
-        patch = whole.patches[wall.place]
+def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
+    """The patches of these numbers in groups of one condition that go on in one another."""
+    found = {place: [place] for place in places}
+    for place in places:
+        patch = whole.patches[place]
         beyond = list(_beyond(whole, patch))
-        for other in found:
-            near = whole.patches[other.place]
-            own = groups[wall.place]
-            if near.condition is not patch.condition or groups[other.place] is own:
+        for other in places:
+            near = whole.patches[other]
+            own = found[place]
+            if near.condition is not patch.condition or found[other] is own:
                 continue
             low, high = np.array(near.range).T[:, :, None]
             if any(b == near.block and ((at >= low) & (at < high)).all(axis=0).any() for b, at in beyond):
-                own += groups[other.place]
-                groups.update((member.place, own) for member in own)
-    return list({id(group): group for group in groups.values()}.values())
+                own += found[other]
+                found.update((member, own) for member in own)
+    return list({id(group): group for group in found.values()}.values())
 
 
 def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, np.ndarray]]:
@@ -164,7 +166,7 @@ def _wall(block: Block, place: int, patch: "Patch", halo: int) -> Wall:
     tangents = [e for e in block.active if e != d]
     lines = rows[1:] - rows[0]
     length = np.sqrt((lines**2).sum(axis=1))
-    normal, point = _plane(rows[0].reshape(dimensions, -1))
+    normal, point = plane_of(rows[0].reshape(dimensions, -1))
     if normal is not None and point is not None:
         if np.tensordot(normal, rows[1] - rows[0], axes=1).mean() < 0:
             normal = -normal
@@ -173,12 +175,12 @@ def _wall(block: Block, place: int, patch: "Patch", halo: int) -> Wall:
     else:
         along = np.abs(np.sum(lines * _local_normals(rows[0], d, tangents), axis=1))
         # with the nodes on which the line goes on: a sharp end is an edge too
-        broad = _is_broad(block, patch)  # of one node across, what is beyond its ends tells nothing of it
+        broad = is_broad(block, patch)  # of one node across, what is beyond its ends tells nothing of it
         edged = broad and any(_has_edge(_beyond_ends(block, patch, e, dimensions)) for e in tangents)
     across = np.sqrt(np.maximum(length**2 - along**2, 0) if normal is None else _across(lines, along, normal))
-    known = normal is not None or _is_broad(block, patch)
+    known = normal is not None or is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
-    curved = normal is None and _is_broad(block, patch) and patch.condition.type == "slip-wall"
+    curved = normal is None and is_broad(block, patch) and patch.condition.kernel == "reflect"
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
     return Wall(place, normal, point, angle, edged, curved, smooth)
 
@@ -189,7 +191,7 @@ def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndar
     return np.asarray((tangential**2).sum(axis=1))
 
 
-def _plane(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Unit normal of the plane on which all nodes (dimensions, n) lie, and a point of it; None where there is none, or
     more than one."""
     dimensions = len(nodes)

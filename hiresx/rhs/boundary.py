@@ -266,15 +266,18 @@ class PoleCondition(FaceCondition):
 
 
 class NoSlip(FaceCondition):
-    """`cut`: all parts."""
+    """`cut`: all parts; `curved`: whether the wall lies on no plane, where its temperature is given."""
 
     kernel = "no_slip"
     rank = 2
     closed = True
     primitive_degree = 4
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition):
+    def __init__(
+        self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition, curved: bool
+    ):
         super().__init__(backend, program, state, patch)
+        self._curved = curved
         spec = cast(NoSlipWall, patch.condition)
         self._wall = dict(zip("uvw", spec.velocity, strict=True))
         self._temperature = spec.temperature or 0.0
@@ -302,8 +305,9 @@ class NoSlip(FaceCondition):
     def bend(self) -> None:
         area, temperature = self.state.areas[self._direction], self._temperature
         self._launch(
-            "no_slip_bend", self._box, **self._face, **self._wall, temperature=temperature, m=area, q=self.state.q
-        )
+            "no_slip_bend", self._box, **self._face, **self._wall, curved=int(self._curved), temperature=temperature,
+            m=area, q=self.state.q,
+        )  # fmt: skip
 
     def rate(self) -> None:
         s = self.state
@@ -325,9 +329,9 @@ class NoSlip(FaceCondition):
 
     def viscous_flux(self, fluxes: Any) -> None:
         if self._temperature:
-            # A cubic of the stress doubled errors of the velocity, a quartic of the energy those of T in Couette flow.
+            # Couette flow between planes: a cubic of the stress doubles errors of u, a quartic of the energy those of T
             rows = fluxes[self._direction]
-            for part, count, degree in ((rows[:3], 3, 4), (rows[3:], _GRADIENTS - 3, 3)):
+            for part, count, degree in ((rows[:3], 3, 4), (rows[3:], _GRADIENTS - 3, 4 if self._curved else 3)):
                 self._launch("viscous_extrapolate", self._box, **self._face, variables=count, degree=degree, w=part)
         else:
             self._launch("no_slip_heat", self._box, **self._face, **self._wall, flux=fluxes[self._direction])
@@ -474,16 +478,18 @@ def condition(
     extended: tuple[np.ndarray, ...],
     cut: Decomposition,
     mirrored: bool = False,
+    curved: bool = False,
 ) -> FaceCondition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
-    coordinates with ghosts; `cut`: all parts; `mirrored`: whether ghosts come from mirrored places."""
+    coordinates with ghosts; `cut`: all parts; `mirrored`: whether ghosts come from mirrored places; `curved`: whether a
+    no-slip wall of given temperature is curved."""
     spec = patch.condition
     if mirrored:
         kind = MirroredAxis if spec.kernel == "axis" else MirroredPlaces
         return kind(backend, program, state, patch)
     simple = _of_the_patch()
     if spec.kernel == NoSlip.kernel:
-        return NoSlip(backend, program, state, patch, cut)
+        return NoSlip(backend, program, state, patch, cut, curved)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

@@ -8,6 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
+from hiresx.decomposition.curved_walls import curved_walls
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
@@ -41,11 +42,12 @@ class Conditions:
         self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
         backend, program, comm, states = blocks.backend, blocks.program, blocks.comm, blocks.states
         with comm.together():
+            curved = curved_walls(blocks.decomposition)
             own = [(states[blocks.place[p.block]], p) for p in blocks.cut.patches if p.block in blocks.place]
             of_gas = [
                 boundary.condition(
                     backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block],
-                    blocks.cut, p.place in mirrored,
+                    blocks.cut, p.place in mirrored, p.place in curved,
                 )
                 for state, p in own
             ]  # fmt: skip

@@ -85,6 +85,7 @@ SWITCHES = {
     "weighted": (0, 1),
     "wk": (1, 6),
     "temperature": (0.0, 0.9),
+    "curved": (0, 1),
 }
 # Optional arrays that another argument asks for: they are given always.
 ASKED_FOR = {"sums"}

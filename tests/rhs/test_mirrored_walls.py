@@ -184,9 +184,9 @@ def loud(x, y, z):
 
 
 @cache
-def ring_error(n, skew, flow, until=0.5, **scheme):
+def ring_error(n, skew, flow, until=0.5, kind="slip-wall", **scheme):
     spec = case(
-        [{"faces": "all", "type": "slip-wall"}],
+        [{"faces": "all", "type": kind}],
         {"end": until, "cfl": 0.5 * (8 / n) ** (2 / 3)},
         scheme={"flux": "hllc"} | scheme,
     )
@@ -203,6 +203,7 @@ def test_flow_around_between_circles(flow, skew):
     errors = [ring_error(n, skew, flow) for n in (8, 16, 32)]
     assert (orders(errors) > 2.9).all(), errors
     assert errors[1] < 1e-5
+    assert ring_error(8, skew, flow, kind="symmetry") == errors[0]
 
 
 @pytest.mark.slow
