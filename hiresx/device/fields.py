@@ -23,8 +23,8 @@ Halo = Literal["state", "fluxes", "term", "metrics"]
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity (`eddy_fields`), and a
-    `body_force`."""
+    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity (`eddy_fields`), a
+    `body_force`, and `coordinates` that kernels read."""
 
     storage: Storage
     equations: Equations = GAS
@@ -36,6 +36,7 @@ class Layout:
     hybrid: bool = False
     eddy_fields: int = 0
     body_force: bool = False
+    coordinates: bool = False
 
     @property
     def numbers_per_point(self) -> int:
@@ -171,6 +172,8 @@ FIELDS: tuple[Field, ...] = (
     ),
     # what is added to the acceleration of the body force to keep the mass flow
     Field("kept_acceleration", "real", per_point=lambda layout: False, count=lambda layout: int(layout.body_force)),
+    # x, y, z of the nodes, for the sources of the user
+    Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )
