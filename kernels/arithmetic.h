@@ -157,7 +157,7 @@ HD real logarithm(real a) {
     return log(a);
 #endif
 }
-// acos(a), |a| <= 1, and cos(a), |a| <= pi: CUDA's own for large angles would ask for a stack.
+// acos(a), |a| <= 1; cos(a) and sin(a): CUDA's own for large angles would ask for a stack.
 HD real arc_cosine(real a) {
 #ifdef HX_FP32
     return acosf(a);
@@ -174,6 +174,17 @@ HD real cosine(real a) {
     return cosf(a);
 #else
     return cos(a);
+#endif
+}
+HD real sine(real a) {
+#if defined(__CUDA_ARCH__) && defined(HX_FP32)
+    return sinpif(real(0.3183098861837907) * a);
+#elif defined(__CUDA_ARCH__)
+    return sinpi(real(0.3183098861837907) * a);
+#elif defined(HX_FP32)
+    return sinf(a);
+#else
+    return sin(a);
 #endif
 }
 HD real absolute(real a) { return a < real(0) ? -a : a; }
@@ -208,6 +219,7 @@ HD pack exponential(pack a) { return stdx::exp(a); }
 HD pack logarithm(pack a) { return stdx::log(a); }
 HD pack arc_cosine(pack a) { return stdx::acos(a); }
 HD pack cosine(pack a) { return stdx::cos(a); }
+HD pack sine(pack a) { return stdx::sin(a); }
 HD pack absolute(pack a) { return stdx::abs(a); }
 HD pack larger(pack a, pack b) { return stdx::max(a, b); }
 HD pack smaller(pack a, pack b) { return stdx::min(a, b); }

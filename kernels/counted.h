@@ -45,6 +45,7 @@ HX_FUNCTION(exp)
 HX_FUNCTION(log)
 HX_FUNCTION(acos)
 HX_FUNCTION(cos)
+HX_FUNCTION(sin)
 #undef HX_FUNCTION
 inline counted pow(counted a, counted b) { return ++hx_operations, std::pow(a.value, b.value); }
 

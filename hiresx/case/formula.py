@@ -1,11 +1,11 @@
-"""A function of one variable, written once and computed twice: by NumPy on arrays, and by the kernels as C++.
+"""A function of one or more variables, written once and computed twice: by NumPy on arrays, and by the kernels as C++.
 
-The text is a Python expression of the variable, named parameters, numbers, + - * / **, comparisons as the condition of
+The text is a Python expression of the variables, named parameters, numbers, + - * / **, comparisons as the condition of
 `where`, and the functions below, which bear NumPy's names.
 """
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ FUNCTIONS = {
     "sqrt": _Function(np.sqrt, "square_root", 1),
     "exp": _Function(np.exp, "exponential", 1),
     "log": _Function(np.log, "logarithm", 1),
+    "sin": _Function(np.sin, "sine", 1),
+    "cos": _Function(np.cos, "cosine", 1),
     "minimum": _Function(np.minimum, "smaller", 2),
     "maximum": _Function(np.maximum, "larger", 2),
     "where": _Function(np.where, "select", 3),
@@ -32,10 +34,11 @@ _COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
 class Formula:
-    """`text` as a function of `variable` with these `parameters`. Raises ValueError for what it may not hold."""
+    """`text` as a function of `variables` with these `parameters`. Raises ValueError for what it may not hold."""
 
-    def __init__(self, text: str, variable: str, parameters: tuple[str, ...] = ()):
-        self.text, self.variable, self.parameters = text, variable, parameters
+    def __init__(self, text: str, variables: str | Sequence[str], parameters: tuple[str, ...] = ()):
+        self.variables = (variables,) if isinstance(variables, str) else tuple(variables)
+        self.text, self.parameters = text, parameters
         try:
             self._tree = ast.parse(text, mode="eval")
         except SyntaxError as error:
@@ -43,25 +46,34 @@ class Formula:
         self._code(self._tree.body)
         self._compiled = compile(self._tree, text, "eval")
 
-    def values(self, at: np.ndarray, parameters: Mapping[str, float]) -> np.ndarray:
-        """The function at every entry of `at`: float64 of its shape."""
-        at = np.asarray(at, dtype=np.float64)
+    @property
+    def used(self) -> frozenset[str]:
+        """The names in it: of variables, parameters and functions."""
+        return frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
+
+    def values(self, at: Any, parameters: Mapping[str, float]) -> np.ndarray:
+        """The function at every entry of `at`, or of several variables at those of the arrays `at` of one shape, by
+        name: float64 of its shape."""
+        given = at if isinstance(at, Mapping) else {self.variables[0]: at}
+        arrays = {name: np.asarray(given[name], dtype=np.float64) for name in self.variables}
         names: dict[str, Any] = {name: function.values for name, function in FUNCTIONS.items()}
         names |= {name: np.float64(parameters[name]) for name in self.parameters}
-        found = eval(self._compiled, {"__builtins__": {}}, names | {self.variable: at})
-        return np.array(np.broadcast_to(found, at.shape), dtype=np.float64)
+        found = eval(self._compiled, {"__builtins__": {}}, names | arrays)
+        shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
+        return np.array(np.broadcast_to(found, shape), dtype=np.float64)
 
     def code(self, name: str, parameters: Mapping[str, float]) -> str:
         """The C++ template `name` of the arithmetic type, in the words of kernels/arithmetic.h."""
-        lines = [f"template <class Value> HD Value {name}(Value {_cpp_name(self.variable)}) {{"]
+        taken = ", ".join(f"Value {_cpp_name(variable)}" for variable in self.variables)
+        lines = [f"template <class Value> HD Value {name}({taken}) {{"]
         lines += [f"constexpr real {_cpp_name(p)} = real({float(parameters[p])!r});" for p in self.parameters]
-        lines += [f"(void){_cpp_name(used)};" for used in (self.variable, *self.parameters)]
+        lines += [f"(void){_cpp_name(used)};" for used in (*self.variables, *self.parameters)]
         return "\n    ".join([*lines, f"return {self._value(self._tree.body)};"]) + "\n}\n"
 
     def _code(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and type(node.value) is not bool:
             return f"real({float(node.value)!r})"
-        if isinstance(node, ast.Name) and node.id in (self.variable, *self.parameters):
+        if isinstance(node, ast.Name) and node.id in (*self.variables, *self.parameters):
             return _cpp_name(node.id)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return f"(-{self._code(node.operand)})"
@@ -69,11 +81,12 @@ class Formula:
             return f"({self._code(node.left)} {_OPERATORS[type(node.op)]} {self._code(node.right)})"
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
             if self._varies(node.right):
-                raise self._fault(node, f"an exponent with {self.variable} in it: write exp(exponent * log(base))")
+                varying = " or ".join(self.variables)
+                raise self._fault(node, f"an exponent with {varying} in it: write exp(exponent * log(base))")
             return f"power({self._value(node.left)}, {self._code(node.right)})"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
             return self._call(node, node.func.id)
-        raise self._fault(node, f"it may hold {', '.join((self.variable, *self.parameters, *FUNCTIONS))} and numbers")
+        raise self._fault(node, f"it may hold {', '.join((*self.variables, *self.parameters, *FUNCTIONS))} and numbers")
 
     def _call(self, node: ast.Call, name: str) -> str:
         function = FUNCTIONS[name]
@@ -95,7 +108,7 @@ class Formula:
         return f"Value({self._code(node)})"
 
     def _varies(self, node: ast.expr) -> bool:
-        return any(isinstance(part, ast.Name) and part.id == self.variable for part in ast.walk(node))
+        return any(isinstance(part, ast.Name) and part.id in self.variables for part in ast.walk(node))
 
     def _fault(self, node: ast.expr, hint: str) -> ValueError:
         return ValueError(f'"{self.text}": {ast.unparse(node)}: {hint}')

@@ -38,6 +38,7 @@ from hiresx.case.positions import Position
 from hiresx.case.relations import resolve_relations, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.scheme import Scheme, weights_errors
+from hiresx.case.source import Source, source_errors
 from hiresx.case.surfaces import Surface
 from hiresx.case.turbulence import Turbulence, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
@@ -221,6 +222,7 @@ class Case(Table):
     boundary: Annotated[tuple[Boundary, ...], Listed] = Field((), description="boundary conditions")
     sponge: Annotated[tuple[Sponge, ...], Listed] = Field((), description="sponge layers")
     body_force: BodyForce | None = Field(None, description="acceleration of the gas; absent: none")
+    source: Source | None = Field(None, description="sources of the conserved variables; absent: none")
     scalar: Annotated[tuple[Scalar, ...], Listed] = Field((), description="passive scalars")
     output: Output = Field(Output(), description="fields to write")
     checkpoint: Checkpoint = Field(Checkpoint(), description="checkpoints to keep")
@@ -315,7 +317,7 @@ class Case(Table):
     def _combinations_that_can_be(self) -> Self:
         errors = (
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *weights_errors(self.scheme),
-            *turbulence_errors(self), *body_force_errors(self),
+            *turbulence_errors(self), *body_force_errors(self), *source_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

@@ -21,8 +21,9 @@ class Configuration:
     """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: that
     of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
     the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
-    turbulent Prandtl and Schmidt numbers. `filter_reach`: nodes that the explicit filter reads to each side, where the
-    interpolation reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
+    turbulent Prandtl and Schmidt numbers. `source`: formulas of sources by the number of the conserved variable, of
+    `source_variables` and `source_parameters`. `filter_reach`: nodes that the explicit filter reads to each side, where
+    the interpolation reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
     state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
     program: the solver, the vectors of integrators, or a study with kernels of its own."""
 
@@ -45,6 +46,9 @@ class Configuration:
     eddy_constant: float = 0.0
     eddy_prandtl: float = 0.9
     eddy_schmidt: float = 0.7
+    source: tuple[tuple[int, str], ...] = ()
+    source_variables: tuple[str, ...] = ()
+    source_parameters: tuple[tuple[str, float], ...] = ()
     gamma: float = 1.4
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
@@ -109,6 +113,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     lines += [f'#include "{header}"' for header in first]
     if c.viscous and part != "scheme":
         lines += ["#define HX_VISCOUS", *_law(c).code().splitlines(), f'#include "{_header(c, "turbulence", root)}"']
+    lines += _source(c) if c.source and part != "scheme" else []
     lines += [f'#include "{header}"' for header in last]
     return "\n".join(lines) + "\n"
 
@@ -155,6 +160,24 @@ def _of_eddies(c: Configuration, root: Path) -> list[str]:
         "HX_LARGEST_EDDY_DIFFUSIVITY": largest,
     }
     return lines + [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
+
+
+def _source(c: Configuration) -> list[str]:
+    """The sources of the user as the kernels' `user_source(at, rate)`, at: the variables in their order, in C++."""
+    from hiresx.case.formula import Formula  # imported here, as the laws below
+
+    lines, values = ["#define HX_SOURCE"], dict(c.source_parameters)
+    given = ", ".join(f"at[{n}]" for n in range(len(c.source_variables)))
+    rates = {}
+    for variable, text in c.source:
+        known = Formula(text, c.source_variables, tuple(values))
+        formula = Formula(text, c.source_variables, tuple(name for name in values if name in known.used))
+        lines += formula.code(f"source_of_{variable}", values).splitlines()
+        rates[variable] = f"source_of_{variable}<real>({given})"
+    there = " || ".join(f"variable == {variable}" for variable in rates)
+    lines.append(f"HD bool user_source_of(int variable) {{ return {there}; }}")
+    body = "".join(f" rate[{variable}] = {value};" for variable, value in rates.items())
+    return [*lines, f"HD void user_source(const real *at, real *rate) {{{body} }}"]
 
 
 def _of_scheme(c: Configuration, root: Path) -> list[str]:

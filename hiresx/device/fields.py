@@ -24,7 +24,7 @@ class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
     (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity (`eddy_fields`), a
-    `body_force`, and an explicit filter (`filtered`)."""
+    `body_force`, an explicit filter (`filtered`), and `coordinates` that kernels read."""
 
     storage: Storage
     equations: Equations = GAS
@@ -37,6 +37,7 @@ class Layout:
     eddy_fields: int = 0
     body_force: bool = False
     filtered: bool = False
+    coordinates: bool = False
 
     @property
     def numbers_per_point(self) -> int:
@@ -179,6 +180,8 @@ FIELDS: tuple[Field, ...] = (
     # how far the explicit filter reaches along each direction, and what it changes (hiresx.rhs.spatial_filter)
     Field("filter_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.filtered)),
     Field("filter_change", "rate", _of_state, count=lambda layout: int(layout.filtered)),
+    # x, y, z of the nodes, for the sources of the user
+    Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )

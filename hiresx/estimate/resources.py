@@ -230,6 +230,7 @@ def layout(case: Case, plan: str) -> Layout:
     return Layout(
         storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, eddies,
         body_force=case.body_force is not None, filtered=case.filter is not None,
+        coordinates=case.source is not None,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.base.arrays import triple
+from hiresx.case.source import source_formulas
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range
@@ -70,10 +71,63 @@ def check(solver: Solver) -> tuple[np.ndarray, float, float]:
 def find(solver: Solver, otherwise: str) -> BlowUp:
     """The error for the first node whose density or pressure is not a positive number; if there is none, for what
     `otherwise` says. Collective: the same error on all ranks, to be raised on all."""
+    if (of_source := find_in_source(solver)) is not None:
+        return of_source
     found = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
     error = _error(solver, min(found, key=lambda first: first[:3])) if found else nowhere(solver, otherwise)
     error.everywhere = True
     return error
+
+
+def find_in_source(solver: Solver) -> BlowUp | None:
+    """The error for the first node at which a formula of [source] is not finite where the state is good, now or at a
+    time within the step that follows; None if there is none. Collective."""
+    if solver.case.source is None:
+        return None
+    found = [first for first in solver.comm.allgather(_first_of_source(solver)) if first is not None]
+    if not found:
+        return None
+    whole, (k, j, i), key, value, (x, y, z), t, rank = min(found, key=lambda first: first[:2])
+    text = solver.case.source.texts()[key]
+    error = BlowUp(
+        f"source.{key} = \"{text}\" is {value} in block '{solver.grid.blocks[whole].name}' at "
+        f"node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), time {t:.6g}",
+        "change the formula so that it is a number there: maximum(a, 0), or where(a < b, c, d) around the whole",
+        whole,
+        (i, j, k),
+        rank,
+    )
+    error.everywhere = True
+    return error
+
+
+# whole block, (k, j, i), key, value, (x, y, z), time, rank
+OfSource = tuple[int, tuple[int, int, int], str, float, tuple[float, float, float], float, int]
+
+
+def _first_of_source(solver: Solver) -> OfSource | None:
+    """Of this rank's nodes the first one at which a source is not finite."""
+    formulas, parameters = source_formulas(solver.case)
+    found: list[OfSource] = []
+    for n, state in enumerate(solver.states):
+        with np.errstate(all="ignore"):
+            values = solver.primitives(n)
+            values["T"] = solver.case.gas.gamma * values["p"] / values["rho"]
+        good = (values["rho"] > 0) & (values["p"] > 0) & np.isfinite(sum(values[name] for name in values))
+        values |= {axis: getattr(state.block, axis) for axis in "xyz"}
+        for key, formula in formulas.items():
+            for t in (solver.time, solver.time + 0.5 * solver.dt, solver.time + solver.dt):
+                with np.errstate(all="ignore"):
+                    rate = formula.values(values | {"t": np.full(good.shape, t)}, parameters)
+                bad = good & ~np.isfinite(rate)
+                if bad.any():
+                    k, j, i = (int(m) for m in np.argwhere(bad)[0])
+                    place = triple(m + first for m, first in zip((k, j, i), reversed(state.first), strict=True))
+                    xyz = triple(float(c) for c in state.block.node(i, j, k))
+                    value = float(rate[k, j, i])
+                    found.append((state.part.whole, place, key, value, xyz, t, solver.comm.rank))
+                    break
+    return min(found, key=lambda first: first[:2], default=None)
 
 
 def nowhere(solver: Solver, what: str) -> BlowUp:
@@ -154,6 +208,8 @@ class Trace:
             solver.restore(values, lambda name, box: kept[name, box])
         else:
             return error
+        if (of_source := find_in_source(solver)) is not None:
+            return of_source
         # A step that could not be taken back was not counted.
         return began(solver, last - solver.steps + (not solver.integrator.keeps_start), error)
 

@@ -56,6 +56,7 @@ class LocalBlocks:
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:
+                _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
@@ -171,6 +172,14 @@ class LocalBlocks:
         for rows, found in map_ahead(fill_slab, planes(nk, ni * nj)):
             self.backend.copy(inner[:, rows], self.backend.to_device(found))
             done.append(found)
+
+
+def _fill_coordinates(backend: Backend, state: BlockState) -> None:
+    """Set the field of coordinates, where the run has one."""
+    held = state.array("coordinates")
+    if held is not None:
+        nodes = np.stack([state.block.x, state.block.y, state.block.z]).astype(state.real)
+        backend.copy(state.interior(held), backend.to_device(nodes))
 
 
 def _in_storage(state: BlockState, values: Callable[[Lines], Any], n: int, at: Lines) -> np.ndarray:

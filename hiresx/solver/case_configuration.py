@@ -3,9 +3,11 @@
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.source import source_formulas
 from hiresx.case.turbulence import NONE
 from hiresx.decomposition import Decomposition
 from hiresx.device.configuration import INVISCID, Configuration
+from hiresx.equations import GAS_CONSERVED
 from hiresx.equations.gas import conservative
 from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import STORAGE
@@ -18,6 +20,8 @@ def configuration(case: Case) -> Configuration:
     inviscid = gas.reynolds is None
     eddies = case.turbulence
     has_model = eddies.model != NONE
+    formulas, values = source_formulas(case)
+    names = [*GAS_CONSERVED, *(f"scalars.{scalar.name}" for scalar in case.scalar)]
     return Configuration(
         interpolation=scheme.interpolation,
         weights=scheme.weights,
@@ -40,6 +44,9 @@ def configuration(case: Case) -> Configuration:
         eddy_constant=eddies.taken_constant if has_model else Configuration.eddy_constant,
         eddy_prandtl=eddies.prandtl if has_model else Configuration.eddy_prandtl,
         eddy_schmidt=eddies.schmidt if has_model else Configuration.eddy_schmidt,
+        source=tuple((names.index(key), formula.text) for key, formula in formulas.items()),
+        source_variables=next((formula.variables for formula in formulas.values()), ()),
+        source_parameters=tuple(values.items()),
         gamma=gas.gamma,
         # There is no heat conduction without viscosity: all inviscid cases share their kernels.
         prandtl=Configuration.prandtl if inviscid else gas.prandtl,

@@ -72,6 +72,7 @@ class Conditions:
         self._changing = [c for c in self.all if type(c).prepare is not boundary.FaceCondition.prepare]
         self.clock = StepClock(backend)
         self.clocked = False  # whether anything other than the moving conditions needs the time
+        self.timed = False  # whether a term needs it, at the beginning of each stage
         self._moves: dict[float, Callable[[], None]] = {}  # by the share of the step at whose time they are evaluated
         self._start, self._nodes = (
             program.prepare(boundary.together(self.all, method)) for method in ("node", "stage_node")
@@ -145,7 +146,7 @@ class Conditions:
 
     def begin(self, time: float, dt: float) -> None:
         """Tell the device the step `dt` from `time`, if it needs the time."""
-        if self.clocked or self._moving:
+        if self.clocked or self.timed or self._moving:
             self.clock.put(time, dt)
 
     def _move(self, share: float) -> None:

@@ -58,6 +58,7 @@ class FlowSystem(System):
         if isinstance(integrator, Explicit):
             times = integrator.times
             self._ordinary = [
+                *([("time", self._begin_clock)] if conditions.timed else []),
                 *terms.tasks,
                 *update_tasks(blocks, terms, ghosts, integrator),
                 ("boundary", lambda stage: conditions.nodes(self.time, self.dt, times[stage])),
@@ -72,6 +73,11 @@ class FlowSystem(System):
         self._vectors = Vectors(blocks)
         self._history = StateHistory(blocks, self._vectors, integrator.history) if integrator.iterates else None
         integrator.prepare(self)
+
+    def _begin_clock(self, stage: int) -> None:
+        """Tell terms of the first stage the time of this step; behind each stage the conditions do."""
+        if stage == 0:
+            self._conditions.begin(self.time, self.dt)
 
     # ---- steps
 

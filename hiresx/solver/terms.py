@@ -25,6 +25,7 @@ from hiresx.rhs.terms import (
     VISCOUS,
     Step,
     Task,
+    Term,
     added,
     in_order,
     sent,
@@ -85,6 +86,8 @@ class Terms:
         explicit = isinstance(integrator, Explicit) and integrator.viscous_updates is not None
         takes = plan == "fused" and explicit
         self.ends_in_update = takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any)
+        # The shares of a step at which stages begin; an integrator that iterates gives the time itself.
+        self._begins = [0.0, *integrator.times[:-1]] if isinstance(integrator, Explicit) else [0.0]
         self.left: list[Task] = []
         self.tasks = self._task_list(case)
 
@@ -131,7 +134,7 @@ class Terms:
             steps.append(self._launch_step("sponge", conditions.sponge_calls(), [RATES], [SOURCES]))
         exchanged = {field.name for field in FIELDS if field.halo == "term"}
         for term in added(case, self._blocks.program, self._blocks.states):
-            steps.append(self._launch_step(term.name, term.calls, term.needs, term.gives))
+            steps.append(self._term_step(term))
             steps += [step for name in term.gives if name in exchanged for step in self._halo_steps(name)]
         if conditions.poles.any:
             everything = [what for step in steps for what in step.gives]
@@ -141,6 +144,15 @@ class Terms:
     def _launch_step(self, name: str, calls: Calls, needs: Sequence[str], gives: Sequence[str]) -> Step:
         made = self._blocks.program.prepare(calls)
         return Step([(name, lambda stage: made())], needs, gives)
+
+    def _term_step(self, term: Term) -> Step:
+        """Return the step of a term of its own."""
+        if term.at is None:
+            return self._launch_step(term.name, term.calls, term.needs, term.gives)
+        self._conditions.timed = True
+        clock, prepare = self._conditions.clock.array, self._blocks.program.prepare
+        made = [prepare(term.at(clock, share)) for share in self._begins]
+        return Step([(term.name, lambda stage: made[stage]())], term.needs, term.gives)
 
     def _halo_steps(self, name: str) -> list[Step]:
         """Return the steps that fill the ghosts of a field that a term has computed."""

@@ -20,6 +20,8 @@ THINNED = {
     ("taylor-green", None): ("grid.n=[16,16,16]",),
     ("taylor-green", "mach-0.4"): ("grid.n=[16,16,16]",),
     ("taylor-green", "n128"): ("grid.n=[16,16,16]",),
+    ("channel", "dns"): ("grid.n=[16,17,12]",),
+    ("channel", "les"): ("grid.n=[16,17,12]",),
     ("planar-jet", "three-d"): ("grid.nk=8",),
     ("planar-jet", "paper"): ("grid.nk=1",),
     **{("round-jet", preset): ("grid.exit_spacing=0.08", "grid.stretching=[1.05,1.15]")
@@ -29,7 +31,7 @@ NAMES = {
     "isentropic-vortex", "density-wave", "shear-wave", "sod", "lax", "shu-osher", "blast-waves", "einfeldt-123",
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate",
     "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "sedov", "noh", "vacuum",
-    "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro",
+    "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro", "channel",
 }  # fmt: skip
 
 

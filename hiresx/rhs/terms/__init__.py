@@ -13,7 +13,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hiresx import kernels
 from hiresx.case import Case
@@ -51,12 +51,14 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 @dataclass(frozen=True)
 class Term:
     """`name`: what the stopwatch calls it. It comes behind all terms that give what it `needs`. `calls`: what it
-    launches on all parts of this rank. What it gives may be a field, by its name."""
+    launches on all parts of this rank. What it gives may be a field, by its name. `at`, in place of `calls`: those of a
+    term that knows the time, of the device's clock and the share of the step at which a stage begins."""
 
     name: str
     calls: Calls
     needs: Sequence[str] = (RATES,)
     gives: Sequence[str] = (SOURCES,)
+    at: Callable[[Any, float], Calls] | None = None
 
 
 @dataclass(frozen=True)

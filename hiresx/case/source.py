@@ -1,0 +1,81 @@
+"""The `[source]` table: sources of the conserved variables as formulas of place, time and state."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import Field
+from pydantic_core import PydanticCustomError
+
+from hiresx.case.formula import FUNCTIONS, Formula
+from hiresx.case.model import Table, case_error
+from hiresx.case.scalars import ScalarName
+from hiresx.equations import GAS_CONSERVED
+
+# What a formula may name besides parameters, functions and scalars.
+VARIABLES = ("x", "y", "z", "t", "rho", "u", "v", "w", "p", "T")
+
+
+class Source(Table):
+    """What is added to the rates of change of the conserved variables: formulas of x, y, z, t, rho, u, v, w, p, T, the
+    case's passive scalars, its numeric [parameters] and gamma, in the scales of the solver. They hold + - * / **,
+    numbers, sqrt, exp, log, sin, cos, minimum, maximum and where(a < b, c, d), and are compiled into the kernels. A
+    force rho a along x is rho_u = "rho * a" with its work e = "rho * u * a". A source does not limit the time step."""
+
+    rho: str | None = Field(None, description="of the density, in rho_ref c_ref / L")
+    rho_u: str | None = Field(None, description="of the momentum along x, in rho_ref c_ref^2 / L")
+    rho_v: str | None = Field(None, description="of the momentum along y")
+    rho_w: str | None = Field(None, description="of the momentum along z")
+    e: str | None = Field(None, description="of the total energy, in rho_ref c_ref^3 / L")
+    scalars: dict[ScalarName, str] = Field({}, description="of rho s of passive scalars, by name")
+
+    def texts(self) -> dict[str, str]:
+        """The formulas by the key in the table, those of scalars by `scalars.<name>`."""
+        given = {name: getattr(self, name) for name in GAS_CONSERVED}
+        of_scalars = {f"scalars.{name}": text for name, text in self.scalars.items()}
+        return {name: text for name, text in given.items() if text is not None} | of_scalars
+
+
+def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
+    """The formulas of a case by the keys of `Source.texts`, and the values of the parameters that they name. Raises
+    ValueError for a text that is no formula, which names the key."""
+    if case.source is None:
+        return {}, {}
+    scalars = tuple(scalar.name for scalar in case.scalar)
+    variables = (*VARIABLES, *scalars)
+    known = _parameters(case, variables)
+    found = {}
+    for key, text in case.source.texts().items():
+        try:
+            found[key] = Formula(text, variables, tuple(known))
+        except ValueError as error:
+            raise ValueError(f"source.{key}: {error}") from None
+    used = {name for formula in found.values() for name in formula.used} & known.keys()
+    values = {name: known[name] for name in sorted(used)}
+    own = {key: Formula(f.text, variables, tuple(n for n in values if n in f.used)) for key, f in found.items()}
+    return own, values
+
+
+def _parameters(case: Any, variables: tuple[str, ...]) -> Mapping[str, float]:
+    taken = {*variables, *FUNCTIONS}
+    numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
+    return {name: v for name, v in {"gamma": case.gas.gamma, **numbers}.items() if name not in taken}
+
+
+def source_errors(case: Any) -> Iterator[PydanticCustomError]:
+    """Yield the errors in the sources of a case."""
+    if case.source is None:
+        return
+    if not case.source.texts():
+        yield case_error("source does nothing: give a formula of rho, rho_u, rho_v, rho_w, e or scalars")
+    for name in case.source.scalars:
+        if all(scalar.name != name for scalar in case.scalar):
+            yield case_error(f'source.scalars: the case has no [[scalar]] "{name}"')
+            return
+    for scalar in case.scalar:
+        if scalar.name in FUNCTIONS:
+            yield case_error(f'source: scalar "{scalar.name}" is called like a function; choose another name')
+            return
+    try:
+        source_formulas(case)
+    except ValueError as error:
+        yield case_error(str(error))
