@@ -3,7 +3,8 @@
 Consistent: F(q, q; m) is the physical flux. Reversed: F(b, a; -m) = -F(a, b; m), the face seen from its other side.
 Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R. Wall: between a state and its mirror
 image no mass and no energy passes. Supersonic: the flux is the upwind state's (local Lax-Friedrichs takes a mean).
-Contact: where pressure and normal velocity are the same on both sides, HLLC's and Roe's flux is the upwind state's.
+Contact: where pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM and Roe is the upwind
+state's.
 All relative to the size of the flux.
 """
 
@@ -20,7 +21,7 @@ from hiresx.verify.checks import Check, Workbench, at_most
 LONG = False
 PAIRS = 4096
 # Fluxes that keep contacts and shear layers as they are, and those that do not take the upwind state alone.
-SHARP, MEAN = ("hllc", "roe"), ("local_lax_friedrichs",)
+SHARP, MEAN = ("hllc", "hllc_lm", "roe"), ("local_lax_friedrichs",)
 
 
 def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray) -> np.ndarray:

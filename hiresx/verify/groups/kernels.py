@@ -52,7 +52,8 @@ SETS: dict[str, tuple[str, ...]] = {
         'scheme.positivity="none"',
     ),
     "Roe, original, ZA": ('scheme.flux="roe"', 'scheme.interpolation="original"', 'scheme.weights="za"'),
-    "six nodes, TENO with an adaptive cut-off": (
+    "six nodes, TENO with an adaptive cut-off, HLLC-LM": (
+        'scheme.flux="hllc_lm"',
         'scheme.interpolation="original6"',
         'scheme.weights="teno_adaptive"',
         "scheme.cutoff=1e-6",

@@ -235,7 +235,7 @@ CHECKS = [
     ),
     *(
         _check(f"Euler, {flux}", 4.8, Setup(PLANE, _FINE, _scheme(weights="linear", flux=flux)))
-        for flux in ("van_leer", "local_lax_friedrichs", "hllc", "roe")
+        for flux in ("van_leer", "local_lax_friedrichs", "hllc", "hllc_lm", "roe")
     ),
     _check("Euler, 3-D", 4.7, Setup(SPACE, _SOLID, _LINEAR, periodic="xyz", amplitude=0.02)),
     *(
