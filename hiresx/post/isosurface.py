@@ -63,7 +63,7 @@ def isosurface(
     if clip is not None and (len(clip) != 6 or any(a >= b for a, b in zip(clip[::2], clip[1::2], strict=True))):
         raise HiresxError(f"{list(clip)} is no box", "give x from, to, y from, to, z from, to: --clip 0,10,-3,3,-1,1")
     if not 0 < opacity <= 1:
-        raise HiresxError(f"an opacity of {opacity:g} cannot be", "give more than 0, and 1 at most")
+        raise HiresxError(f"an opacity of {opacity:g} is not possible", "give more than 0, and 1 at most")
     tree = run.fields(which, names, subset)
     if tree.hiresx.dimensions < 3:
         raise HiresxError("surfaces belong to fields in space", "of a plane draw contour lines: hiresx post slice")
