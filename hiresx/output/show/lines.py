@@ -106,11 +106,7 @@ def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> Li
     flat = [{name: np.squeeze(values) for name, values in piece.items()} for piece in pieces]
     axes = "xyz"
     if dimensions == 2:
-        # A part of a field may lie in any plane, see colours.views.
-        across = "z"
-        if part:
-            across = min("zyx", key=lambda axis: cut.width(flat, axis))
-        axes = axes.replace(across, "")
+        axes = axes.replace(cut.flat_axis(flat, part), "")
     if len(fixed) != dimensions - 1 or not set(fixed) < set(axes):
         raise HiresxError(
             f'line "{line}" does not name a line in {dimensions} dimensions',
