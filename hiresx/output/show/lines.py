@@ -88,8 +88,7 @@ def draw(
         ax.margins(x=0)
         if scales is not None:
             ax.set_ylim(*scales[name])
-        ax.grid(lw=0.3, color="0.85")
-        ax.set_axisbelow(True)
+        picture_file.add_grid(ax)
     look.curves(axes)
     axes[-1].set_xlabel(f"${along}/L${drawn.where}")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
