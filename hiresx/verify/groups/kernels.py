@@ -165,7 +165,7 @@ def twenty_steps(bench: Workbench, run: CheckRun) -> float:
 
 
 def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
-    """Twenty steps that the device takes on its own, less the same under the host's eyes."""
+    """Largest difference between twenty steps of the device without the host and the same steps one by one."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
         name = partner(bench.backend)
