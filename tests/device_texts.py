@@ -1,4 +1,4 @@
-"""Small kernels and their shim, for the tests of the device room."""
+"""Small kernels and their shim, for the tests of the package device."""
 
 ARITHMETIC = """
 #pragma once

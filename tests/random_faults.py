@@ -1,8 +1,8 @@
-"""Faults that nobody chose: single small changes drawn by a seed; does any test of their rooms turn red?
+"""Faults that nobody chose: single small changes drawn by a seed; does any test of their packages turn red?
 
     python tests/random_faults.py --number 200             seed: the commit that is checked out
     python tests/random_faults.py --seed WORD --number 30  the first 30 of the same list that 200 would begin with
-    python tests/random_faults.py --rooms kernels hiresx/exchange
+    python tests/random_faults.py --paths kernels hiresx/exchange
     python tests/random_faults.py --list                   what would be tried, and by which tests
     python tests/random_faults.py --out FILE               keeps each outcome there at once; run again, it goes on
     python tests/random_faults.py --slow                   with the slow tests
@@ -10,8 +10,8 @@
 
 Python is changed by the operators of Cosmic Ray (pip install 'hiresx[mutants]'), kernels by those of mutations.py. A
 file is drawn by the number of its lines, then a place in it. The tests are those whose files name the changed module or
-kernel, or catch a fault of the list beside this file in it, and then all others of its room; the first that is red ends
-them. It must be red again alone, and green without the change. With `--reached` they are those that were noted as
+kernel, or catch a fault of the list beside this file in it, and then all others of its package; the first that is red
+ends them. It must be red again alone, and green without the change. With `--reached` they are those that were noted as
 running the changed statement or launching a kernel that comes past it, wherever they lie, quick ones first: a fault
 then takes seconds. The notes hold for sources and test files that have not changed since; of others all that is about
 them is run. Kernels with a fault are compiled with little optimisation.
@@ -48,7 +48,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent_faults.toml")
 LEAST = 0.80
 # Rooms from whose files is drawn.
 DRAWN = ("hiresx", "kernels", "topology")
-# Where the tests of a room lie, if not under its own name; a file that is named goes before its room.
+# Where the tests of a package lie, if not under its own name; a file that is named goes before its package.
 TESTS = {
     "kernels": ("device", "rhs"),
     "kernels/loop_modes.h": ("verify",),
@@ -96,20 +96,20 @@ def seed_of_the_commit() -> str:
     return said.stdout.strip()
 
 
-def sources(rooms: tuple[str, ...] = DRAWN) -> dict[str, str]:
+def sources(paths: tuple[str, ...] = DRAWN) -> dict[str, str]:
     """The text of every file that may be drawn, by its name."""
-    paths = sorted(path for room in rooms for path in [ROOT / room, *ROOT.glob(f"{room}/**/*")])
+    found = sorted(path for name in paths for path in [ROOT / name, *ROOT.glob(f"{name}/**/*")])
     return {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-        for path in paths
+        for path in found
         if path.suffix in (".py", ".h") and path.is_file() and not any(part.is_symlink() for part in path.parents)
     }
 
 
-def drawn(seed: str, number: int, rooms: tuple[str, ...] = DRAWN) -> Iterator[Drawn]:
+def drawn(seed: str, number: int, paths: tuple[str, ...] = DRAWN) -> Iterator[Drawn]:
     """So many different ones; of a larger number these are the first."""
     dice = random.Random(seed)
-    texts = sources(rooms)
+    texts = sources(paths)
     lines = [sum(bool(line.strip()) for line in text.splitlines()) for text in texts.values()]
     had: set[tuple[str, str]] = set()
     for _ in range(100 * number):
@@ -127,19 +127,19 @@ def drawn(seed: str, number: int, rooms: tuple[str, ...] = DRAWN) -> Iterator[Dr
 
 def tests_of(name: str, at: int | None = None) -> list[str]:
     """The test files for a source, or for the character `at` of it: those that launch the kernels nearest to it, those
-    that catch a listed fault in the file, those that name it, and the others of its room; of each the ones before that
-    speak of more of what it defines, and then the shorter ones."""
+    that catch a listed fault in the file, those that name it, and the others of its package; of each the ones before
+    that speak of more of what it defines, and then the shorter ones."""
     listed = {file for fault in _listed() if fault.file == name for file in fault.files}
     text = (ROOT / name).read_text(encoding="utf-8")
     defined = set(re.findall(r"^ *(?:def|class) (\w+)|^KERNEL\((\w+)|^template .* (\w+)\(", text, re.MULTILINE))
     words = {word for words in defined for word in words if len(word) > 3} | {Path(name).stem}
-    rooms = rooms_of(name)
+    packages = packages_of(name)
     kernels = {} if at is None or not name.endswith(".h") else kernels_around(name, at)
     files: dict[str, tuple[float, bool, bool, int, int]] = {}
     for file, of_it in _test_files().items():
         named = _names(name, of_it)
         far = min((steps for kernel, steps in kernels.items() if f'"{kernel}"' in of_it), default=math.inf)
-        if named or file in listed or file.split("/")[1] in rooms:
+        if named or file in listed or file.split("/")[1] in packages:
             spoken = len(words & _words(file))
             files[file] = (far, file not in listed, not named, -spoken, len(of_it))
     return sorted(files, key=lambda file: files[file])
@@ -179,9 +179,9 @@ def _functions() -> dict[str, tuple[bool, set[str]]]:
     return found
 
 
-def rooms_of(name: str) -> tuple[str, ...]:
+def packages_of(name: str) -> tuple[str, ...]:
     """The folders of tests/ for a source."""
-    return TESTS.get(name) or TESTS.get(_room(name)) or (_room(name).removeprefix("hiresx/"),)
+    return TESTS.get(name) or TESTS.get(_package(name)) or (_package(name).removeprefix("hiresx/"),)
 
 
 @cache
@@ -202,7 +202,7 @@ def _test_files() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in found}
 
 
-def _room(name: str) -> str:
+def _package(name: str) -> str:
     """`hiresx/grid` of hiresx/grid/generators/box.py, `hiresx` of hiresx/simulation/blow_up.py."""
     folders = name.split("/")[:-1]
     return "/".join(folders[: 2 if folders[0] == "hiresx" else 1])
@@ -409,7 +409,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Draw faults by a seed, and try them: does a test catch each?")
     parser.add_argument("--seed", help="any word; the commit that is checked out if absent")
     parser.add_argument("--number", type=int, default=30, metavar="N", help="how many")
-    parser.add_argument("--rooms", nargs="+", default=list(DRAWN), metavar="ROOM", help="folders or files to draw from")
+    parser.add_argument(
+        "--paths", "--rooms", nargs="+", default=list(DRAWN), metavar="PATH", help="folders or files to draw from"
+    )
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="faults at a time")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep outcomes there; what it tells is not tried again"
@@ -424,10 +426,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="name the faults and what may catch them")
     given = parser.parse_args(arguments)
     seed = given.seed or seed_of_the_commit()
-    rooms = tuple(room.strip("/") for room in given.rooms)
-    if not sources(rooms):
-        parser.error(f"no .py or .h file in {', '.join(rooms)}")
-    faults = list(drawn(seed, given.number, rooms))
+    paths = tuple(path.strip("/") for path in given.paths)
+    if not sources(paths):
+        parser.error(f"no .py or .h file in {', '.join(paths)}")
+    faults = list(drawn(seed, given.number, paths))
     print(f"seed {seed}", flush=True)
     if given.list:
         for one in faults:

@@ -1,12 +1,13 @@
 """Which tests run which lines of the sources and launch which kernels: noted by one run of the tests under coverage.py,
 and then asked by random_faults.py.
 
-    python tests/reached.py --out FOLDER            the quick tests; a room that is noted already is left out
-    python tests/reached.py --out FOLDER --rooms grid post --slow
+    python tests/reached.py --out FOLDER            the quick tests; a package that is noted already is left out
+    python tests/reached.py --out FOLDER --packages grid post --slow
 
-A room's tests run in one process, in a copy of the checkout. What tests share, functools' caches of the package and of
-the tests' helpers, is emptied between test files: what a file uses is run in it. Loaded by pytest (`-p reached`) this
-file is the plugin that notes, or, with HIRESX_ORDER, one that runs the named tests alone, in their order.
+The tests of a package run in one process, in a copy of the checkout. What tests share, functools' caches of the
+package and of the tests' helpers, is emptied between test files: what a file uses is run in it. Loaded by pytest
+(`-p reached`) this file is the plugin that notes, or, with HIRESX_ORDER, one that runs the named tests
+alone, in their order.
 """
 
 import argparse
@@ -126,7 +127,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def note(out: Path, rooms: Iterable[str], kernels: Path | None, options: Iterable[str] = ()) -> None:
-    """Runs the tests of each of the rooms, and leaves in `out` two files of each."""
+    """Runs the tests of each of the packages, and leaves in `out` two files of each."""
     import deliberate_faults as deliberate
     from random_faults import sources
 
@@ -265,12 +266,12 @@ def in_function(text: str, line: int) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Note which tests run which lines and launch which kernels.")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to keep it")
-    parser.add_argument("--rooms", nargs="+", metavar="ROOM", help="folders of tests/; all if absent")
+    parser.add_argument("--packages", "--rooms", nargs="+", metavar="PACKAGE", help="folders of tests/; all if absent")
     parser.add_argument("--kernels", type=Path, metavar="FOLDER", help="a kernel cache to use")
     parser.add_argument("--slow", action="store_true", help="with the slow tests")
     given = parser.parse_args()
     root = Path(__file__).resolve().parent
-    rooms = given.rooms or sorted({path.parent.name for path in root.glob("*/test_*.py")})
+    rooms = given.packages or sorted({path.parent.name for path in root.glob("*/test_*.py")})
     note(given.out.resolve(), rooms, given.kernels, ("-m", "" if given.slow else "not slow"))
     return 0
 

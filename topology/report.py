@@ -9,7 +9,7 @@ from hiresx.topology.domains import nvlink_domains
 from hiresx.topology.groups import groups
 from hiresx.topology.layout import Branch, layout
 from hiresx.topology.levels import NVLINK, PCIE_SHARE, generation, nvlinks, pcie_assumed
-from hiresx.topology.machine import GPU, NIC, Machine, to_json
+from hiresx.topology.machine import GPU, NIC, Machine, Matrix, to_json
 from hiresx.topology.place import EXPLICIT, PlacementPlan, is_even
 from hiresx.topology.problems import problems
 
@@ -215,18 +215,24 @@ def matrix_table(machine: Machine) -> "Table":
         return level if peer in ("", "OK", "X") else Text.assemble(level, ("!", "bold red"))
 
     gpus = range(len(machine.gpus))
-    rows = ([f"GPU {a}", *(cell(a, b) for b in gpus)] for a in gpus)
+    rows: list[list[str | Text]] = [[f"GPU {a}", *(cell(a, b) for b in gpus)] for a in gpus]
     return _table("GPU to GPU (! no peer access)", ["", *map(str, gpus)], rows)
 
 
 def nic_table(machine: Machine) -> "Table":
-    rows = ([f"GPU {gpu.index}", *map(level_text, machine.nic_levels[gpu.index])] for gpu in machine.gpus)
-    return _table("GPU to network adapter", ["", *(nic.name for nic in machine.nics)], rows)
+    names = [f"GPU {gpu.index}" for gpu in machine.gpus]
+    return _levels_table("GPU to network adapter", names, machine.nic_levels, [nic.name for nic in machine.nics])
 
 
 def nic_pair_table(machine: Machine) -> "Table":
-    rows = ([nic.name, *map(level_text, row)] for nic, row in zip(machine.nics, machine.nic_pairs, strict=True))
-    return _table("NIC to NIC", ["", *(nic.name for nic in machine.nics)], rows)
+    names = [nic.name for nic in machine.nics]
+    return _levels_table("NIC to NIC", names, machine.nic_pairs, names)
+
+
+def _levels_table(title: str, names: Sequence[str], levels: Matrix, columns: Sequence[str]) -> "Table":
+    """A table of `levels`; `names`: of its rows."""
+    rows: list[list[str | Text]] = [[n, *map(level_text, row)] for n, row in zip(names, levels, strict=True)]
+    return _table(title, ["", *columns], rows)
 
 
 def processor_table(machine: Machine) -> "Table":

@@ -83,8 +83,8 @@ def start_in_background(
 
 
 def map_ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
-    """`work` of every item, in order, the next ones being worked on meanwhile: not more than there are threads, so that
-    little waits in memory."""
+    """Yield `work` of every item, in order, while threads compute the next ones. At most as many results as threads
+    wait in memory."""
     count = worker_count()
     if count == 1:
         yield from map(work, items)

@@ -160,7 +160,8 @@ def stage_rows(solver: Solver, timed: TimingBackend, repeats: int) -> list[dict[
 
 
 def measure(device: Backend, points: int, precision: str, plan: str, repeats: int) -> list[dict[str, Any]]:
-    """The rows of `stage_rows`, each with its `plan`, `precision` and `threads`."""
+    """Measure every kernel of a stage by one plan in one precision. The rows are those of `stage_rows`, each with its
+    `plan`, `precision` and `threads`."""
     beside = {"plan": plan, "precision": precision, "threads": getattr(device, "threads", None)}
     return [row | beside for row in stage_rows(*prepare(device, points, precision, plan), repeats)]
 

@@ -13,8 +13,8 @@ MARKS = "osD^vP*Xh<>pd8"
 
 
 def rate(result: dict[str, Any]) -> None:
-    """Gives every kernel of a result of `hiresx.bench.run` its `operations_per_point`, the `gflop_per_s` that makes and
-    `of_ceiling`: the share it has of what the nearer of both ceilings allows (None where bytes say nothing of it)."""
+    """Add three numbers to every kernel of a result of `hiresx.bench.run`: `operations_per_point`, `gflop_per_s`, and
+    `of_ceiling`, its share of the lower of the two ceilings of the roofline (None if its bytes are unknown)."""
     for row in result["kernels"]:
         done = operations.per_point(row["plan"]).get((row["kernel"], row["direction"]))
         known = done is not None and row["bytes_per_point"] is not None

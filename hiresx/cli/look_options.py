@@ -18,23 +18,23 @@ def _option(name: str, metavar: str | None, text: str) -> Any:
 class LookOptions:
     """They are given to commands by `hiresx.cli.option_groups`."""
 
-    contours: Annotated[str | None, _option("--contours", "V", "Lines of this variable over it.")] = None
+    contours: Annotated[str | None, _option("--contours", "V", "Add contour lines of this variable.")] = None
     levels: Annotated[
-        str | None, _option("--levels", "N|A,B,...", "Number or values of lines; of what is shown if alone.")
+        str | None, _option("--levels", "N|A,B,...", "Number or values of contour lines; see --contours.")
     ] = None
-    plane: Annotated[str | None, _option("--plane", "z=0", "Of a 3-D field.")] = None
+    plane: Annotated[str | None, _option("--plane", "z=0", "Plane of a 3-D field.")] = None
     limits: Annotated[
-        str | None, _option("--range", "A,B", "Least and greatest colour, or value of curves.")
+        str | None, _option("--range", "A,B", "Range of the colours, or of curves.")
     ] = None  # fmt: skip
-    symmetric: Annotated[bool, _option("--symmetric", None, "Colours alike around 0.")] = False
-    colours: Annotated[str | None, _option("--colours", "MAP", "A map of matplotlib.")] = None
-    exponent: Annotated[float | None, _option("--exponent", "X", "Of the shades of schlieren; 1: linear.")] = None
+    symmetric: Annotated[bool, _option("--symmetric", None, "Colours symmetric around 0.")] = False
+    colours: Annotated[str | None, _option("--colours", "MAP", "A colour map of matplotlib.")] = None
+    exponent: Annotated[float | None, _option("--exponent", "X", "Exponent of schlieren shades; 1: linear.")] = None
     zoom: Annotated[
         str | None, _option("--zoom", "A,B[,C,D]", "Least, greatest horizontal, then vertical.")
     ] = None  # fmt: skip
-    title: Annotated[str | None, _option("--title", "TEXT", "In place of ours.")] = None
-    width: Annotated[float | None, _option("--width", "INCHES", "Of the picture; about 7 if absent.")] = None
-    height: Annotated[float | None, _option("--height", "INCHES", "Of the picture; as what is drawn if absent.")] = None
+    title: Annotated[str | None, _option("--title", "TEXT", "Another title.")] = None
+    width: Annotated[float | None, _option("--width", "INCHES", "Width of the picture; about 7 if absent.")] = None
+    height: Annotated[float | None, _option("--height", "INCHES", "Height of the picture; as drawn if absent.")] = None
     font: Annotated[float | None, _option("--font", "POINTS", "Size of the letters; 9 if absent.")] = None
 
     def given_options(self) -> dict[str, Any]:

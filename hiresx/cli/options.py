@@ -28,7 +28,7 @@ Backend = Annotated[
         "Where to compute; auto: a GPU if there is one. On several ranks also a list by rank: cuda:2,cpu:4.",
     ),
 ]
-Ranks = Annotated[int | None, option("--ranks", "N", "How N ranks share the grid.", min=1)]
+Ranks = Annotated[int | None, option("--ranks", "N", "Show how N ranks share the grid.", min=1)]
 Json = Annotated[bool, option("--json", None, "Print JSON, and nothing else, on stdout.")]
 
 

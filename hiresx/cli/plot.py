@@ -20,7 +20,7 @@ def plot(
         Path, argument("DIR|FILE", "Folder of a run, a field file; with --grid, --quality a grid file.")
     ],
     variable: Annotated[
-        str | None, option("--variable", "V[,V...]", "What to show, e.g. rho,mach.", rich_help_panel=FIELDS)
+        str | None, option("--variable", "V[,V...]", "Variables to draw, e.g. rho,mach.", rich_help_panel=FIELDS)
     ] = None,
     line: Annotated[
         str | None, option("--line", "y=0[,z=0]", "Draw values along a line.", rich_help_panel=FIELDS)
@@ -32,7 +32,7 @@ def plot(
         int | None, option("--step", "N", "Fields of step N; the last if absent.", rich_help_panel=FIELDS)
     ] = None,
     animate: Annotated[
-        bool, option("--animate", None, "All steps as a GIF, or MP4 if --out says so.", rich_help_panel=FIELDS)
+        bool, option("--animate", None, "All steps as a GIF, or as the MP4 of --out.", rich_help_panel=FIELDS)
     ] = False,
     fps: Annotated[
         float | None, option("--fps", "N", "Pictures a second of an animation; 10.", rich_help_panel=FIELDS)
@@ -49,15 +49,13 @@ def plot(
     spectrum: Annotated[
         str | None, option("--spectrum", "NAME[.COLUMN,...]", "Draw the spectrum of a history.", rich_help_panel=TIMES)
     ] = None,
-    start: Annotated[
-        float | None, option("--from", "T", "Leave out what was before this time.", rich_help_panel=TIMES)
-    ] = None,
+    start: Annotated[float | None, option("--from", "T", "Leave out earlier times.", rich_help_panel=TIMES)] = None,
     reference: Annotated[
-        Path | None, option("--reference", "CSV", "Points to draw beside; its header names them (x or time or f, ...).")
+        Path | None, option("--reference", "CSV", "Also draw points; the header names the columns (x, time or f, ...).")
     ] = None,
     against: Annotated[
         list[Path] | None,
-        option("--against", "RUN", "Another run, beside curves; may be repeated. Of colours the difference is drawn."),
+        option("--against", "RUN", "Also draw curves of another run; may be repeated. Of colours the difference."),
     ] = None,
     *,
     looks: LookOptions,
@@ -67,9 +65,9 @@ def plot(
     ] = None,
     grid: Annotated[bool, option("--grid", None, "Draw the lines of the grid of a run, case or grid file.")] = False,
     every: Annotated[
-        int | None, option("--every", "N", "Each N-th line of the grid; by their number if absent.")
+        int | None, option("--every", "N", "Every N-th line of the grid; by their number if absent.")
     ] = None,
-    quality: Annotated[bool, option("--quality", None, "Draw a grid file around the place where it is worst.")] = False,
+    quality: Annotated[bool, option("--quality", None, "Draw a grid file around its worst place.")] = False,
     json: options.Json = False,
 ) -> int:
     """Draw the fields of a run, its histories and their spectra, or an animation; or where a grid is worst."""
@@ -99,8 +97,8 @@ def plot(
 
                 pictures = plot_quality(directory, out=out, look=look)
         elif history is not None or spectrum is not None:
-            unheard = _less(looked, (*_SIZES, "--zoom", "--title", "--range"))
-            _refuse(of_fields | of_films | unheard, "not for histories and spectra")
+            ignored = _less(looked, (*_SIZES, "--zoom", "--title", "--range"))
+            _refuse(of_fields | of_films | ignored, "not for histories and spectra")
             if history is not None and spectrum is not None:
                 raise HiresxError("--history and --spectrum are two pictures", "ask for one after the other")
             if history is not None:

@@ -25,10 +25,10 @@ Out = Annotated[
 ]
 Subset = Annotated[str, option("--subset", "NAME", "Use this output.subset.")]
 PointsPerWave = Annotated[
-    float | None, option("--points-per-wave", "N", "Points per wavelength that carry sound; 8.", min=2)
+    float | None, option("--points-per-wave", "N", "Points per wavelength that resolve sound; 8.", min=2)
 ]
-Segments = Annotated[int, option("--segments", "N", "Segments that a spectrum is the mean of.")]
-Others = Annotated[list[Path] | None, option("--with", "RUN", "Another run to draw beside; may be repeated.")]
+Segments = Annotated[int, option("--segments", "N", "Number of segments of a spectrum.")]
+Others = Annotated[list[Path] | None, option("--with", "RUN", "Also draw another run; may be repeated.")]
 SurfaceFile = Annotated[
     Path | None, option("--out", "FILE|DIR", ".png, .svg, .pdf; .vtp, .ply, .stl: the surface itself.")
 ]
@@ -41,15 +41,15 @@ FilmLook = Annotated[
 
 @dataclass(frozen=True)
 class Times:
-    start: Annotated[float | None, option("--from", "T", "Leave out what was before this time.")] = None  # fmt: skip
-    end: Annotated[float | None, option("--to", "T", "Leave out what was after this time.")] = None  # fmt: skip
+    start: Annotated[float | None, option("--from", "T", "Leave out earlier times.")] = None  # fmt: skip
+    end: Annotated[float | None, option("--to", "T", "Leave out later times.")] = None  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Welch:
     segments: Segments = 8
     window: Annotated[str, option("--window", "W", "Of SciPy: hann, hamming, boxcar, ...")] = "hann"
-    overlap: Annotated[float, option("--overlap", "X", "Part of a segment in the next one.")] = 0.5
+    overlap: Annotated[float, option("--overlap", "X", "Overlap of segments, as a part of one.")] = 0.5
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def spectrum(
     ] = None,
     cross: Annotated[bool, option("--cross", None, "Coherence and phase of the first signal with the others.")] = False,
     others: Others = None,
-    reference: Annotated[Path | None, option("--reference", "CSV", "Levels to draw beside: columns f, level.")] = None,
+    reference: Annotated[Path | None, option("--reference", "CSV", "Also draw levels: columns f, level.")] = None,
     points_per_wave: PointsPerWave = None,
 ) -> Any:
     """Spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
@@ -163,7 +163,7 @@ def jet(
         str | None, option("--line", "NAME[.COLUMN]", "History along the shear layer; found if absent.")
     ] = None,
     segments: Annotated[
-        int | None, option("--segments", "N", "Of the spectra; by the expected tone if absent.")
+        int | None, option("--segments", "N", "Segments of the spectra; by the expected tone if absent.")
     ] = None,
     pressure_ratio: Annotated[
         float | None, option("--pressure-ratio", "PE/P", "Exit over ambient pressure; the case's if absent.")
@@ -172,9 +172,10 @@ def jet(
         float | None, option("--exit-mach", "M", "Mach number of the exit; the case's if absent.")
     ] = None,
     total_temperature: Annotated[
-        float | None, option("--total-temperature", "T", "Of the jet, over the ambient one; the case's if absent.")
+        float | None,
+        option("--total-temperature", "T", "Total over ambient temperature; the case's if absent."),
     ] = None,
-    shape: Annotated[str | None, option("--shape", "planar|round", "Of the nozzle; the grid's if absent.")] = None,
+    shape: Annotated[str | None, option("--shape", "planar|round", "Nozzle's shape; the grid's if absent.")] = None,
     points: Annotated[
         list[Path] | None, option("--points", "CSV", "Measured points with the columns Mj and Ls or St; repeatable.")
     ] = None,
@@ -200,7 +201,7 @@ def correlate(
         float | None, option("--at", "S", "Distance of the reference place from the first; middle if absent.")
     ] = None,
     longest: Annotated[float | None, option("--lag", "T", "The largest lag.")] = None,
-    reach: Annotated[float, option("--reach", "S", "How far convection velocities look downstream.")] = 1.5,
+    reach: Annotated[float, option("--reach", "S", "Distance downstream for convection velocities.")] = 1.5,
 ) -> Any:
     """Two-point and space-time correlations along a probe, integral scales, convection velocity."""
     from hiresx.post.correlate import correlate as analyse
@@ -228,7 +229,7 @@ def xt(
     run: Folder,
     signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. axis.p.")],
     times: Times,
-    fluctuations: Annotated[bool, option("--fluctuations", None, "Less the mean at each place.")] = False,
+    fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each place.")] = False,
 ) -> Any:
     """Draw the values along the line of a probe over place and time."""
     from hiresx.post.xt import xt as analyse
@@ -281,7 +282,7 @@ def isosurface(
     camera: Annotated[
         str | None, option("--camera", "A,E[,Z]", "Azimuth and elevation in degrees, and zoom; or xy, xz, yz.")
     ] = None,
-    opacity: Annotated[float, option("--opacity", "X", "Of the surfaces, above 0 to 1.")] = 1.0,
+    opacity: Annotated[float, option("--opacity", "X", "Opacity of the surfaces, above 0 to 1.")] = 1.0,
     look: SurfaceLook,
 ) -> Any:
     """Surfaces on which a variable of a 3-D field has a value, coloured by another one (needs PyVista)."""
@@ -325,7 +326,7 @@ def spod(
     *,
     times: Times,
     length: Annotated[int | None, option("--length", "N", "Fields in a block; a quarter of them if absent.")] = None,
-    overlap: Annotated[float, option("--overlap", "X", "Part of a block in the next one.")] = 0.5,
+    overlap: Annotated[float, option("--overlap", "X", "Overlap of blocks, as a part of one.")] = 0.5,
     frequency: Annotated[
         float | None, option("--frequency", "F", "Frequency of the mode shown; the strongest if absent.")
     ] = None,
@@ -348,7 +349,7 @@ def farfield(
     arc: Annotated[
         str | None, option("--arc", "R,A,B,N", "N observers at the radius R, A to B degrees off the x axis.")
     ] = None,
-    centre: Annotated[str | None, option("--centre", "X,Y,Z", "Of the arc; 0,0,0 if absent.")] = None,
+    centre: Annotated[str | None, option("--centre", "X,Y,Z", "Centre of the arc; 0,0,0 if absent.")] = None,
     azimuth: Annotated[
         float | None, option("--azimuth", "DEG", "Half plane of the arc: 0 (or absent) that of y > 0, 90 of z > 0.")
     ] = None,
@@ -357,16 +358,14 @@ def farfield(
     caps: Annotated[
         str, option("--caps", "average|each", "Average the signals of several end caps, or not.")
     ] = "average",
-    mach: Annotated[float, option("--mach", "M", "Of the stream outside, along x.")] = 0.0,
+    mach: Annotated[float, option("--mach", "M", "Mach number of the stream outside, along x.")] = 0.0,
     ambient: Annotated[
         float | None, option("--ambient", "PA", "Ambient pressure in Pa: signals in Pa, levels re 20 uPa.")
     ] = None,
     density: Annotated[
-        str, option("--density", "flow|pressure", "On the surface: the flow's, or that of its pressure.")
+        str, option("--density", "flow|pressure", "Density on the surface: of the flow, or from its pressure.")
     ] = "flow",
-    still: Annotated[
-        bool, option("--still", None, "Runs from rest: each observer hears from its first sound on.")
-    ] = False,
+    still: Annotated[bool, option("--still", None, "Runs from rest: signals begin with the first sound.")] = False,
     welch: Welch,
     strouhal: Strouhal,
 ) -> Any:

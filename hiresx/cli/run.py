@@ -53,8 +53,8 @@ Rebalance = Annotated[
     option(
         "--rebalance",
         "auto|never|STEPS",
-        "Cut the grid anew in mid-run where ranks compute at other speeds than it was cut for: auto, where "
-        "it pays; never; or look every STEPS steps. With --weights auto is never.",
+        "Cut the grid anew during the run by the measured speeds of the ranks: auto, if it saves time; never; "
+        "or a check every STEPS steps. With --weights auto is never.",
     ),
 ]
 Threads = Annotated[
@@ -62,7 +62,7 @@ Threads = Annotated[
     option("--threads", "N", "Threads of a rank on a CPU, as OMP_NUM_THREADS=N; all cores if absent.", min=1),
 ]
 NoBind = Annotated[
-    bool, option("--no-bind", None, "Leave ranks and their memory unbound, as whoever started them left them.")
+    bool, option("--no-bind", None, "Do not bind ranks and their memory: keep the binding of the launcher.")
 ]
 
 

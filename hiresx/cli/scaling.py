@@ -15,7 +15,7 @@ def scaling(
     set_: options.Overrides = None,
     ranks: Annotated[str, option("--ranks", "1,2,4,...", "Numbers of ranks.")] = "1,2",
     mode: Annotated[
-        str, option("--mode", "strong|weak", "The same grid for all, or as many nodes per rank.")
+        str, option("--mode", "strong|weak", "The same grid for all, or the same nodes per rank.")
     ] = "strong",
     steps: Annotated[int, option("--steps", "N", "Time steps of a sample.", min=1)] = 10,
     repeats: Annotated[int, option("--repeats", "N", "Samples; figures are medians.", min=1)] = 3,
@@ -25,7 +25,7 @@ def scaling(
     backend: options.Backend = "auto",
     transport: Annotated[str, option("--transport", "NAME", "As in hiresx run.")] = "auto",
     predict: Annotated[
-        Path | None, option("--predict", "MACHINE.json", "Also what a machine with these rates would do.")
+        Path | None, option("--predict", "MACHINE.json", "Also predict a machine with these rates.")
     ] = None,
     measure: Annotated[bool, option("--measure/--no-measure", None, "Run it here; without, only --predict.")] = True,
     out: Annotated[Path | None, option("--out", "DIR", "Write scaling.json, scaling.nc and scaling.png there.")] = None,

@@ -19,8 +19,8 @@ def verify(
         option(
             "--plan",
             "pencils|fused|decomposed|compact",
-            "Compute by this plan instead of the backend's own (pencils: a CPU's, fused: a GPU's); checks of what "
-            "it does not know are left out.",
+            "Use this plan instead of the backend's own (pencils on a CPU, fused on a GPU); checks of features that "
+            "it does not support are left out.",
         ),
     ] = None,
     json: options.Json = False,

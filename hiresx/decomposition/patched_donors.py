@@ -262,9 +262,10 @@ def share(
     turn: Sequence[int] = (0, 0, 0),
     step: Sequence[int] | np.ndarray = (0, 0, 0),
 ) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
-    """Of the boxes of nodes that begin at `base` (n, 3), in a block of `size`, return the shares in `box`: (indexes,
-    first nodes within the box (m, 3), widths, weights), None for nothing. Beyond the block's ends those nodes count
-    that lie there as `turn` says, moved by `-step`."""
+    """Restrict interpolations to the nodes of one part. Their boxes of nodes begin at `base` (n, 3) in a block of
+    `size`, and the part holds the nodes `box`. Returns (indexes of the interpolations that use the part, first nodes
+    within the part (m, 3), widths, weights), or None if there are none. `turn`: per direction 0 for nodes
+    within the block, -1 or 1 for those below or above it, where it continues in itself `step` nodes before."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):

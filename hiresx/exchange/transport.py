@@ -28,8 +28,8 @@ class Transport(ABC):
 
     @abstractmethod
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
-        """Be ready for the next messages: requests (of mpi4py) with the peers whose messages have come when they are
-        completed."""
+        """Start to receive the next messages. Returns pairs (request of mpi4py, peer): the message of a peer has come
+        when its request is complete."""
 
     def stage(self, turn: int) -> None:
         """Called after the launch of the kernels that pack."""
@@ -37,12 +37,12 @@ class Transport(ABC):
 
     @abstractmethod
     def send(self, turn: int) -> list[Any]:
-        """Send what is packed, having waited for the device. Requests that are completed when all is sent."""
+        """Wait for the kernels that pack, then start to send. Returns requests, which are complete when all is sent."""
 
     @abstractmethod
     def message(self, peer: Peer, turn: int) -> Any:
-        """The array of reals that has come from `peer`, for kernels launched from now on."""
+        """The received array of reals of `peer`, valid for kernels that are launched from now on."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what MPI holds for it."""
+        """Free the resources of MPI."""

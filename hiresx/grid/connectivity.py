@@ -204,10 +204,8 @@ def _regions(
         for n, free in zip(order, assign_nodes(blocks, [parts[n] for n in order], strict=False), strict=True):
             ranges[n] = free
     for part, name, own in zip(parts, names, ranges, strict=True):
-        known = blocks[part.block].regions
-        named = (*known.get(name, ()), *((part.face, range_) for range_ in own))
-        if parts:
-            blocks[part.block] = replace(blocks[part.block], regions={**known, name: named})
+        for range_ in own:
+            _add_region(blocks, part.block, name, part.face, range_)
     return parts
 
 

@@ -30,7 +30,7 @@ class Writer:
 
     @property
     def has_failed(self) -> bool:
-        """A job has failed, whether that was raised or not."""
+        """True if a job has failed, even if its error was raised before."""
         return self._failed
 
     def submit(self, job: Callable[[], None]) -> None:

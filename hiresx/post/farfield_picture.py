@@ -57,8 +57,7 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
     directivity.set_xlabel("angle against the x axis [deg]")
     directivity.set_ylabel(f"overall level\n[{reference}]")
     for ax in (signals, spectra, octaves, directivity):
-        ax.grid(lw=0.3, color="0.85", which="both")
-        ax.set_axisbelow(True)
+        picture_file.add_grid(ax, minor=True)
     figure.suptitle(
         f"{data.attrs.get('title', '')}\n{'line' if summary['plane'] else 'surface'} {summary['surface']}: "
         f"{plural(summary['places'], 'place')}, {plural(summary['samples'], 'sample')}, stream of Mach number "

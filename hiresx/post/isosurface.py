@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -63,7 +64,7 @@ def isosurface(
     if clip is not None and (len(clip) != 6 or any(a >= b for a, b in zip(clip[::2], clip[1::2], strict=True))):
         raise HiresxError(f"{list(clip)} is no box", "give x from, to, y from, to, z from, to: --clip 0,10,-3,3,-1,1")
     if not 0 < opacity <= 1:
-        raise HiresxError(f"an opacity of {opacity:g} cannot be", "give more than 0, and 1 at most")
+        raise HiresxError(f"an opacity of {opacity:g} is not possible", "give more than 0, and 1 at most")
     tree = run.fields(which, names, subset)
     if tree.hiresx.dimensions < 3:
         raise HiresxError("surfaces belong to fields in space", "of a plane draw contour lines: hiresx post slice")
@@ -83,7 +84,7 @@ def isosurface(
         "surfaces": [{"value": float(v), "area": float(areas[np.isclose(on, v)].sum())} for v in values],
     }  # fmt: skip
     shown = by or "level"
-    held = {shown: ("point", np.asarray(found.point_data[shown]), _about(by or variable), "")}
+    held = {shown: ("point", np.asarray(found.point_data[shown]), derived.about(by or variable).long_name, "")}
     data = dataset(
         {**held, "nodes": (("triangle", "corner"), triangles, "points of the triangles", "1")},
         {axis: ("point", points[:, n], f"{axis} coordinate", "L") for n, axis in enumerate("xyz")},
@@ -116,11 +117,9 @@ def isosurface(
             figure.suptitle(heading)
         return figure
 
-    files = {ending: lambda path, ending=ending: _save(found, path, ending) for ending in _SURFACES[:1]}
-    more = _Surfaces(files, found)
-    return Result(
-        file_stem("isosurface", variable, f"{summary['step']:06d}"), summary, data, draw, more, look.style, run.case
-    )
+    always, *others = [{ending: partial(_save, found, ending)} for ending in _SURFACES]
+    name = file_stem("isosurface", variable, f"{summary['step']:06d}")
+    return Result(name, summary, data, draw, always, look.style, run.case, on_request=others[0] | others[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +164,7 @@ def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
     for d in range(3):
         edges = np.moveaxis(corners.reshape(2, 2, 2, 3), d, 2).reshape(4, 2, 3)
         # The lowest one for x and y, the leftmost one for z: at the border of the picture, as no corner lies beyond.
-        ends = min(seen.at(edges), key=_leftmost if d == 2 else _lowest)
+        ends = min(seen.at(edges), key=lambda pixels: pixels[:, 0].mean() if d == 2 else -pixels[:, 1].mean())
         along = ends[1] - ends[0]
         length = float(np.linalg.norm(along))
         if length < _SHORTEST * max(seen.width, seen.height):
@@ -178,14 +177,6 @@ def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
         share = ((ticks - box[d, 0]) / (box[d, 1] - box[d, 0]))[:, None]
         found.append(SeenAxis("xyz"[d], ticks, ends[0] + share * along, ends, away))
     return found
-
-
-def _leftmost(pixels: np.ndarray) -> float:
-    return float(pixels[:, 0].mean())
-
-
-def _lowest(pixels: np.ndarray) -> float:
-    return float(-pixels[:, 1].mean())
 
 
 def _draw_axis(ax: Any, axis: SeenAxis) -> None:
@@ -202,29 +193,11 @@ def _draw_axis(ax: Any, axis: SeenAxis) -> None:
                 annotation_clip=False, **aligned)  # fmt: skip
 
 
-class _Surfaces(dict[str, Any]):
-    """Endings that are written only when they are asked for, beside those that always are."""
-
-    def __init__(self, always: dict[str, Any], found: Any):
-        super().__init__(always)
-        self._found = found
-
-    def __contains__(self, ending: object) -> bool:
-        return ending in _SURFACES
-
-    def __getitem__(self, ending: str) -> Any:
-        return lambda path: _save(self._found, path, ending)
-
-
-def _save(found: Any, path: Path, ending: str) -> None:
+def _save(found: Any, ending: str, path: Path) -> None:
     """PyVista goes by the ending, which a file that is being written does not have."""
     named = path.with_name(f"{path.name}{ending}")
     found.save(named)
     named.replace(path)
-
-
-def _about(name: str) -> str:
-    return derived.about(name).long_name
 
 
 def _view(camera: str | None) -> tuple[float, float, float]:

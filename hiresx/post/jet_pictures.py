@@ -72,8 +72,7 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
     for ax in (left, right):
         ax.set_xlabel("$M_j$")
         ax.margins(x=0)
-        ax.grid(lw=0.3, color="0.85")
-        ax.set_axisbelow(True)
+        picture_file.add_grid(ax)
         # Below the axes: no curve is hidden however many points there are.
         ax.legend(loc="upper left", bbox_to_anchor=(-0.12, -0.16), fontsize=7, borderaxespad=0)
     left.set_title("shock-cell spacing: mean, shortest, longest", loc="left")
@@ -124,8 +123,7 @@ def axis(ours: "Jet") -> Any:
         axes[2].set_ylabel(f"half-width $/{unit(ours)}$")
         axes[2].set_ylim(bottom=0)
     for ax in axes:
-        ax.grid(lw=0.3, color="0.85")
-        ax.set_axisbelow(True)
+        picture_file.add_grid(ax)
     axes[-1].set_xlabel(f"$x/{unit(ours)}$")
     return figure
 
@@ -165,8 +163,7 @@ def lip_spectra(ours: "Jet") -> Any:
         grid_cutoff.shade(ax, summary["cutoff"] / scale, summary["points_per_wave"])
     ax.set_xlabel(f"$\\mathrm{{St}} = {strouhal(ours)}$")
     ax.set_ylabel(f"level per Strouhal number\n[{picture_file.level('dB re 20 uPa')}, ambient 101325 Pa]")
-    ax.grid(lw=0.3, color="0.85", which="both")
-    ax.set_axisbelow(True)
+    picture_file.add_grid(ax, minor=True)
     picture_file.legend_beside(ax)
     return figure
 

@@ -45,7 +45,7 @@ class Modes:
 def starts(times: int, length: int, overlap: float) -> range:
     """First snapshots of the blocks. Raises HiresxError for fewer than two blocks."""
     if not 0 <= overlap < 1:
-        raise HiresxError(f"an overlap of {overlap:g} cannot be", "give 0 or more, and less than 1")
+        raise HiresxError(f"an overlap of {overlap:g} is not possible", "give 0 or more, and less than 1")
     found = range(0, times - length + 1, max(1, length - int(overlap * length)))
     if length < 4:
         raise HiresxError(f"blocks of {plural(length, 'snapshot')} are too short: 4 are needed", "give longer blocks")

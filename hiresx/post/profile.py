@@ -91,8 +91,7 @@ def profile(
                 picture_file.symbol(name) if name in derived.VARIABLES else f"{name} [{picture_file.unit(text[3])}]"
             )
             ax.margins(x=0)
-            ax.grid(lw=0.3, color="0.85")
-            ax.set_axisbelow(True)
+            picture_file.add_grid(ax)
         if len(axes[0].lines) > 1:
             title = f"{_LINES} of {len(lines)} lines" if len(lines) > _LINES else None
             figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, title=title)

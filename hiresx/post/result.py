@@ -18,7 +18,8 @@ from hiresx.results import open as open_run
 class Result:
     """`summary`: what was found and how, as plain numbers and texts. `data`: the arrays, an xarray.Dataset with units.
     `draw`: makes the figure, in the context that `style` gives. `name`: the stem of files. `more`: other files, by
-    ending ("_levels.csv", too), as functions of their path. `case`: that of the run, which may call the length L
+    ending ("_levels.csv", too), as functions of their path; `on_request`: those that `write` makes only when `out` is
+    one of them. `case`: that of the run, which may call the length L
     otherwise in pictures. `replaced`: of the files that were written, those that had been there."""
 
     name: str
@@ -29,6 +30,7 @@ class Result:
     style: Callable[[], Any] = picture_file.style
     case: Mapping[str, Any] | None = None
     replaced: list[Path] = field(default_factory=list)
+    on_request: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
 
     def plot(self) -> tuple[Any, Any]:
         """Figure and Axes (one, or a list of them)."""
@@ -50,13 +52,13 @@ class Result:
         return [self._one(out / f"{self.name}{ending}", ending) for ending in endings]
 
     def _one(self, path: Path, ending: str = "") -> Path:
-        kind = ending or path.suffix.lower()
-        there = path.exists()
+        kind, there = ending or path.suffix.lower(), path.exists()
+        more = {**self.more, **self.on_request}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if kind in self.more:
+            if kind in more:
                 with files.replacing(path) as temporary:
-                    self.more[kind](temporary)
+                    more[kind](temporary)
             elif kind == ".nc":
                 with library_files.replacing(path, int(self.data.nbytes)) as temporary:
                     _flat(self.data).to_netcdf(temporary, engine="netcdf4", mode="w")
@@ -73,7 +75,7 @@ class Result:
                 with self.style():  # of which the resolution is a part
                     picture_file.save(picture_file.use_length_symbol(self.draw(), self.case), path)
             else:
-                others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *self.more])
+                others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *more])
                 raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")
         except OSError as error:
             raise files.io_error(path, error) from None

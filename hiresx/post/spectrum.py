@@ -183,8 +183,7 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
             values = data[panel].values[n]
             style = {"ls": "", "marker": ".", "ms": 2.5} if panel == "phase" else {}
             ax.plot(over[1:], values[1:], color=colours[n % len(colours)], label=label, **style)
-        ax.grid(lw=0.3, color="0.85", which="both")
-        ax.set_axisbelow(True)
+        picture_file.add_grid(ax, minor=True)
     ax = axes[0, 0]
     picture_file.use_frequency_axis(ax, over[1], over[-1])
     scale = summary["strouhal_length"] / summary["strouhal_velocity"]

@@ -128,14 +128,14 @@ def spectra(
     signal = needs.scipy("signal")
     values = np.asarray(values, dtype=float).reshape(len(values), -1)
     if not 0 <= overlap < 1:
-        raise HiresxError(f"an overlap of {overlap:g} cannot be", "give 0 or more, and less than 1")
+        raise HiresxError(f"an overlap of {overlap:g} is not possible", "give 0 or more, and less than 1")
     if segments < 1:
-        raise HiresxError(f"{plural(segments, 'segment')} cannot be", "give 1 or more")
+        raise HiresxError(f"{plural(segments, 'segment')} are not possible", "give 1 or more")
     if length is None:
         length = int(len(values) / (1 + (segments - 1) * (1 - overlap)))
     if not SHORTEST <= length <= len(values):
         raise HiresxError(
-            f"segments of {length} of {plural(len(values), 'sample')} cannot be",
+            f"segments of {length} of {plural(len(values), 'sample')} are not possible",
             f"give fewer segments (--segments N), or run longer: a segment has {SHORTEST} samples or more",
         )
     try:

@@ -130,17 +130,17 @@ def test_what_is_asked_for_is_what_is_drawn(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--range", "2,1"], "cannot be"),
+        (["--range", "2,1"], "not possible"),
         (["--zoom", "1,2,3"], "not four numbers"),
         (["--zoom", "1,2"], "four numbers"),
-        (["--width", "100"], "cannot be"),
+        (["--width", "100"], "not possible"),
         (["--font", "1"], "cannot be read"),
         (["--exponent", "0"], "show nothing"),
         (["--contours", "pp"], 'no variable "pp"'),
         (["--line", "y=0", "--contours", "p"], "belong to planes"),
         (["--every", "2"], "only for --grid"),
         (["--grid", "--variable", "p"], "not for a grid"),
-        (["--grid", "--every", "0"], "cannot be"),
+        (["--grid", "--every", "0"], "not possible"),
         (["--zoom", "30,40,0,1"], "no flow"),
     ],
 )

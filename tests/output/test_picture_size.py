@@ -97,7 +97,7 @@ def test_levels_alone_are_lines_of_what_is_drawn(tmp_path):
         (["--line", "y=0", "--symmetric"], "symmetric: only of colours"),
         (["--line", "y=0", "--exponent", "0.3"], "exponent: only of colours"),
         (["--exponent", "0.3", "--variable", "rho"], "exponent: of the shades of schlieren"),
-        (["--levels", "1,nan"], "cannot be"),
+        (["--levels", "1,nan"], "not possible"),
         (["--grid", "--levels", "5"], "--levels: not for a grid"),
         (["--grid", "--range", "0,1"], "--range: not for a grid"),
         (["--grid", "--fps", "3"], "--fps: not for a grid"),

@@ -1,4 +1,4 @@
-"""The list of deliberate faults stays true: every place is found once, every test is there, all rooms are in it, and
+"""The list of deliberate faults stays true: every place is found once, every test is there, all packages are in it, and
 the script tells what is caught from what is not. Trying all of it takes minutes: python tests/deliberate_faults.py."""
 
 import ast
@@ -37,7 +37,7 @@ def test_every_test_is_there():
             assert re.sub(r"\[.*", "", function) in functions(file), f"{fault.name}: {test}"
 
 
-def test_the_list_is_long_enough_and_covers_every_room():
+def test_the_list_is_long_enough_and_covers_every_package():
     assert len(FAULTS) >= 80 and len({fault.name for fault in FAULTS}) == len(FAULTS)
     rooms = {"/".join(fault.file.split("/")[: 2 if fault.file.startswith("hiresx/") else 1]) for fault in FAULTS}
     named = {"case", "grid", "decomposition", "device", "rhs", "time", "exchange", "placement", "launch", "output"}

@@ -89,7 +89,9 @@ def test_the_same_seed_draws_the_same_faults():
 def test_every_source_has_tests():
     names = script.sources()
     assert {name.split("/")[0] for name in names} == set(script.DRAWN) and len(names) > 300
-    assert not [name for name in names for room in script.rooms_of(name) if not (script.ROOT / "tests" / room).is_dir()]
+    assert not [
+        name for name in names for room in script.packages_of(name) if not (script.ROOT / "tests" / room).is_dir()
+    ]
     assert script.tests_of("kernels/flux/roe.h")[0] == "tests/device/test_convection_numpy.py"
     assert script.tests_of("hiresx/grid/adf.py")[0].startswith("tests/grid/")
 

@@ -38,10 +38,10 @@ def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
     return min(float(np.nanmin(p[axis])) for p in pieces), max(float(np.nanmax(p[axis])) for p in pieces)
 
 
-def width(pieces: list[Piece], axis: str) -> float:
-    """Extent of `pieces` along the coordinate `axis`."""
-    least, greatest = extent(pieces, axis)
-    return greatest - least
+def flat_axis(pieces: list[Piece], part: str) -> str:
+    """The coordinate across flat `pieces`: z; of a `part` of a field, which may lie in any plane, that of least
+    extent."""
+    return min("zyx", key=lambda axis: -np.subtract(*extent(pieces, axis))) if part else "z"
 
 
 def middle(pieces: list[Piece], axis: str) -> float:

@@ -1,5 +1,5 @@
 """Files that are either complete or absent, written by one process or by many ranks, and their directories; containers,
 checkpoints, the record of a run.
 
-Uses nothing of the other rooms of `hiresx.output`.
+Uses nothing of the other packages of `hiresx.output`.
 """

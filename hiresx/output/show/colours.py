@@ -30,9 +30,7 @@ def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")
         flat = [{name: np.squeeze(values) for name, values in piece.items()} for piece in pieces]
-        across = "z"
-        if part:
-            across = min("zyx", key=lambda axis: cut.width(flat, axis))
+        across = cut.flat_axis(flat, part)
         horizontal, vertical = (axis for axis in "xyz" if axis != across)
         return [(horizontal, vertical, flat, "")]
     fixed = cut.parse(plane, "plane") if plane else {"z": None, "y": None, "x": None}

@@ -88,8 +88,7 @@ def draw(
         ax.margins(x=0)
         if scales is not None:
             ax.set_ylim(*scales[name])
-        ax.grid(lw=0.3, color="0.85")
-        ax.set_axisbelow(True)
+        picture_file.add_grid(ax)
     look.curves(axes)
     axes[-1].set_xlabel(f"${along}/L${drawn.where}")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -106,11 +105,7 @@ def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> Li
     flat = [{name: np.squeeze(values) for name, values in piece.items()} for piece in pieces]
     axes = "xyz"
     if dimensions == 2:
-        # A part of a field may lie in any plane, see colours.views.
-        across = "z"
-        if part:
-            across = min("zyx", key=lambda axis: cut.width(flat, axis))
-        axes = axes.replace(across, "")
+        axes = axes.replace(cut.flat_axis(flat, part), "")
     if len(fixed) != dimensions - 1 or not set(fixed) < set(axes):
         raise HiresxError(
             f'line "{line}" does not name a line in {dimensions} dimensions',

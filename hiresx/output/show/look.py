@@ -37,7 +37,7 @@ class Look:
         """Raises HiresxError for values that no picture can have."""
         if not 2 <= self.wide <= 30 or not 1 <= self.high <= 40:
             raise HiresxError(
-                f"a picture {self.wide:g} inches wide and {self.high:g} high cannot be",
+                f"a picture {self.wide:g} inches wide and {self.high:g} high is not possible",
                 "give a width of 2 to 30, and a height of 1 to 40",
             )
         if not 3 <= self.font <= 40:
@@ -46,14 +46,14 @@ class Look:
             raise HiresxError(f"shades to the power {self.exponent:g} show nothing", "give an exponent of 0.05 to 5")
         if self.limits is not None and not self.limits[0] < self.limits[1]:
             low, high = self.limits
-            raise HiresxError(f"colours from {low:g} to {high:g} cannot be", "give two numbers, the lower one first")
+            raise HiresxError(f"a range from {low:g} to {high:g} is not possible", "give the lower number first")
         ends = self.zoom or ()
         if any(not low < high for low, high in zip(ends[::2], ends[1::2], strict=True)):
             raise HiresxError(f"a zoom to {ends} shows nothing", "give least and greatest, horizontal, then vertical")
         if isinstance(self.levels, int) and not 1 <= self.levels <= 200:
-            raise HiresxError(f"{self.levels} contour lines cannot be", "give 1 to 200, or their values: 0.5,1")
+            raise HiresxError(f"{self.levels} contour lines are not possible", "give 1 to 200, or their values: 0.5,1")
         if isinstance(self.levels, tuple) and not all(map(math.isfinite, self.levels)):
-            raise HiresxError(f"contour lines at {self.levels} cannot be", "give finite values: 0.5,1")
+            raise HiresxError(f"contour lines at {self.levels} are not possible", "give finite values: 0.5,1")
 
     @property
     def wide(self) -> float:

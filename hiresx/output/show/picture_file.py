@@ -127,6 +127,12 @@ def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
     ax.tick_params(direction="out", length=2.5)
 
 
+def add_grid(ax: Any, minor: bool = False) -> None:
+    """Add grid lines behind the curves, `minor` ones too."""
+    ax.grid(lw=0.3, color="0.85", which="both" if minor else "major")
+    ax.set_axisbelow(True)
+
+
 def symbol(name: str) -> str:
     """Symbol and scale of a variable, for an axis or a colour bar, also of `rms_<name>`; the name of what is none, such
     as another moment."""

@@ -29,7 +29,7 @@ def plot_grid(
     picture_file.require_matplotlib()
     look, path = look or Look(), Path(path)
     if every is not None and every < 1:
-        raise HiresxError(f"each {every}-th line cannot be", "give --every 1 or more")
+        raise HiresxError(f"each {every}-th line is not possible", "give --every 1 or more")
     title, pieces, named, case = _grid(path)
     dimensions = max(sum(n > 1 for n in piece["x"].shape) for piece in pieces)
     if dimensions < 2:

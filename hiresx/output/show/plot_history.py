@@ -75,7 +75,8 @@ def plot_history(
                 ax.set_ylabel("residual norms")
             if len(ax.lines) > 1:
                 picture_file.legend_beside(ax, title=ours.legend_title(names))
-            _finish(ax)
+            ax.margins(x=0)
+            picture_file.add_grid(ax)
         look.curves(axes)
         axes[-1].set_xlabel(picture_file.TIME if clock == "time" else "step")
         heading = look.heading(
@@ -84,7 +85,8 @@ def plot_history(
         if heading:
             figure.suptitle(heading)
         picture_file.use_length_symbol(figure, record.read_or_empty(Path(directory)).get("case"))
-        return [picture_file.save(figure, _target(directory, out, columns, runs))]
+        target = picture_path(Path(directory) / "history.nc", out, ".png", columns.replace(".", "_"), *runs)
+        return [picture_file.save(figure, target)]
 
 
 @dataclass
@@ -215,13 +217,3 @@ def _draw(ax: Any, chosen: _SelectedColumns, colours: Mapping[str, Any], prefix:
             values = np.where(values > 0, values, np.nan)  # nothing changes yet: no place on a logarithmic axis
         marker = {"marker": "o", "ms": 2.6} if values.size <= 30 else {}
         ax.plot(chosen.data[chosen.clock], values, style, color=colour, label=f"{prefix}{name}", **marker)
-
-
-def _finish(ax: Any) -> None:
-    ax.margins(x=0)
-    ax.grid(lw=0.3, color="0.85")
-    ax.set_axisbelow(True)
-
-
-def _target(directory: str | Path, out: str | Path | None, columns: str, runs: Sequence[Path]) -> Path:
-    return picture_path(Path(directory) / "history.nc", out, ".png", columns.replace(".", "_"), *runs)

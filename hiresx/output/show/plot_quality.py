@@ -34,10 +34,10 @@ def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | N
 
 def worst(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
     """Return (block, measure, {"value", "node", "position"}) of the worst place of a grid."""
-    found = quality(grid)
+    found, blocks = quality(grid), {block.name: block for block in grid.blocks}
     by_volume = min(found, key=lambda record: record["volume_min"]["value"])
     if by_volume["volume_min"]["value"] <= 0:
-        return _block(grid, by_volume), "volume_min", by_volume["volume_min"]
+        return blocks[by_volume["block"]], "volume_min", by_volume["volume_min"]
     candidates = [
         (record[name]["value"] / limit, record, name)
         for record in found
@@ -45,11 +45,7 @@ def worst(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
         if name in record
     ]
     _, record, name = max(candidates, key=lambda c: c[0])
-    return _block(grid, record), name, record[name]
-
-
-def _block(grid: Grid, record: dict[str, Any]) -> Block:
-    return next(block for block in grid.blocks if block.name == record["block"])
+    return blocks[record["block"]], name, record[name]
 
 
 def _figure(grid: Grid, block: Block, what: str, extreme: dict[str, Any], look: Look) -> Any:

@@ -110,14 +110,14 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
-    rooms = [find_backend(name) for name in ("cpu", partner(bench.backend))]
-    return float(np.max(list(differences(rooms, configuration).values())))
+    backends = [find_backend(name) for name in ("cpu", partner(bench.backend))]
+    return float(np.max(list(differences(backends, configuration).values())))
 
 
-def differences(rooms: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
+def differences(backends: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
     """By kernel, the largest difference between the results of two backends from the same arguments, relative to the
     largest value of the array."""
-    programs = [room.compile(configuration) for room in rooms]
+    programs = [backend.compile(configuration) for backend in backends]
     found = {}
     for name, signature in programs[1].signatures.items():
         if signature.kind in ("CPU_KERNEL", *GPU_KINDS):
@@ -125,10 +125,10 @@ def differences(rooms: Sequence[Backend], configuration: Configuration) -> dict[
         worst = 0.0
         for values in kernel_data.variants(signature, configuration.real):
             results = []
-            for room, program in zip(rooms, programs, strict=True):
-                passed = {n: room.to_device(v) if isinstance(v, np.ndarray) else v for n, v in values.items()}
+            for backend, program in zip(backends, programs, strict=True):
+                passed = {n: backend.to_device(v) if isinstance(v, np.ndarray) else v for n, v in values.items()}
                 program.launch(name, kernel_data.extent(signature), **passed)
-                results.append([room.to_host(p) for p in passed.values() if hasattr(p, "shape")])
+                results.append([backend.to_host(p) for p in passed.values() if hasattr(p, "shape")])
             for first, other in zip(*results, strict=True):
                 worst = np.maximum(worst, _relative(other, first, np.max(np.abs(first))))
         found[name] = float(worst)
@@ -167,7 +167,7 @@ def twenty_steps(bench: Workbench, run: CheckRun) -> float:
 
 
 def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
-    """Twenty steps that the device takes on its own, less the same under the host's eyes."""
+    """Largest difference between twenty steps of the device without the host and the same steps one by one."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
         name = partner(bench.backend)
