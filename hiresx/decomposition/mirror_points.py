@@ -168,6 +168,9 @@ def _find_sources(
     else:
         feet = _walk(whole, maps, b, face, ghosts, start, on_wall=True)
         places, normals, curvature = _geometry(maps, feet)
+        if whole.axisymmetric:  # about the axis the normal turns by its share along y in a length of y
+            radius = places[:, 1]
+            curvature[2] += np.divide(normals[:, 1], radius, out=np.zeros_like(radius), where=radius > 0)
         distance = np.sum((places - ghosts) * normals, axis=1)
     images = ghosts + 2 * distance[:, None] * normals
     start[:, d] = 2 * edge - index[d]

@@ -55,7 +55,7 @@ def walls(whole: "Decomposition") -> list[Wall]:
         block = whole.blocks[patch.block]
         mirror = patch.condition.kernel in ("reflect", "axis")
         if mirror and len(block.active) > 1 and not mirrors(whole, patch):
-            found.append(_wall(block, n, patch, whole.stencil.halo))
+            found.append(_wall(block, n, patch, whole.stencil.halo, whole.axisymmetric))
     made: list[Wall] = []
     of_place = {wall.place: wall for wall in found}
     for places in groups(whole, list(of_place)):
@@ -66,7 +66,7 @@ def walls(whole: "Decomposition") -> list[Wall]:
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
         for wall in group:
             normal, point = (None, None) if curved else (wall.normal, wall.point)
-            mirrors_places = oblique and not edged
+            mirrors_places = (oblique or curved) and not edged
             made.append(Wall(wall.place, normal, point, wall.angle, edged, curved, smooth, mirrors_places))
     return sorted(made, key=lambda wall: wall.place)
 
@@ -159,7 +159,7 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
     return np.stack(rows)
 
 
-def _wall(block: Block, place: int, patch: "Patch", halo: int) -> Wall:
+def _wall(block: Block, place: int, patch: "Patch", halo: int, axisymmetric: bool) -> Wall:
     dimensions = len(block.active)
     rows = inward_rows(block, patch.face, patch.range, halo + 1)[:, :dimensions]
     d = direction(patch.face)
@@ -180,7 +180,9 @@ def _wall(block: Block, place: int, patch: "Patch", halo: int) -> Wall:
     across = np.sqrt(np.maximum(length**2 - along**2, 0) if normal is None else _across(lines, along, normal))
     known = normal is not None or is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
-    curved = normal is None and is_broad(block, patch) and patch.condition.kernel == "reflect"
+    # of a wall of revolution too, but for planes normal to the axis
+    bent = normal is None or (axisymmetric and abs(normal[1]) > NORMAL)
+    curved = bent and is_broad(block, patch) and patch.condition.kernel == "reflect"
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
     return Wall(place, normal, point, angle, edged, curved, smooth)
 

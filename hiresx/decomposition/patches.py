@@ -58,7 +58,8 @@ class Decomposition:
     """Blocks with everything that surrounds them: connections (periodic ones included) and physical patches.
 
     `parts`: per block what it is of the grid's blocks, and whose. Before anything is cut, all of one each, of rank 0.
-    `stencil`: that of the run, by which ghosts and parts are as wide as they are.
+    `stencil`: that of the run, by which ghosts and parts are as wide as they are. `axisymmetric`: whether y is the
+    radius.
     """
 
     blocks: tuple[Block, ...]
@@ -66,6 +67,7 @@ class Decomposition:
     patches: tuple[Patch, ...]
     parts: tuple[Part, ...]
     stencil: Stencil = field(default_factory=Stencil)
+    axisymmetric: bool = False
 
     @property
     def points(self) -> int:
@@ -118,7 +120,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
             patches.append(Patch(b, face, range_, condition, len(patches)))
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
-    if getattr(case, "axisymmetric", False):
+    axisymmetric = bool(getattr(case, "axisymmetric", False))
+    if axisymmetric:
         check_axis(grid.blocks, patches, connections)
     connections += over_the_poles(grid.blocks, connections, patches, reaches.halo)
     blocks = grid.blocks
@@ -127,7 +130,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
         log.info("the grid is read whole by the first rank of every host for its patched interfaces")
         blocks = read_whole(blocks)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
-    return Decomposition(blocks, tuple(connections), tuple(patches), parts, reaches)
+    return Decomposition(blocks, tuple(connections), tuple(patches), parts, reaches, axisymmetric)
 
 
 def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) -> Iterable[Placed]:

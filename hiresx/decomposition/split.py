@@ -29,6 +29,7 @@ def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
         tuple(_patches(decomposition, parts)),
         tuple(parts),
         decomposition.stencil,
+        decomposition.axisymmetric,
     )
 
 

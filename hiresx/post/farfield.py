@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,127 +92,54 @@ def farfield(
     unequal distances, too far apart for what is in them, and too few of them.
     """
     run = as_run(run)
-    if caps not in CAPS:
-        raise HiresxError(f'end caps cannot be taken by "{caps}"', "give average or each")
-    if density not in DENSITIES:
-        raise HiresxError(f'the density on a surface cannot be taken by "{density}"', "give flow or pressure")
-    if length <= 0 or velocity <= 0:
-        raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
-    if ambient is not None and ambient <= 0:
-        raise HiresxError("an ambient pressure is above 0 Pa", "e.g. --ambient 101325")
+    _check_choices(caps, density, length, velocity, ambient)
     stored = run.stored_surface(surface)
     if run.case.get("axisymmetric"):
         raise HiresxError(f'surface "{stored.name}" is of an axisymmetric flow', "run it in three dimensions")
-    heard_at = (
-        observers.places if isinstance(observers, ObserverArc) else np.asarray(observers, dtype=float).reshape(-1, 3)
-    )
-    if not (len(heard_at) and np.isfinite(heard_at).all()):
-        raise HiresxError("there are no observers", "give places x,y,z or an arc")
+    places = _places(observers)
     time, first = _times(stored, start, end)
-    stream = fwh.Stream(mach, pressure=1 / run.gamma)
-    areas = stored.fixed["area"]
-    plane = stored.plane
     around = fwh.Surface(
-        stored.fixed_columns("x", "y", "z"), stored.fixed_columns("normal_x", "normal_y", "normal_z"), areas, plane
-    )
-    number = max(len(stored.caps), 1)
-    _check_outside(stored, around, heard_at, number)
+        stored.fixed_columns("x", "y", "z"), stored.fixed_columns("normal_x", "normal_y", "normal_z"),
+        stored.fixed["area"], stored.plane,
+    )  # fmt: skip
+    _check_outside(stored, around, places, max(len(stored.caps), 1))
     unresolved = _unresolved_share(stored, first, len(time), stored.name)
-    kinds, group = np.unique(stored.fixed_columns("first", "last").astype(int), axis=0, return_inverse=True)
-    dt = float(time[-1] - time[0]) / (len(time) - 1)
-    if plane:
-        reader = _reader(stored, first, len(time), 0, stream, density == "pressure")
-        times, found = fwh_plane.pressure_by_group(around, time, reader, heard_at, stream, group.ravel(), still)
-    else:
-        before = fwh.samples_before(around, heard_at, stream, dt) if still else 0
-        asked = np.concatenate([time[0] - dt * np.arange(before, 0, -1), time])
-        reader = _reader(stored, first, len(time), before, stream, density == "pressure")
-        times, found = fwh.pressure_by_group(
-            around, asked, reader, heard_at, stream, group.ravel(), before if still else None
-        )
-    heard = times.shape[1]
-    if heard < SHORTEST:
-        raise HiresxError(
-            f"{'each observer hears' if still else 'all observers hear'} all of the surface for "
-            f"{plural(heard, 'sample')}, {SHORTEST} are needed",
-            "sample it for longer"
-            + ("" if still else ", ask for observers at like distances, or give --still to a run from rest"),
-        )
-    each = np.stack([found[(kinds[:, 0] <= m) & (m <= kinds[:, 1])].sum(axis=0) for m in range(1, number + 1)])
-    kept = each if caps == "each" else each.mean(axis=0, keepdims=True)
+    stream = fwh.Stream(mach, pressure=1 / run.gamma)
+    times, each = _signals(stored, around, time, first, places, stream, density == "pressure", still)
     # p / (rho_ref c_ref^2) = p* / (gamma p_ambient)
-    pascal = 1.0 if ambient is None else run.gamma * ambient
-    kept, each = kept * pascal, each * pascal
+    each = each * (1.0 if ambient is None else run.gamma * ambient)
+    kept = each if caps == "each" else each.mean(axis=0, keepdims=True)
+    dt = float(time[-1] - time[0]) / (len(time) - 1)
+    unit = "Pa" if ambient is not None else "rho_ref c_ref^2"
+    level_unit = "dB re 20 uPa" if ambient is not None else f"dB re {unit}"
     reference = 1.0 if ambient is None else welch.REFERENCE_PRESSURE
-    spectra = welch.spectra(kept.reshape(-1, heard).T, dt, segments, None, window, overlap)
-    powers = spectra.density.reshape(*kept.shape[:2], -1)
-    with np.errstate(divide="ignore"):
-        level = 10 * np.log10(powers * velocity / length) - 20 * np.log10(reference)
-        overall = 10 * np.log10(kept.var(axis=2)) - 20 * np.log10(reference)
-        of_each = 10 * np.log10(each.var(axis=2)) - 20 * np.log10(reference)
     cell = float(around.cells.max())
     resolved = {
         "highest_frequency_of_samples": float(1 / (PER_PERIOD * dt)),
         "highest_frequency_of_cells": float((1 - abs(mach)) / (PER_WAVELENGTH * cell)),
     }
-    bands = welch.third_octaves(spectra.frequency * length / velocity, powers * velocity / length)
-    with np.errstate(divide="ignore"):
-        band_level = 10 * np.log10(bands.squares) - 20 * np.log10(reference)
-    whole = bands.edges[1:] <= min(resolved.values()) * length / velocity
-    centre = np.array(observers.centre) if isinstance(observers, ObserverArc) else np.zeros(3)
-    away = heard_at - centre
-    distance = np.linalg.norm(away, axis=1)
-    if isinstance(observers, ObserverArc):
-        angle = observers.angles
-    else:
-        off = away[:, 1] if plane else np.linalg.norm(away[:, 1:], axis=1)
-        angle = np.degrees(np.arctan2(off, away[:, 0]))
-    # Sound falls off with the distance, in the plane with its root.
-    falls = (10 if plane else 20) * np.log10(np.maximum(distance, 1e-300))
-    unit = "Pa" if ambient is not None else "rho_ref c_ref^2"
-    level_unit = "dB re 20 uPa" if ambient is not None else f"dB re {unit}"
-    rms = kept.std(axis=2)
+    spectra = welch.spectra(kept.reshape(-1, times.shape[1]).T, dt, segments, None, window, overlap)
+    levels = _levels(kept, spectra, reference, length, velocity, min(resolved.values()))
+    directions = _directions(observers, places, stored.plane)
+    of_each = _decibels(each.var(axis=2), reference)
     summary: dict[str, Any] = {
-        "run": str(run.path), "surface": stored.name, "plane": plane, **describe(stored), "samples": len(time),
+        "run": str(run.path), "surface": stored.name, "plane": stored.plane, **describe(stored), "samples": len(time),
         "from": float(time[0]), "to": float(time[-1]), "dt": dt,
         "heard_from": float(times.min()), "heard_to": float(times.max()), "still": still,
         "mach": mach, "density": density, "ambient": ambient,
-        "pressure_unit": unit, "level_unit": level_unit, "caps_taken": caps if number > 1 else "one",
+        "pressure_unit": unit, "level_unit": level_unit, "caps_taken": caps if len(each) > 1 else "one",
         **resolved, "variance_above_samples": unresolved,
         "segments": spectra.segments, "window": window, "overlap": overlap, "resolution": spectra.resolution,
         "strouhal_length": length, "strouhal_velocity": velocity,
-        "caps_spread_db": float((of_each.max(axis=0) - of_each.min(axis=0)).max()) if number > 1 else 0.0,
+        "caps_spread_db": float((of_each.max(axis=0) - of_each.min(axis=0)).max()) if len(each) > 1 else 0.0,
         "warnings": _warnings(stored, spectra, cell),
-        "observers": [
-            {"observer": n, **dict(zip("xyz", map(float, heard_at[n]), strict=True)), "distance": float(distance[n]),
-             "angle_deg": float(angle[n]), "heard_from": float(times[n, 0]), "heard_to": float(times[n, -1]),
-             **({"cap": stored.caps[m]} if len(kept) > 1 else {}),
-             "rms": float(rms[m, n]), "overall_level_db": float(overall[m, n]),
-             "level_at_1_L_db": float(overall[m, n] + falls[n])}
-            for m in range(len(kept)) for n in range(len(heard_at))
-        ],
-        "third_octaves": [
-            {"middle": float(middle), "from": float(low), "to": float(high), "resolved": bool(known),
-             "least_db": float(levels.min()), "greatest_db": float(levels.max()),
-             "greatest_at_deg": float(angle[int(levels.argmax()) % len(angle)])}
-            for middle, low, high, known, levels in zip(
-                bands.middles, bands.edges, bands.edges[1:], whole, np.moveaxis(band_level, -1, 0), strict=False)
-        ],
+        "observers": _observer_rows(stored, places, times, kept, levels, directions),
+        "third_octaves": _third_octave_rows(levels, directions),
     }  # fmt: skip
-    since = dt * np.arange(heard) if still else times[0]
-    data = _dataset(kept, powers, level, overall, since, spectra.frequency, heard_at, angle, stored, unit, level_unit)
-    over = (*data["overall_level"].dims, "band")
-    data = data.assign(
-        band_level=(over, band_level.reshape([len(kept)] * (len(kept) > 1) + [len(heard_at), -1]),
-                    {"long_name": "sound pressure level in third octaves", "units": level_unit}),
-        level_at_1_L=(over[:-1], data["overall_level"].values + falls,
-                      {"long_name": "overall level, brought to the distance L", "units": level_unit}),
-    ).assign_coords(
-        band=("band", bands.middles, {"long_name": "middle of the third octave, Strouhal number", "units": "1"}),
-        band_from=("band", bands.edges[:-1]), band_to=("band", bands.edges[1:]), band_resolved=("band", whole),
-    )  # fmt: skip
+    since = dt * np.arange(times.shape[1]) if still else times[0]
+    data = _dataset(kept, levels, since, spectra.frequency, places, directions, stored, unit, level_unit)
     summary["third_octave_levels_db"] = dict(
-        zip(tables.columns(data), band_level.reshape(len(kept) * len(heard_at), -1).tolist(), strict=True)
+        zip(tables.columns(data), levels.bands.reshape(len(kept) * len(places), -1).tolist(), strict=True)
     )
     text = {"long_name": "time at the observer of its first sample", "units": "L / c_ref"}
     data = data.assign_coords(heard_from=("observer", times[:, 0], text))
@@ -230,6 +157,143 @@ def farfield(
         "_third_octaves.csv": lambda path: tables.third_octaves(path, data),
     }
     return Result(name, summary, data, lambda: draw(data, summary), more, case=run.case)
+
+
+def _check_choices(caps: str, density: str, length: float, velocity: float, ambient: float | None) -> None:
+    if caps not in CAPS:
+        raise HiresxError(f'end caps cannot be taken by "{caps}"', "give average or each")
+    if density not in DENSITIES:
+        raise HiresxError(f'the density on a surface cannot be taken by "{density}"', "give flow or pressure")
+    if length <= 0 or velocity <= 0:
+        raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
+    if ambient is not None and ambient <= 0:
+        raise HiresxError("an ambient pressure is above 0 Pa", "e.g. --ambient 101325")
+
+
+def _places(observers: Sequence[Sequence[float]] | np.ndarray | ObserverArc) -> np.ndarray:
+    """(m, 3)."""
+    places = (
+        observers.places if isinstance(observers, ObserverArc) else np.asarray(observers, dtype=float).reshape(-1, 3)
+    )
+    if not (len(places) and np.isfinite(places).all()):
+        raise HiresxError("there are no observers", "give places x,y,z or an arc")
+    return places
+
+
+def _signals(
+    stored: StoredSurface, around: fwh.Surface, time: np.ndarray, first: int, places: np.ndarray, stream: fwh.Stream,
+    by_pressure: bool, still: bool,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Times (m, samples) at the observers, and the pressure (caps, m, samples) in rho_ref c_ref^2 there by each end
+    cap, one of a surface without. Arguments as of `farfield`, `first` the number of the first of the samples at
+    `time`. Raises HiresxError where fewer are heard than are needed."""
+    kinds, group = np.unique(stored.fixed_columns("first", "last").astype(int), axis=0, return_inverse=True)
+    if stored.plane:
+        reader = _reader(stored, first, len(time), 0, stream, by_pressure)
+        times, found = fwh_plane.pressure_by_group(around, time, reader, places, stream, group.ravel(), still)
+    else:
+        dt = float(time[-1] - time[0]) / (len(time) - 1)
+        before = fwh.samples_before(around, places, stream, dt) if still else 0
+        asked = np.concatenate([time[0] - dt * np.arange(before, 0, -1), time])
+        reader = _reader(stored, first, len(time), before, stream, by_pressure)
+        times, found = fwh.pressure_by_group(
+            around, asked, reader, places, stream, group.ravel(), before if still else None
+        )
+    heard = times.shape[1]
+    if heard < SHORTEST:
+        raise HiresxError(
+            f"{'each observer hears' if still else 'all observers hear'} all of the surface for "
+            f"{plural(heard, 'sample')}, {SHORTEST} are needed",
+            "sample it for longer"
+            + ("" if still else ", ask for observers at like distances, or give --still to a run from rest"),
+        )
+    caps = range(1, max(len(stored.caps), 1) + 1)
+    return times, np.stack([found[(kinds[:, 0] <= m) & (m <= kinds[:, 1])].sum(axis=0) for m in caps])
+
+
+class _Levels(NamedTuple):
+    """Per cap and observer (caps, m): `rms` of the pressure, `overall` level; `density`, power spectra, and `level` of
+    them per Strouhal number (caps, m, frequencies); `bands`, levels in third octaves (caps, m, bands), of the
+    `middles`, between the `edges`, and whether samples and cells resolve each (`resolved`). Levels in dB."""
+
+    rms: np.ndarray
+    overall: np.ndarray
+    density: np.ndarray
+    level: np.ndarray
+    bands: np.ndarray
+    middles: np.ndarray
+    edges: np.ndarray
+    resolved: np.ndarray
+
+
+def _decibels(squares: np.ndarray, reference: float) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(10 * np.log10(squares) - 20 * np.log10(reference))
+
+
+def _levels(
+    kept: np.ndarray, spectra: welch.Spectra, reference: float, length: float, velocity: float, highest: float
+) -> _Levels:  # fmt: skip
+    """`kept`: signals (caps, m, samples). `highest`: the highest frequency that samples and cells resolve."""
+    powers = spectra.density.reshape(*kept.shape[:2], -1)
+    per_strouhal = powers * velocity / length
+    bands = welch.third_octaves(spectra.frequency * length / velocity, per_strouhal)
+    return _Levels(
+        kept.std(axis=2), _decibels(kept.var(axis=2), reference), powers, _decibels(per_strouhal, reference),
+        _decibels(bands.squares, reference), bands.middles, bands.edges,
+        bands.edges[1:] <= highest * length / velocity,
+    )  # fmt: skip
+
+
+class _Directions(NamedTuple):
+    """Per observer: angle against the x axis in degrees, distance from the centre of the arc, or from the origin, and
+    `falls`, the decibels by which sound falls off over that distance."""
+
+    angle: np.ndarray
+    distance: np.ndarray
+    falls: np.ndarray
+
+
+def _directions(
+    observers: Sequence[Sequence[float]] | np.ndarray | ObserverArc, places: np.ndarray, plane: bool
+) -> _Directions:  # fmt: skip
+    centre = np.array(observers.centre) if isinstance(observers, ObserverArc) else np.zeros(3)
+    away = places - centre
+    distance = np.linalg.norm(away, axis=1)
+    if isinstance(observers, ObserverArc):
+        angle = observers.angles
+    else:
+        off = away[:, 1] if plane else np.linalg.norm(away[:, 1:], axis=1)
+        angle = np.degrees(np.arctan2(off, away[:, 0]))
+    # in the plane with the root of the distance
+    return _Directions(angle, distance, (10 if plane else 20) * np.log10(np.maximum(distance, 1e-300)))
+
+
+def _observer_rows(
+    stored: StoredSurface, places: np.ndarray, times: np.ndarray, kept: np.ndarray, levels: _Levels,
+    directions: _Directions,
+) -> list[dict[str, Any]]:  # fmt: skip
+    return [
+        {"observer": n, **dict(zip("xyz", map(float, places[n]), strict=True)),
+         "distance": float(directions.distance[n]), "angle_deg": float(directions.angle[n]),
+         "heard_from": float(times[n, 0]), "heard_to": float(times[n, -1]),
+         **({"cap": stored.caps[m]} if len(kept) > 1 else {}),
+         "rms": float(levels.rms[m, n]), "overall_level_db": float(levels.overall[m, n]),
+         "level_at_1_L_db": float(levels.overall[m, n] + directions.falls[n])}
+        for m in range(len(kept)) for n in range(len(places))
+    ]  # fmt: skip
+
+
+def _third_octave_rows(levels: _Levels, directions: _Directions) -> list[dict[str, Any]]:
+    angle = directions.angle
+    return [
+        {"middle": float(middle), "from": float(low), "to": float(high), "resolved": bool(known),
+         "least_db": float(band.min()), "greatest_db": float(band.max()),
+         "greatest_at_deg": float(angle[int(band.argmax()) % len(angle)])}
+        for middle, low, high, known, band in zip(
+            levels.middles, levels.edges, levels.edges[1:], levels.resolved, np.moveaxis(levels.bands, -1, 0),
+            strict=False)
+    ]  # fmt: skip
 
 
 def _times(stored: StoredSurface, start: float | None, end: float | None) -> tuple[np.ndarray, int]:
@@ -330,24 +394,37 @@ def _warnings(stored: StoredSurface, spectra: welch.Spectra, cell: float) -> lis
 
 
 def _dataset(
-    kept: np.ndarray, density: np.ndarray, level: np.ndarray, overall: np.ndarray, times: np.ndarray,
-    frequency: np.ndarray, observers: np.ndarray, angle: np.ndarray, stored: StoredSurface, unit: str, level_unit: str,
+    kept: np.ndarray, levels: _Levels, times: np.ndarray, frequency: np.ndarray, places: np.ndarray,
+    directions: _Directions, stored: StoredSurface, unit: str, level_unit: str,
 ) -> Any:  # fmt: skip
     over = ("cap", "observer")
     made = dataset(
         {
             "pressure": ((*over, "time"), kept, "sound pressure", unit),
-            "density": ((*over, "frequency"), density, "power spectral density", f"({unit})^2 L / c_ref"),
-            "level": ((*over, "frequency"), level, "density per Strouhal number", level_unit),
-            "overall_level": (over, overall, "overall sound pressure level", level_unit),
+            "density": ((*over, "frequency"), levels.density, "power spectral density", f"({unit})^2 L / c_ref"),
+            "level": ((*over, "frequency"), levels.level, "density per Strouhal number", level_unit),
+            "overall_level": (over, levels.overall, "overall sound pressure level", level_unit),
         },
         {
             "time": ("time", times, "time at the observer", "L / c_ref"),
             "frequency": ("frequency", frequency, "frequency", "c_ref / L"),
-            **{axis: ("observer", observers[:, n], f"{axis} coordinate", "L") for n, axis in enumerate("xyz")},
-            "angle": ("observer", angle, "angle against the x axis", "degree"),
+            **{axis: ("observer", places[:, n], f"{axis} coordinate", "L") for n, axis in enumerate("xyz")},
+            "angle": ("observer", directions.angle, "angle against the x axis", "degree"),
         },
     )
     if len(kept) > 1:
-        return made.assign_coords(cap=("cap", list(stored.caps), {"long_name": "x of the end cap", "units": "L"}))
-    return made.isel(cap=0)
+        made = made.assign_coords(cap=("cap", list(stored.caps), {"long_name": "x of the end cap", "units": "L"}))
+    else:
+        made = made.isel(cap=0)
+    over = made["overall_level"].dims
+    shape = made["overall_level"].shape
+    return made.assign(
+        band_level=((*over, "band"), levels.bands.reshape(*shape, -1),
+                    {"long_name": "sound pressure level in third octaves", "units": level_unit}),
+        level_at_1_L=(over, made["overall_level"].values + directions.falls,
+                      {"long_name": "overall level, brought to the distance L", "units": level_unit}),
+    ).assign_coords(
+        band=("band", levels.middles, {"long_name": "middle of the third octave, Strouhal number", "units": "1"}),
+        band_from=("band", levels.edges[:-1]), band_to=("band", levels.edges[1:]),
+        band_resolved=("band", levels.resolved),
+    )  # fmt: skip

@@ -277,10 +277,9 @@ class NoSlip(FaceCondition):
         self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition, curved: bool
     ):
         super().__init__(backend, program, state, patch)
-        self._curved = curved
         spec = cast(NoSlipWall, patch.condition)
         self._wall = dict(zip("uvw", spec.velocity, strict=True))
-        self._temperature = spec.temperature or 0.0
+        self._temperature, self._curved = spec.temperature or 0.0, curved
         self._along = wall_arguments(backend, state, patch, cut)
         self._edges = list(slip_edges(state, patch, cut))
 
@@ -303,11 +302,8 @@ class NoSlip(FaceCondition):
         self._launch("no_slip_ghost", self._box, **self._face, **self._wall, m=area, q=self.state.q)
 
     def bend(self) -> None:
-        area, temperature = self.state.areas[self._direction], self._temperature
-        self._launch(
-            "no_slip_bend", self._box, **self._face, **self._wall, curved=int(self._curved), temperature=temperature,
-            m=area, q=self.state.q,
-        )  # fmt: skip
+        given = {"temperature": self._temperature, "curved": int(self._curved), "m": self.state.areas[self._direction]}
+        self._launch("no_slip_bend", self._box, **self._face, **self._wall, **given, q=self.state.q)
 
     def rate(self) -> None:
         s = self.state
