@@ -191,6 +191,8 @@ def _evaluate(
                 raise ValueError(f"{len(parts)} values")
             if t is None and swings(parts):
                 raise ValueError("waves, where nothing depends on time")
+            if any(not isinstance(part, Waves) and np.iscomplexobj(part) for part in parts):
+                raise ValueError("complex values")
             state = [
                 part.on(shape) if isinstance(part, Waves) else np.array(np.broadcast_to(np.asarray(part, float), shape))
                 for part in parts

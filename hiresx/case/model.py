@@ -4,8 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+import numpy as np
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
+
+from hiresx.case.validation import derived_quantities
 
 
 class Table(BaseModel):
@@ -79,3 +82,10 @@ class State(Table):
     v: float = Field(0.0, description="velocity along y / reference sound speed")
     w: float = Field(0.0, description="velocity along z / reference sound speed")
     p: float = Field(gt=0, description="pressure / (reference density x reference sound speed^2); ambient is 1/gamma")
+
+    @model_validator(mode="after")
+    def _in_range(self) -> "State":
+        for what, found, _ in derived_quantities(self.rho, self.u, self.v, self.w, self.p):
+            if not np.isfinite(found):
+                raise case_error(f"{what} exceeds the range of double precision")
+        return self

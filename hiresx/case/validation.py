@@ -43,14 +43,38 @@ def _functions(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndarray, ...]) -> None:
-    """Raises HiresxError, which says `who` gave it, for the first node at which a variable of `state` is not finite or
-    rho or p is not positive. `places`: x, y, z of the nodes, of the shape of all variables."""
+    """Raises HiresxError, which says `who` gave it, for the first node at which a variable of `state` is not finite, or
+    rho or p is not positive, or kinetic energy or sound speed exceed the range of double precision. `places`: x, y, z
+    of the nodes, of the shape of all variables."""
     for quantity, values in state.items():
         good = np.isfinite(values)
         if quantity in ("rho", "p"):
             good &= values > 0
         if not good.all():
-            first = np.unravel_index(int(np.argmin(good)), good.shape)
-            point = ", ".join(f"{float(c[first]):.6g}" for c in places)
             hint = "every value must be finite" + (", and rho and p positive" if "rho" in state else "")
-            raise HiresxError(f"{who} {quantity} = {values[first]:.6g} at (x, y, z) = ({point})", hint)
+            raise _fault(who, {quantity: values}, "", good, places, hint)
+    if not state.keys() >= {"rho", "u", "v", "w", "p"}:
+        return
+    for what, found, used in derived_quantities(*(state[name] for name in ("rho", "u", "v", "w", "p"))):
+        if not (good := np.isfinite(found)).all():
+            values = {name: state[name] for name in used}
+            raise _fault(who, values, f": {what} exceeds the range of double precision", good, places, "correct it")
+
+
+def derived_quantities(rho: Any, u: Any, v: Any, w: Any, p: Any) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
+    """What a state must have in the range of double precision besides its own variables: the name of each quantity, a
+    number that is finite where it is in this range, and the variables that it follows from."""
+    rho, u, v, w, p = map(np.asarray, (rho, u, v, w, p))
+    with np.errstate(all="ignore"):
+        yield "the kinetic energy", rho * (u * u + v * v + w * w), ("rho", "u", "v", "w")
+        yield "the sound speed", p / rho, ("rho", "p")
+
+
+def _fault(
+    who: str, values: Mapping[str, np.ndarray], what: str, good: np.ndarray, places: tuple[np.ndarray, ...], hint: str
+) -> HiresxError:
+    """Of the first node that is not `good`, with these values there."""
+    first = np.unravel_index(int(np.argmin(good)), good.shape)
+    point = ", ".join(f"{float(c[first]):.6g}" for c in places)
+    shown = ", ".join(f"{name} = {array[first]:.6g}" for name, array in values.items())
+    return HiresxError(f"{who} {shown} at (x, y, z) = ({point}){what}", hint)
