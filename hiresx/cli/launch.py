@@ -105,12 +105,13 @@ def launch(
 def parse_run_arguments(arguments: list[str]) -> _Words:
     """Raises Typer's usage errors of `hiresx run`, here and not on every rank, and HiresxError where no case is
     named."""
-    from typer.main import get_command
+    import typer
 
-    from hiresx.cli.app import app
+    from hiresx.cli.run import run
 
-    group: Any = get_command(app)
-    values = group.commands["run"].make_context("hiresx run", list(arguments)).params
+    alone = typer.Typer(add_completion=False)
+    alone.command("run")(run)
+    values = typer.main.get_command(alone).make_context("hiresx run", list(arguments)).params
     if values["name"] is None and values["restart"] is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml", "hiresx launch -n 4 NAME [options of hiresx run]; see hiresx run --help"
