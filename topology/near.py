@@ -7,8 +7,7 @@ from hiresx.errors import HiresxError
 from hiresx.topology import levels
 from hiresx.topology.libcuda import Driver
 from hiresx.topology.machine import GPU, NIC, Cpus, Machine, address
-
-UNKNOWN = 99
+from hiresx.topology.nics import best_nics, nearest_nics
 
 
 @dataclass(frozen=True)
@@ -31,17 +30,6 @@ class Nearest:
         """The adapter to use: GPUs that have several equally near take turns."""
         turn = self.gpu.index if self.gpu is not None else 0
         return self.nics[turn % len(self.nics)] if self.nics else None
-
-
-def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
-    """Indexes of the adapters with the best level to a GPU; those with RDMA alone where there are any."""
-    return _best(machine, [levels.RANK.get(word, UNKNOWN) for word in machine.nic_levels[gpu]])
-
-
-def _best(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
-    rdma = any(nic.rdma for nic in machine.nics)
-    some = [n for n, nic in enumerate(machine.nics) if nic.rdma or not rdma]
-    return tuple(n for n in some if ranks[n] == min(ranks[m] for m in some))
 
 
 def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nearest:
@@ -69,7 +57,7 @@ def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nea
         numa = nodes[0].index if len(nodes) == 1 else None
         every = allowed
         away = [_node_level(machine, numa, nic) for nic in machine.nics]
-        nics = _best(machine, [levels.RANK.get(word, levels.RANK["NODE"]) for word in away])
+        nics = best_nics(machine, [levels.RANK.get(word, levels.RANK["NODE"]) for word in away])
         level = away[nics[0]] if nics else ""
     cpus = every & _allowed_cpus(machine) if machine.live else every
     if found is not None and every and not cpus:

@@ -7,7 +7,7 @@ from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import levels_tell_nodes, pcie_groups
 from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, pcie_assumed, pcie_generation
 from hiresx.topology.machine import Machine
-from hiresx.topology.near import nearest_nics
+from hiresx.topology.nics import nearest_nics
 
 # Under this part of what the level promises, something is in the way; ACS halves.
 SLOW = 0.6

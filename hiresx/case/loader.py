@@ -4,20 +4,17 @@ import copy
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
-from hiresx.case.grid_file import GridFile
-from hiresx.case.grids import GENERATORS
-from hiresx.case.model import Table
+from hiresx.case.kinds import KINDS, default_of
 from hiresx.case.relations import resolve_relations
 from hiresx.case.schema import Case, default, monitor_keys
 from hiresx.case.toml import read
-from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
 
 FILE = "case.toml"
@@ -32,15 +29,6 @@ ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("output",): (frozenset({"every_time", "every_steps"}),),
     **{(name,): (frozenset({"every", "every_time"}),) for name in monitor_keys()},
 }
-# Tables whose keys depend on their kind: a layer that changes the kind drops the keys that the new kind does not have.
-KINDS: dict[tuple[str, ...], Callable[[Mapping[str, Any]], type[Table] | None]] = {
-    ("grid",): lambda table: GridFile if "file" in table else _find_kind(GENERATORS, table.get("generator")),
-    ("gas", "viscosity"): lambda table: _find_kind(VISCOSITIES, table.get("law")),
-}
-
-
-def _find_kind(kinds: Mapping[str, type[Table]], name: Any) -> type[Table] | None:
-    return kinds.get(name) if isinstance(name, str) else None
 
 
 def load(
@@ -134,7 +122,7 @@ def _validate(
     data: Mapping[str, Any], path: Path, layers: tuple[Any, ...], preset: str | None, complete: bool = True
 ) -> Case:
     origin = Origin(str(path), layers)
-    found = resolve_relations(data, path.parent, str(path), lambda key: default_of(data, key))
+    found = resolve_relations(data, path.parent, str(path), lambda key: default_of(data, key, default))
     case = Case.model_validate(found.data, context={"origin": origin})
     case._directory, case._formulas, case._derived = path.parent, found.formulas, found.derived
     case._name = path.parent.absolute().name if path.name == FILE else path.stem
@@ -149,21 +137,6 @@ def _validate(
     asked = [name for name in case.parameters if name not in found.named and name not in found.derived]
     functions.check_parameters(case.directory, asked, str(path))
     return case
-
-
-def default_of(data: Mapping[str, Any], key: tuple[str | int, ...]) -> Any:
-    """The default of a key that `data` lacks; see `hiresx.case.relations.related`."""
-    for path, kind in KINDS.items():
-        if key[: len(path)] == path and len(key) == len(path) + 1:
-            table: Any = data
-            for part in path:
-                table = table.get(part, {}) if isinstance(table, Mapping) else {}
-            model = kind(table) if isinstance(table, Mapping) else None
-            fields = {} if model is None else model.model_fields
-            if key[-1] not in fields:
-                raise KeyError([".".join((*path, name)) for name in fields])
-            return fields[str(key[-1])].get_default(call_default_factory=True)
-    return default(key)
 
 
 def _named_functions(case: Case) -> list[tuple[str, str]]:

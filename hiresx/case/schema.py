@@ -21,6 +21,7 @@ from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.filter import Filter
 from hiresx.case.grids import GridTable
 from hiresx.case.intervals import interval_errors
+from hiresx.case.kinds import default_of
 from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, integrators
 from hiresx.case.monitors import (
     RESIDUAL,
@@ -366,10 +367,8 @@ class Case(Table):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], directory: str | Path | None = None, name: str = "case") -> "Case":
         """Case of nested dictionaries laid out like a case file; `directory` is where its case.py lies."""
-        from hiresx.case.loader import default_of
-
         folder = None if directory is None else Path(directory)
-        found = resolve_relations(data, folder, name, lambda key: default_of(data, key))
+        found = resolve_relations(data, folder, name, lambda key: default_of(data, key, default))
         case = cls.model_validate(found.data)
         case._directory, case._name = folder, name
         case._formulas, case._derived = found.formulas, found.derived

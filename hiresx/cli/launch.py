@@ -107,12 +107,13 @@ def launch(
 def parse_run_arguments(arguments: list[str]) -> _Words:
     """Parse the options of `hiresx run` among the `arguments`, so that usage errors are reported here and not on every
     rank. Raises Typer's usage errors, and HiresxError where no case is named."""
-    from typer.main import get_command
+    import typer
 
-    from hiresx.cli.app import app
+    from hiresx.cli.run import run
 
-    group: Any = get_command(app)
-    values = group.commands["run"].make_context("hiresx run", list(arguments)).params
+    alone = typer.Typer(add_completion=False)
+    alone.command("run")(run)
+    values = typer.main.get_command(alone).make_context("hiresx run", list(arguments)).params
     if values["name"] is None and values["restart"] is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml", "hiresx launch -n 4 NAME [options of hiresx run]; see hiresx run --help"

@@ -17,8 +17,9 @@ from hiresx.base.arrays import triple
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock, direction
+from hiresx.grid.cgns_file import open_tree
 from hiresx.grid.cgns_patches import Omissions, Zone, abuts, conditions, on_face, patches
-from hiresx.grid.cgns_tree import MEND, Node, open_tree
+from hiresx.grid.cgns_tree import MEND, Node
 from hiresx.grid.cgns_units import Units, conversion
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.connectivity_check import misfit

@@ -4,7 +4,6 @@ Arrays are shown with the dimensions of Fortran reversed: coordinates as [k, j, 
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -143,22 +142,6 @@ class Node:
 def is_cgns(start: bytes) -> bool:
     """True if a file that begins with these bytes (32 or more) is a CGNS file, as far as they tell."""
     return start.startswith((HDF5, *adf.STARTS))
-
-
-@contextmanager
-def open_tree(path: Path) -> Iterator[Node]:
-    """The root of a file. Raises HiresxError for what is wrong with it, and when what reads its form is missing."""
-    with path.open("rb") as file:
-        start = file.read(32)
-    if start.startswith(adf.STARTS):
-        from hiresx.grid import cgns_adf as form
-    else:
-        from hiresx.grid import cgns_hdf5 as form  # type: ignore[no-redef]
-    try:
-        with form.root(path) as node:
-            yield node
-    except MemoryError as error:
-        raise HiresxError(f"{path}: {error}", "this machine's memory does not hold the grid") from None
 
 
 def plain(value: Any) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
-from hiresx.grid.cgns_tree import open_tree
+from hiresx.grid.cgns_file import open_tree
 from hiresx.grid.from_file import form
 from hiresx.grid.plot3d_binary import laid_out
 

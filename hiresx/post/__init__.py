@@ -7,8 +7,8 @@ from hiresx.output.show.look import Look
 from hiresx.post.animate import animate
 from hiresx.post.azimuthal import azimuthal
 from hiresx.post.correlate import correlate
-from hiresx.post.farfield import farfield
-from hiresx.post.fwh import Stream, Surface, far_field
+from hiresx.post.farfield import far_field, farfield
+from hiresx.post.fwh import Stream, Surface
 from hiresx.post.isosurface import isosurface
 from hiresx.post.jet import jet
 from hiresx.post.profile import profile

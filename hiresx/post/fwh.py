@@ -81,32 +81,6 @@ def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surfac
     return Surface(np.concatenate(places), np.concatenate(normals), np.concatenate(areas), dimensions == 2)
 
 
-def far_field(
-    surface: Surface,
-    time: np.ndarray,
-    rho: np.ndarray,
-    velocity: np.ndarray,
-    pressure: np.ndarray,
-    observers: np.ndarray,
-    stream: Stream,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sound pressure p' at the `observers` (m, 3) outside the surface: times (k,), those at which all of them hear all
-    of the surface, and p' (m, k). `rho`, `pressure` (time, n) and the total `velocity` (time, n, 3) on the surface are
-    given at equally spaced `time` (time,). Between samples polynomials of degree 7 are used; of a `plane` surface the
-    frequencies of `hiresx.post.fwh_plane`.
-
-    Raises HiresxError for a stream that is not subsonic, samples at unequal distances, and too few of them.
-    """
-    from hiresx.post import fwh_plane
-
-    def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return rho[:, some], velocity[:, some], pressure[:, some]
-
-    heard_by = fwh_plane.pressure_by_group if surface.plane else pressure_by_group
-    times, found = heard_by(surface, time, flow, observers, stream)
-    return times[0], found[0]
-
-
 def pressure_by_group(
     surface: Surface,
     time: np.ndarray,

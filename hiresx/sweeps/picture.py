@@ -1,19 +1,21 @@
 """One column of a sweep's table over another."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.sweeps.table import SweepTable
 from hiresx.sweeps.values import format_value
+
+if TYPE_CHECKING:
+    from hiresx.sweeps.table import SweepTable
 
 MARKERS = "osD^v<>ph*"
 # More curves than this have no legend: it would hide them.
 _MOST = 12
 
 
-def draw(table: SweepTable, x: str, y: str) -> tuple[Any, Any]:
+def draw(table: "SweepTable", x: str, y: str) -> tuple[Any, Any]:
     """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one
     curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
     HiresxError for a column that is not there or holds no number."""

@@ -16,7 +16,7 @@ from acoustic_sources import (
 )  # fmt: skip
 
 from hiresx import HiresxError
-from hiresx.post import fwh, fwh_plane
+from hiresx.post import far_field, fwh, fwh_plane
 
 
 def heard(source, mach, observers, lower=(-1.0, -0.8, -0.9), upper=(1.2, 0.9, 0.8), counts=(24, 20, 20)):
@@ -24,7 +24,7 @@ def heard(source, mach, observers, lower=(-1.0, -0.8, -0.9), upper=(1.2, 0.9, 0.
     surface = fwh.box(lower[: len(counts)], upper[: len(counts)], counts)
     time = 0.2 * np.arange(190)
     flow = sampled(source, mach, surface.places, time)
-    times, found = fwh.far_field(surface, time, *flow, observers, fwh.Stream(mach))
+    times, found = far_field(surface, time, *flow, observers, fwh.Stream(mach))
     amplitude, residual = fitted(times, found)
     return amplitude / SMALL, residual
 
@@ -91,8 +91,8 @@ def test_a_weak_vortex_that_the_stream_carries_through_the_line_makes_no_sound()
     spot = strength * np.exp(-(dx**2) - dy**2)
     still, p = np.stack([mach + 0 * dx, 0 * dx, 0 * dx], axis=-1), np.full_like(dx, 1 / 1.4)
     turning = still + np.stack([-spot * dy, spot * dx, 0 * dx], axis=-1)
-    _, vortex = fwh.far_field(line, time, np.ones_like(dx), turning, p, observers, fwh.Stream(mach))
-    _, warm = fwh.far_field(line, time, 1 - spot, still, p, observers, fwh.Stream(mach))
+    _, vortex = far_field(line, time, np.ones_like(dx), turning, p, observers, fwh.Stream(mach))
+    _, warm = far_field(line, time, 1 - spot, still, p, observers, fwh.Stream(mach))
     assert (np.abs(warm).max(axis=1) > 1e-3 * strength).all()
     assert (np.abs(vortex).max(axis=1) < 1e-3 * np.abs(warm).max(axis=1)).all()
 
@@ -135,7 +135,7 @@ def test_faults():
     flow = {"rho": np.ones((20, n)), "velocity": np.zeros((20, n, 3)), "pressure": np.full((20, n), 1 / 1.4)}
 
     def ask(time, mach):
-        return fwh.far_field(surface, time, **flow, observers=OBSERVERS, stream=fwh.Stream(mach))
+        return far_field(surface, time, **flow, observers=OBSERVERS, stream=fwh.Stream(mach))
 
     with pytest.raises(HiresxError, match=r"Mach number 1\.2"):
         ask(np.arange(20.0), 1.2)
@@ -149,7 +149,7 @@ def test_faults():
     assert surface.areas.sum() == pytest.approx(8) and np.abs(surface.areas @ surface.normals).max() < 1e-12
     for match, time, mach in (("Mach number -1", np.arange(20.0), -1.0), ("less time", 0.01 * np.arange(20), 0.0)):
         with pytest.raises(HiresxError, match=match):
-            fwh.far_field(surface, time, *flow_of(20, 48), IN_PLANE, fwh.Stream(mach=mach))
+            far_field(surface, time, *flow_of(20, 48), IN_PLANE, fwh.Stream(mach=mach))
     np.testing.assert_allclose(fwh.inside(surface, np.array([[0.2, 0.7, 0.0], [1.5, 0.0, 0.0]])), [1, 0], atol=0.05)
 
 

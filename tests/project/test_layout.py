@@ -85,6 +85,52 @@ def test_imports_run_downwards(path, package):
             assert LEVEL[used] < LEVEL[package], f"{path.name} imports upwards: hiresx.{package} -> hiresx.{used}"
 
 
+def _modules() -> dict[str, Path]:
+    """The files of the packages by the name that is imported."""
+    found = {}
+    for package, name in (("hiresx", "hiresx"), ("kernels", "hiresx.kernels"), ("topology", "hiresx.topology")):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT / package).with_suffix("").parts
+            found[".".join([name, *(part for part in parts if part != "__init__")])] = path
+    return found
+
+
+def _imported_modules(text: str, modules) -> set[str]:
+    """Those of `modules` that a file imports when it runs, at its top or inside its functions."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found.update(name if name in modules else node.module for name in names)
+    return found & set(modules)
+
+
+def circles(imports) -> list[str]:
+    """What is left of `imports`, by module, once those that import nothing that is left are taken away again and again:
+    circles, and what imports them."""
+    left = {name: set(used) - {name} for name, used in imports.items()}
+    while done := {name for name, used in left.items() if not used & left.keys()}:
+        left = {name: used for name, used in left.items() if name not in done}
+    return sorted(left)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Inside of functions neither. What a package's own name gives is looked up when it is used."""
+    modules = _modules()
+    imports = {name: _imported_modules(path.read_text(), modules) for name, path in modules.items()}
+    del imports["hiresx"]
+    assert circles(imports) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == ["a", "b", "c", "d"]
+    lazy = "def f():\n    from hiresx.case import loader\nif TYPE_CHECKING:\n    import hiresx.cli\n"
+    assert _imported_modules(lazy, modules) == {"hiresx.case.loader"}
+
+
 def test_every_package_has_a_layer():
     packages = {name for _, name in _sources()} - {"__init__"}
     assert packages <= LEVEL.keys() | BESIDE.keys()

@@ -1,0 +1,22 @@
+"""CGNS files, in either of their forms."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hiresx.errors import HiresxError
+from hiresx.grid import adf, cgns_adf, cgns_hdf5
+from hiresx.grid.cgns_tree import Node
+
+
+@contextmanager
+def open_tree(path: Path) -> Iterator[Node]:
+    """The root of a file. Raises HiresxError for what is wrong with it, and when what reads its form is missing."""
+    with path.open("rb") as file:
+        start = file.read(32)
+    form = cgns_adf if start.startswith(adf.STARTS) else cgns_hdf5
+    try:
+        with form.root(path) as node:
+            yield node
+    except MemoryError as error:
+        raise HiresxError(f"{path}: {error}", "this machine's memory does not hold the grid") from None
