@@ -9,10 +9,10 @@ from pydantic_core import PydanticCustomError
 from hiresx.case.formula import FUNCTIONS, Formula
 from hiresx.case.model import Table, case_error
 from hiresx.case.scalars import ScalarName
-from hiresx.equations import GAS_CONSERVED
+from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 
 # What a formula may name besides parameters, functions and scalars.
-VARIABLES = ("x", "y", "z", "t", "rho", "u", "v", "w", "p", "T")
+VARIABLES = ("x", "y", "z", "t", *GAS_PRIMITIVE, "T")
 
 
 class Source(Table):
