@@ -57,14 +57,8 @@ def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndar
         return
     for what, found, used in derived_quantities(*(state[name] for name in ("rho", "u", "v", "w", "p"))):
         if not (good := np.isfinite(found)).all():
-            raise _fault(
-                who,
-                {name: state[name] for name in used},
-                f": {what} exceeds the range of double precision",
-                good,
-                places,
-                "correct it",
-            )
+            variables = {name: state[name] for name in used}
+            raise _fault(who, variables, f": {what} exceeds the range of double precision", good, places, "correct it")
 
 
 def derived_quantities(rho: Any, u: Any, v: Any, w: Any, p: Any) -> Iterator[tuple[str, Any, tuple[str, ...]]]:

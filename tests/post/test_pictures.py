@@ -92,3 +92,19 @@ def test_units_are_set_as_symbols(units, shown):
 )
 def test_the_length_is_called_as_the_case_calls_it(words, symbol, shown):
     assert picture_file.with_length_symbol(words, {"length_symbol": symbol} if symbol else None) == shown
+
+
+def test_names_of_close_places_lie_over_none_of_each_other():
+    """The third name goes back to the first row; the fourth then needs a third one."""
+    from matplotlib.figure import Figure
+
+    from hiresx.output.show import picture_file
+
+    ax = Figure(figsize=(8, 4)).subplots()
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    name = 10 * "n"
+    picture_file.label_points(ax, [(x, 0.5, name) for x in (0.30, 0.36, 0.46, 0.47)])
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len({round(box.y0) for box in boxes}) == 3
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
