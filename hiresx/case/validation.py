@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.case.error_messages import did_you_mean
+from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndar
         if not good.all():
             hint = "every value must be finite" + (", and rho and p positive" if "rho" in state else "")
             raise _fault(who, {quantity: values}, "", good, places, hint)
-    if not state.keys() >= {"rho", "u", "v", "w", "p"}:
+    if not state.keys() >= set(GAS_PRIMITIVE):
         return
-    for what, found, used in derived_quantities(*(state[name] for name in ("rho", "u", "v", "w", "p"))):
+    for what, found, used in derived_quantities(*(state[name] for name in GAS_PRIMITIVE)):
         if not (good := np.isfinite(found)).all():
             variables = {name: state[name] for name in used}
             raise _fault(who, variables, f": {what} exceeds the range of double precision", good, places, "correct it")

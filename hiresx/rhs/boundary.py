@@ -307,10 +307,9 @@ class NoSlip(FaceCondition):
 
     def rate(self) -> None:
         s = self.state
-        area = s.areas[self._direction]
         self._launch(
-            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=area, q=s.q,
-            sums=s.array("wall_sums"), r=s.r,
+            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=s.areas[self._direction],
+            q=s.q, sums=s.array("wall_sums"), r=s.r,
         )  # fmt: skip
 
     def edge_rate(self, edge: int) -> None:

@@ -255,7 +255,8 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
         const real found = s.p - share * odd.at(l);
         real density = s.rho * found / s.p;
         if (given && curved) {
-            const real a = q[p], b = q[p + sn], c = q[p + 2ll * sn], third = q[p + 3ll * sn] - real(3) * (c - b) - a;
+            auto rho = [&](int n) { return real(q[p + (long long)n * sn]); };
+            const real a = rho(0), b = rho(1), c = rho(2), third = rho(3) - real(3) * (c - b) - a;
             const real cubic = a - real(l) * (b - a) + real(l * (l + 1) / 2) * (a - real(2) * b + c)
                                - real(l * (l + 1) * (l + 2) / 6) * third;
             const real within = larger(gas_gamma * found / hot, smaller(gas_gamma * found / cold, cubic));
