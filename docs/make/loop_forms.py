@@ -264,13 +264,14 @@ class Fields:
     def _sweep(self, d: int) -> Call:
         """The kernel that does all of a direction in the plan of the backend."""
         n, s, sv = self.n, self.strides, self.variable_stride
-        fields = {"q": self.q, "m": self.m[3 * d : 3 * d + 3], "viscous_flux": self.q, "r": self.r, "sv": sv}
-        ways = {"first": 0, "walls": 0, "viscous": 0}
+        fields = {"q": self.q, "m": self.m[3 * d : 3 * d + 3], "viscous_flux": None, "r": self.r, "sv": sv}
+        ways: dict[str, Any] = {"first": 0, "sums": None}
         if self._has("inviscid_sweep"):
             s1, s2 = sorted(s[e] for e in range(DIRECTIONS) if e != d)
             return self.program.call(
                 "inviscid_sweep", None, o=self.origin, sd=s[d], nd=n, s1=s1, n1=n, s2=s2, n2=n, **fields, **ways
             )
+        ways["walls"] = 0
         if d == 0:
             elements = (n - 1) * s[1] + n
             chunk = row_chunk(elements, n) if self.cut else elements

@@ -81,7 +81,8 @@ def without(place: Path, *modules: str) -> dict[str, str]:
     folder.mkdir()
     lines = [f"sys.modules[{module!r}] = None" for module in modules]
     (folder / "sitecustomize.py").write_text("\n".join(["import sys", *lines, ""]))
-    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}
+    paths = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    return {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 # --- the case file

@@ -169,7 +169,7 @@ def test_time_step_and_dissipation_know_it():
     there.launch("local_step", SIZE, **flow, active=7, cfl=1e9, viscous_cfl=0.4, dt=dt)
     np.testing.assert_allclose(inside(dt), 0.4 / inside(rates), rtol=1e-13)
 
-    weight, w, sums = random(3).uniform(0.5, 2.0, SHAPE), np.stack([*s[1:4], temperature(s)]), np.zeros((7, NK, NI))
+    weight, w, sums = random(3).uniform(0.5, 2.0, SHAPE), np.stack([*s[1:4], temperature(s)]), np.zeros((8, NK, NI))
     there.launch(
         "column_energy", (NI, 1, NK), **flow, **ALONG, height=NJ, columns=NK * NI, width=NI, w=w, weight=weight,
         partial=sums,
@@ -178,4 +178,4 @@ def test_time_step_and_dissipation_know_it():
     dilatation = g[0, 0] + g[1, 1] + g[2, 2]
     stress = g + np.swapaxes(g, 0, 1) - 2 / 3 * dilatation * np.eye(3)[:, :, None, None, None]
     wanted = np.sum(inside(weight * eddies[0]) * RE * np.sum(stress * g, axis=(0, 1)), axis=1)
-    np.testing.assert_allclose(sums[6], wanted, rtol=0, atol=1e-12 * abs(wanted).max())
+    np.testing.assert_allclose(sums[7], wanted, rtol=0, atol=1e-12 * abs(wanted).max())

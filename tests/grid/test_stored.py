@@ -86,7 +86,7 @@ def test_an_index_takes_what_it_takes_of_an_array(tmp_path, all_large, reverse):
     values = np.random.default_rng(0).random((9, 8, 7))
     (tmp_path / "numbers").write_bytes(b"head" + values.astype(">f8").tobytes())
     source = Bytes(tmp_path / "numbers", ">f8", values.shape, ((4, 1000), (1004, 10**6)))
-    nodes = StoredCoordinates.of(source).reversed(reverse) * 2.0
+    nodes = StoredCoordinates.of(source).reverse_axes(reverse) * 2.0
     values = 2 * values[tuple(slice(None, None, -1 if r else 1) for r in reverse)]
     k, j, i = np.meshgrid([0, 3], [2, 2, 1], [6], indexing="ij")
     for known in (False, True):  # before and after the file has been looked through

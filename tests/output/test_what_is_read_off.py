@@ -8,7 +8,7 @@ from hiresx.cli import execute
 
 
 def test_extremes_of_what_is_finite(tmp_path, capsys):
-    """The rate of kinetic energy is not known at the first sample."""
+    """The rate of kinetic energy, and what follows from it, is not known at the first sample."""
     grid = {"generator": "box", "n": [8, 8, 1], "lower": [0, 0, 0], "upper": [1, 1, 0], "periodic": ["x", "y"]}
     tables = {"grid": grid, "time": {"steps": 3}, "kinetic_energy": {"every": 1}}
     boundary = [{"faces": "all", "type": "periodic"}]
@@ -23,4 +23,6 @@ def test_extremes_of_what_is_finite(tmp_path, capsys):
     said = capsys.readouterr().out
     row = next(line.split() for line in said.splitlines() if line.split()[:1] == ["rate"])
     assert row[1] == "nan" and float(row[3]) <= float(row[2]) <= float(row[4])
-    assert "rate: 1 of 4 samples not finite" in said and said.count("not finite") == 1
+    for name in ("rate", "dissipation_numerical"):
+        assert f"{name}: 1 of 4 samples not finite" in said
+    assert said.count("not finite") == 2
