@@ -40,7 +40,7 @@ FilmLook = Annotated[
 
 
 @dataclass(frozen=True)
-class Times:
+class TimeRange:
     start: Annotated[float | None, option("--from", "T", "Leave out earlier times.")] = None  # fmt: skip
     end: Annotated[float | None, option("--to", "T", "Leave out later times.")] = None  # fmt: skip
 
@@ -130,7 +130,7 @@ def _is_table(value: Any) -> bool:
 def spectrum(
     run: Folder,
     signals: Annotated[str, argument("NAME[.COLUMN_PLACE,...]", "A history, e.g. lips.p or lips.p_0,p_1.")],
-    times: Times,
+    times: TimeRange,
     welch: Welch,
     ambient: Annotated[
         float | None, option("--ambient", "PA", "Ambient pressure in Pa: levels of p are dB re 20 uPa.")
@@ -157,7 +157,7 @@ def spectrum(
 @_analysis("jet")
 def jet(
     runs: Annotated[list[Path], argument("RUN...", "Folders of runs; several share the page.")],
-    times: Times,
+    times: TimeRange,
     lips: Annotated[str | None, option("--lips", "NAME", "History with a place at each lip; found if absent.")] = None,
     line: Annotated[
         str | None, option("--line", "NAME[.COLUMN]", "History along the shear layer; found if absent.")
@@ -196,7 +196,7 @@ def jet(
 def correlate(
     run: Folder,
     signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. shear.v.")],
-    times: Times,
+    times: TimeRange,
     at: Annotated[
         float | None, option("--at", "S", "Distance of the reference place from the first; middle if absent.")
     ] = None,
@@ -213,7 +213,7 @@ def correlate(
 def azimuthal(
     run: Folder,
     signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a ring, e.g. lip.p.")],
-    times: Times,
+    times: TimeRange,
     segments: Segments = 8,
     *,
     strouhal: Strouhal,
@@ -228,7 +228,7 @@ def azimuthal(
 def xt(
     run: Folder,
     signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. axis.p.")],
-    times: Times,
+    times: TimeRange,
     fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each place.")] = False,
 ) -> Any:
     """Draw the values along the line of a probe over place and time."""
@@ -298,7 +298,7 @@ def isosurface(
 def animate(
     run: Folder,
     variable: Annotated[str, argument("VARIABLE", "What to show, e.g. schlieren.")],
-    times: Times,
+    times: TimeRange,
     every: Annotated[int, option("--every", "N", "Take each N-th of the fields.")] = 1,
     fps: Annotated[float, option("--fps", "N", "Pictures a second.")] = 15.0,
     subset: Subset = "fields",
@@ -324,7 +324,7 @@ def spod(
     run: Folder,
     variable: Annotated[str, argument("[VARIABLE]", "Of what, e.g. p.")] = "p",
     *,
-    times: Times,
+    times: TimeRange,
     length: Annotated[int | None, option("--length", "N", "Fields in a block; a quarter of them if absent.")] = None,
     overlap: Annotated[float, option("--overlap", "X", "Overlap of blocks, as a part of one.")] = 0.5,
     frequency: Annotated[
@@ -354,7 +354,7 @@ def farfield(
         float | None, option("--azimuth", "DEG", "Half plane of the arc: 0 (or absent) that of y > 0, 90 of z > 0.")
     ] = None,
     *,
-    times: Times,
+    times: TimeRange,
     caps: Annotated[
         str, option("--caps", "average|each", "Average the signals of several end caps, or not.")
     ] = "average",

@@ -112,7 +112,7 @@ def lazy(source: Any) -> Any:
     from xarray.backends import BackendArray
     from xarray.core import indexing
 
-    class Array(BackendArray):
+    class LazyArray(BackendArray):
         """See `lazy`."""
 
         shape, dtype = source.shape, source.dtype
@@ -124,4 +124,4 @@ def lazy(source: Any) -> Any:
             with LOCK:
                 return source.read(tuple(int(n) if isinstance(n, np.integer) else n for n in key))
 
-    return indexing.LazilyIndexedArray(Array())
+    return indexing.LazilyIndexedArray(LazyArray())

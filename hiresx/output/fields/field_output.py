@@ -226,7 +226,7 @@ class FieldOutput(Attachment):
             return
         solver.settle()  # at cuts gradients take ghosts
         self._writer.submit(
-            _Moment([_Files(_content_of(output), self.directory, solver, self._workers) for output in outputs])
+            _FieldsWork([_Files(_content_of(output), self.directory, solver, self._workers) for output in outputs])
         )
         self._files += len(outputs) * len(self._case.output.formats)
         for output in outputs:
@@ -310,7 +310,7 @@ class _Files(Work):
             frame.discard()
 
 
-class _Moment(Work):
+class _FieldsWork(Work):
     """The files and regions written at one time."""
 
     def __init__(self, work: Sequence[Work]):

@@ -90,10 +90,10 @@ class Averages:
             self._layout = files.on_root(self._comm, lambda: self._series.learn(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)
         frame = FieldFrame([file], self._blocks, {("", name): value for name, value in numbers.items()})
-        return _Moment(frame, regions)
+        return _AveragesWork(frame, regions)
 
 
-class _Moment(Work):
+class _AveragesWork(Work):
     """The averages at one time: each rank writes its regions to their places."""
 
     def __init__(self, frame: FieldFrame, regions: Mapping[int, Sequence[LocalRegion]]):

@@ -17,7 +17,7 @@ from hiresx.device.interface import Call
 from hiresx.equations import equations
 from hiresx.equations.gas import Gas
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.watch.gather import Nodes
+from hiresx.output.watch.gather import SampledNodes
 from hiresx.output.watch.sampling import ROUND_OFF, SampleTimes
 from hiresx.solver import Solver
 from hiresx.time.step_clock import MOST_SAMPLES
@@ -28,7 +28,7 @@ SUMS, BEHIND = 4, 2
 STAY, BYTES, SECONDS = MOST_SAMPLES, 1 << 26, 0.25
 
 
-class Reader(Protocol):
+class SampleReader(Protocol):
     """A probe whose samples are filtered."""
 
     def awaits(self, number: int, step: int, time: float) -> None:
@@ -48,7 +48,7 @@ class FilteredNodes(Attachment):
     the device comes to samples by itself, of which the readers are told.
     """
 
-    def __init__(self, solver: Solver, spec: SampledTable, nodes: Nodes):
+    def __init__(self, solver: Solver, spec: SampledTable, nodes: SampledNodes):
         self._solver, self._nodes = solver, nodes
         self._every, self._every_time = spec.every, spec.every_time
         self._times = SampleTimes(None, spec.every_time)
@@ -57,7 +57,7 @@ class FilteredNodes(Attachment):
         self._variables = equations(solver.case).variables
         self.names = list(Gas.of(solver.case).primitive(np.ones((self._variables, 1))))
         self._interval = solver.backend.zeros((3,), "float64")
-        self.readers: list[Reader] = []
+        self.readers: list[SampleReader] = []
         self._stay = max(1, min(STAY, BYTES // (8 * self._variables * len(nodes.ids))))
         self._parts = [_Part(solver, nodes, n, self._interval, self._stay) for n in np.unique(nodes.states)]
         self.columns = self._columns()[nodes.inverse]
@@ -254,7 +254,7 @@ class _Part:
     launches: `look` at the state, the `sample` with which an interval ends, `stay` of them at most until they are
     fetched, the `rest` of samples."""
 
-    def __init__(self, solver: Solver, nodes: Nodes, n: int, interval: Any, stay: int):
+    def __init__(self, solver: Solver, nodes: SampledNodes, n: int, interval: Any, stay: int):
         state, backend, program = solver.states[n], solver.backend, solver.program
         self._backend = backend
         self.chosen = np.flatnonzero(nodes.states == n)

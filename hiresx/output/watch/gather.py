@@ -40,7 +40,7 @@ class Take:
         return found
 
 
-class Nodes:
+class SampledNodes:
     """Nodes of whole blocks, every one once, and whose they are. `ids` (n,): a number for each, in growing order;
     `mine`: which of them are this rank's, in `solver.states` `states` at `places` of the padded arrays. Collective."""
 
@@ -86,8 +86,8 @@ class Gather:
     """The flow at nodes of whole blocks, on all ranks: each copies those of its own parts. Collective."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
-        """See `Nodes`."""
-        self._nodes = Nodes(solver, blocks, nodes)
+        """See `SampledNodes`."""
+        self._nodes = SampledNodes(solver, blocks, nodes)
         self._take = Take(solver, self._nodes.states, self._nodes.places)
 
     def __call__(self) -> dict[str, np.ndarray]:

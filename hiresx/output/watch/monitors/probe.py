@@ -19,7 +19,7 @@ from hiresx.output.fields import derived
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.watch.filtered import FilteredNodes
-from hiresx.output.watch.gather import Gather, Nodes
+from hiresx.output.watch.gather import Gather, SampledNodes
 from hiresx.output.watch.history import NO_FILTER, Column
 from hiresx.output.watch.locate import Location, Locator, rotate
 from hiresx.output.watch.sampling import Monitor
@@ -47,7 +47,7 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
             together.setdefault((probe.spec.every, probe.spec.every_time), []).append(probe)
     for some in together.values():
         blocks, nodes = (np.concatenate(part, axis=-1) for part in zip(*(probe.nodes for probe in some), strict=True))
-        filter_ = FilteredNodes(solver, some[0].spec, Nodes(solver, blocks, nodes))
+        filter_ = FilteredNodes(solver, some[0].spec, SampledNodes(solver, blocks, nodes))
         first = 0
         for probe in some:
             last = first + len(probe.nodes[0])
