@@ -37,7 +37,7 @@ VECTOR_KERNEL(filter_change, int i, int j, int k, int o, int sj, int sk, int di,
         for (int v = 0; v < conserved_variables; ++v) {
             const T own = load<T>(q + v * sv + p);
             for (int n = 1; n <= widest_filter; ++n) {
-                const T ahead = load<T>(q + v * sv + p + n * sd), behind = load<T>(q + v * sv + p - n * sd);
+                const T ahead = load<T>(q + v * sv + (p + n * sd)), behind = load<T>(q + v * sv + (p - n * sd));
                 // what lies behind a face has no part in it, be it a number or not
                 const T pair = select(farthest > real(n - 0.5), (ahead + behind) - real(2) * own, T(real(0)));
                 sum[v] = sum[v] + weight[n - 1] * pair;

@@ -58,7 +58,10 @@ class Formula:
         arrays = {name: np.asarray(given[name], dtype=np.float64) for name in self.variables}
         names: dict[str, Any] = {name: function.values for name, function in FUNCTIONS.items()}
         names |= {name: np.float64(parameters[name]) for name in self.parameters}
-        found = eval(self._compiled, {"__builtins__": {}}, names | arrays)
+        try:
+            found = eval(self._compiled, {"__builtins__": {}}, names | arrays)
+        except ArithmeticError:  # of numbers alone, such as 1/0: Python raises where arrays give inf or nan
+            found = np.nan
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
         return np.array(np.broadcast_to(found, shape), dtype=np.float64)
 

@@ -14,6 +14,7 @@ from hiresx.case.error_messages import Origin, did_you_mean, format_value
 from hiresx.case.kinds import KINDS, default_of
 from hiresx.case.relations import resolve_relations
 from hiresx.case.schema import Case, default, monitor_keys
+from hiresx.case.source import source_formulas
 from hiresx.case.toml import read
 from hiresx.errors import HiresxError
 
@@ -134,7 +135,8 @@ def _validate(
             functions.function(case.directory, name)
         except HiresxError as error:
             raise HiresxError(f"{path}: {place}: {error.message}", error.hint) from None
-    asked = [name for name in case.parameters if name not in found.named and name not in found.derived]
+    used = {*found.named, *found.derived, *source_formulas(case)[1]}
+    asked = [name for name in case.parameters if name not in used]
     functions.check_parameters(case.directory, asked, str(path))
     return case
 

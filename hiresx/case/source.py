@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 from pydantic_core import PydanticCustomError
 
@@ -76,6 +77,14 @@ def source_errors(case: Any) -> Iterator[PydanticCustomError]:
             yield case_error(f'source: scalar "{scalar.name}" is called like a function; choose another name')
             return
     try:
-        source_formulas(case)
+        formulas, parameters = source_formulas(case)
     except ValueError as error:
         yield case_error(str(error))
+        return
+    for key, formula in formulas.items():
+        if formula.used & {*formula.variables}:
+            continue
+        with np.errstate(all="ignore"):
+            value = formula.values({name: np.zeros(1) for name in formula.variables}, parameters)[0]
+        if not np.isfinite(value):
+            yield case_error(f'source.{key}: "{formula.text}" is {value} everywhere; give a formula that is finite')

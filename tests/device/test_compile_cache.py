@@ -69,7 +69,7 @@ def test_simultaneous_processes(tmp_path, root):
     running = [
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) for _ in range(3)
     ]
-    assert [process.communicate()[0].strip() for process in running] == [b"4"] * 3
+    assert [process.communicate()[0].strip() for process in running] == [b"5"] * 3
     # The kernels, and the thread pool.
     suffixes = sorted(path.suffix for path in (tmp_path / "new/cache").iterdir())
     assert suffixes == [".cpp", ".cpp", ".sha256", ".sha256", ".so", ".so"]

@@ -252,19 +252,15 @@ ADDED = {
         ),
         "hiresx/cli/launch.py": [
             (
-                "    pbs: Pbs = None,\n",
-                "    lsf: Annotated[Path | None, option('--lsf', None, 'Write a script for LSF.')] = None,\n",
+                "    pbs: Annotated[",
+                "    lsf: Annotated[Path | None, option('--lsf', None, 'Write a script for LSF.')] = None\n",
             ),
+            ("        return self.slurm is not None", "        if self.lsf is not None:\n            return True\n"),
             (
-                "    if slurm is not None or pbs is not None:\n",
-                "    if lsf is not None:\n"
-                "        from hiresx.launch.lsf import script\n\n"
-                "        node = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)\n"
-                "        made = make_batch(\n"
-                "            words, nodes, node, gpus_per_node, cpus_per_rank, limit, partition, account, setup\n"
-                "        )\n"
-                "        lsf.write_text(script(made, str(lsf)))\n"
-                "        return 0\n",
+                "    if (pbs := script.pbs) is not None:\n",
+                "    if script.lsf is not None:\n"
+                "        from hiresx.launch.lsf import script as lsf_script\n\n"
+                "        written.append((script.lsf, lsf_script(made, str(script.lsf)), 'bsub'))\n",
             ),
         ],
     },
