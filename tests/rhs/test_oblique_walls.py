@@ -85,8 +85,8 @@ def test_every_flux_between_oblique_lines(flux, adiabatic):
 @pytest.mark.slow
 @WALLS
 def test_a_flux_of_little_dissipation_between_oblique_lines(adiabatic):
-    """HLLC-LM damps sound across slow flow hardly at all: T of adiabatic walls and p of isothermal ones have larger errors
-    than with the other fluxes, by a third and a tenth, and the order of T on these nodes is a little lower."""
+    """HLLC-LM hardly damps sound that crosses slow flow: T of adiabatic walls and p of isothermal ones have larger
+    errors than with other fluxes, by a third and a tenth, and the order of T on these nodes is a little lower."""
     errors = [Gap(n, 0.6, adiabatic, scheme={"flux": "hllc_lm"}).errors() for n in (17, 33)]
     assert (orders(errors)[0] > ([3.6, 4.0, 2.9] if adiabatic else [4.2, 3.6, 3.4])).all(), errors
     assert (errors[1] < ([3.5e-4, 8e-5, 1.7e-3] if adiabatic else [8e-6, 1.7e-5, 1.9e-4])).all(), errors

@@ -5,7 +5,7 @@ import pytest
 from ranks import run_ranks
 from wholes import whole
 
-from hiresx import BlowUp, Case, HiresxError, Simulation
+from hiresx import BlowUp, Case, HiresxError, Simulation, load
 
 # Two kernel sets for all flows. With a place, the time, the state, a parameter and a scalar:
 FORMULAS = {
@@ -120,9 +120,19 @@ def test_a_source_that_gives_nan_is_named_with_place_and_time(time):
         ({"e": "rho ** u"}, "exp(exponent * log(base))"),
         ({"scalars": {"ink": "1"}}, 'no [[scalar]] "ink"'),
         ({"energy": "1"}, "energy"),
+        ({"e": "1 / 0"}, 'source.e: "1 / 0" is nan everywhere'),
+        ({"rho": "2 ** 2000 * share"}, "source.rho"),
     ],
 )
 def test_what_cannot_be_is_refused(formulas, said):
     with pytest.raises(HiresxError) as error:
         box(formulas)
     assert said in str(error.value)
+
+
+def test_a_source_names_parameters_beside_functions_of_the_case():
+    """Where case.py has functions that take other parameters, and where no formula takes it either."""
+    sets = ["parameters.heating=0.1", 'source.e="heating * rho"']
+    assert load("taylor-green", overrides=sets).parameters["heating"] == 0.1
+    with pytest.raises(HiresxError, match=r"parameters\.heating"):
+        load("taylor-green", overrides=sets[:1])
