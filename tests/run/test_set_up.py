@@ -167,3 +167,35 @@ def test_other_cases_say_what_is_known_of_them(checked):
     assert found["screech"] is None and found["sponges"] == [] and found["warnings"] == []
     (block,) = found["resolution"]["blocks"]
     assert block["cutoff"] == pytest.approx(16 / (2 * np.pi) / 8)
+
+
+def test_a_force_across_a_slip_wall_is_told(checked, tmp_path):
+    """Ghosts of slip walls and planes of symmetry have no slope of the pressure that balances it."""
+    text = """
+        [grid]
+        generator = "box"
+        n = [9, 17, 1]
+        lower = [0, 0, 0]
+        upper = [1, 1, 0]
+        [time]
+        steps = 1
+        [body_force]
+        acceleration = [0.0, -0.5, 0.0]
+        [initial.state]
+        rho = 1.0
+        p = 0.7
+        [[boundary]]
+        faces = ["jmin", "jmax"]
+        type = "slip-wall"
+        [[boundary]]
+        faces = ["imin", "imax"]
+        type = "symmetry"
+    """
+    (tmp_path / "layer.toml").write_text("\n".join(line.strip() for line in text.splitlines()))
+    told = [warning for warning in checked(str(tmp_path / "layer.toml"))["warnings"] if "acts across" in warning]
+    assert len(told) == 2 and all("slip-wall" in warning for warning in told)
+
+
+def test_a_field_that_the_run_has_not_is_refused_by_check(capfd):
+    assert cli.execute(["check", "taylor-green", "--set", 'output.variables=["rho","eddy_viscosity"]']) == 2
+    assert 'this run has no field "eddy_viscosity"' in capfd.readouterr().err

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.device.fields import output_fields
 from hiresx.equations import equations
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.estimate.resources import layout
 from hiresx.mpi.background import JointWriter, Work
 from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.fields import derived, formats, selection
@@ -24,6 +26,7 @@ from hiresx.output.fields.formats import FormatFrame
 from hiresx.output.fields.local_regions import LocalSamples, LocalState, PartBox
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
+from hiresx.rhs.compact import NAME as COMPACT
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
@@ -35,11 +38,13 @@ _WORKERS = 8
 
 
 def check(case: Any) -> None:
-    """Raises HiresxError for entries of [output] that are wrong on any grid: unknown variables, and a time between
-    outputs where time steps are local."""
+    """Raises HiresxError for entries of [output] that are wrong on any grid: unknown variables, fields that such a run
+    does not have, and a time between outputs where time steps are local."""
     for table, place in _tables(case):
         names = table.variables or ()
         derived.check(names, f"{place}.variables", equations(case).scalars)
+        for name in output_fields().keys() & set(names):
+            layout(case, COMPACT).must_have(name)  # the same by every plan
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise HiresxError(f'{place}.variables: "{twice}" is there twice', "name it once")
