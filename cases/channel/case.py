@@ -1,11 +1,25 @@
-"""The start of the channel: a full profile, rolls along it, and waves of random phases."""
+"""The start of the channel: full profiles of velocity and temperature, rolls along it, waves of random phases."""
 
 import numpy as np
 
+# Between the walls, finely enough for means over the width.
+ACROSS = np.linspace(-1, 1, 20001)
 
-def initial(x, y, z, *, mach, disturbance, gamma):
-    """rho, u, v, w, p with the mean density 1; the rolls and waves vanish at the walls."""
-    profile = 8 / 7 * (1 - np.abs(y) ** 7)  # of mean 1 over the width
+
+def temperature(y, centre):
+    """Close to the profile of the DNS: 1 at the walls, flat between them."""
+    return 1 + (centre - 1) * (1 - np.abs(y) ** 14)
+
+
+def velocity(y):
+    return 1 - np.abs(y) ** 7
+
+
+def initial(x, y, z, *, mach, centre_temperature, disturbance, gamma):
+    """rho, u, v, w, p with the mean density 1 and the mean momentum mach; the rolls and waves vanish at the walls."""
+    pressure = 1 / np.mean(1 / temperature(ACROSS, centre_temperature))  # times gamma
+    density = pressure / temperature(y, centre_temperature)
+    profile = velocity(y) / np.mean(velocity(ACROSS) * pressure / temperature(ACROSS, centre_temperature))
     inside = 1 - y * y
     size = disturbance * mach
     # a stream function inside^2 cos(3 z / 2) of two rolls beside each other, one period of z
@@ -21,4 +35,4 @@ def initial(x, y, z, *, mach, disturbance, gamma):
             u = u + share * inside * np.cos(along + phases[0]) * np.cos(across + phases[1])
             w = w + share * inside * np.cos(along + phases[1]) * np.cos(across + phases[2])
             v = v + share * inside**2 * np.cos(along + phases[2]) * np.cos(across + phases[0])
-    return 1.0, u, v, w, 1 / gamma
+    return density, u, v, w, pressure / gamma
