@@ -38,7 +38,7 @@ from hiresx.case.outputs import Checkpoint, Output
 from hiresx.case.positions import Position
 from hiresx.case.relations import resolve_relations, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
-from hiresx.case.scheme import Scheme, weights_errors
+from hiresx.case.scheme import Scheme, scheme_errors
 from hiresx.case.source import Source, source_errors
 from hiresx.case.surfaces import Surface
 from hiresx.case.turbulence import Turbulence, turbulence_errors
@@ -317,7 +317,7 @@ class Case(Table):
     @model_validator(mode="after")
     def _combinations_that_can_be(self) -> Self:
         errors = (
-            *scalar_errors(self), *interval_errors(self, monitor_keys()), *weights_errors(self.scheme),
+            *scalar_errors(self), *interval_errors(self, monitor_keys()), *scheme_errors(self.scheme),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self),
         )  # fmt: skip
         for found in errors:

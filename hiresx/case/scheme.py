@@ -62,8 +62,8 @@ class Scheme(Table):
     )
 
 
-def weights_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
-    """What is wrong with the weights and their cut-off."""
+def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
+    """What is wrong with the weights and their cut-off, and with what is said of the hybrid scheme."""
     interpolation, weights = scheme.interpolation, scheme.weights
     suited = suited_weights(interpolation)
     if weights not in suited:
@@ -75,4 +75,9 @@ def weights_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
         cutting = [name for name in kernels.choices("weights") if has_cutoff(name)]
         yield case_error(
             f'scheme.cutoff: scheme.weights = "{weights}" has no cut-off; leave it out, or take {" or ".join(cutting)}'
+        )
+    if scheme.inviscid != "hybrid" and scheme.hybrid != Hybrid():
+        changed = next(name for name, value in Hybrid() if getattr(scheme.hybrid, name) != value)
+        yield case_error(
+            f'scheme.hybrid.{changed} is of no effect without scheme.inviscid = "hybrid"; leave it out, or take that'
         )

@@ -144,6 +144,8 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
     plans = planned["plans"]
     fused = "" if plans["cuda"] == "fused" else " (the fused kernels carry no passive scalars)"
     yield "variables", f"{len(planned['variables'])}: {', '.join(planned['variables'])}"
+    if planned["additions"]:
+        yield "besides", "; ".join(planned["additions"])
     yield "kernels", f"{plans['cpu']} on a CPU, {plans['cuda']} on a GPU{fused}"
     scheme = planned["integrator"]
     yield (

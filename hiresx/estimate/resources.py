@@ -2,7 +2,7 @@
 steps, time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -131,6 +131,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
         "variables": list(equations(case).conserved_names),
+        "additions": list(_additions(case)),
         "plans": {name: default_plan(name) if case.plan == "auto" else case.plan for name in ("cpu", "cuda")},
         "compact_bytes_per_point": compact_bytes / points if compact_obstacle(case) is None else None,
         "integrator": {
@@ -289,6 +290,24 @@ def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
     fixed = case.time.dt is not None
     steps = [math.ceil(length / dt - 1e-9) if fixed else steps_towards(length, dt) for length in lengths]
     return max(math.ceil(end / length * n - 1e-9) for length, n in zip(lengths, steps, strict=True))
+
+
+def _additions(case: Case) -> Iterator[str]:
+    """What a case adds to the equations and the scheme, a few words each."""
+    if case.scheme.inviscid != "afweno":
+        yield f"{case.scheme.inviscid} inviscid terms"
+    if case.turbulence.model != "none":
+        yield f"eddy viscosity ({case.turbulence.model})"
+    if case.body_force is not None:
+        yield "body force" if case.body_force.keep is None else "body force that keeps the mass flow"
+    if case.source is not None:
+        yield f"sources of {', '.join(case.source.texts())}"
+    if case.filter is not None:
+        yield f"filter of order {case.filter.order}, {_every(case.filter.every)}"
+
+
+def _every(steps: int) -> str:
+    return "every step" if steps == 1 else f"every {steps} steps"
 
 
 def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:

@@ -20,9 +20,11 @@ def test_the_prandtl_number_matters_where_heat_is_conducted(reynolds, same):
         (["cutoff=0.5", 'weights="teno"'], "less than or equal to 0.1"),
         (['interpolation="original6"'], '"js" does not weigh the 6 nodes .* take one of linear, teno, teno_adaptive'),
         (['interpolation="modified7"', 'weights="za"'], '"za" does not weigh the 7 nodes .* take one of js, linear, z'),
+        (['hybrid.sensor="ducros"'], 'hybrid.sensor is of no effect without scheme.inviscid = "hybrid"'),
+        (['inviscid="split"', "hybrid.floor=0.1"], "hybrid.floor is of no effect"),
     ],
 )
-def test_weights_and_their_cutoff_that_do_not_suit_are_refused(scheme, said):
+def test_choices_of_the_scheme_that_do_not_suit_are_refused(scheme, said):
     with pytest.raises(HiresxError, match=said):
         load("sod", overrides=[f"scheme.{given}" for given in scheme])
 

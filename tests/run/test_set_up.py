@@ -196,6 +196,15 @@ def test_a_force_across_a_slip_wall_is_told(checked, tmp_path):
     assert len(told) == 2 and all("slip-wall" in warning for warning in told)
 
 
+def test_what_a_case_adds_to_the_equations_is_listed(capfd):
+    keys = ["grid.n=[16,16,16]", PRANDTL, 'scheme.inviscid="hybrid"', 'turbulence.model="wale"', "filter.every=5",
+            "body_force.acceleration=[0.1,0,0]", 'source.rho="t"']  # fmt: skip
+    changes = (word for key in keys for word in ("--set", key))
+    assert cli.execute(["check", "taylor-green", *changes, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["plan"]["additions"] == ["hybrid inviscid terms", "eddy viscosity (wale)", "body force", "sources of rho",
+                                  "filter of order 8, every 5 steps"]  # fmt: skip
+
+
 def test_a_field_that_the_run_has_not_is_refused_by_check(capfd):
     assert cli.execute(["check", "taylor-green", "--set", 'output.variables=["rho","eddy_viscosity"]']) == 2
     assert 'this run has no field "eddy_viscosity"' in capfd.readouterr().err
