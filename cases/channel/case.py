@@ -6,20 +6,20 @@ import numpy as np
 ACROSS = np.linspace(-1, 1, 20001)
 
 
-def temperature(y, centre):
+def _temperature(y, centre):
     """Close to the profile of the DNS: 1 at the walls, flat between them."""
     return 1 + (centre - 1) * (1 - np.abs(y) ** 14)
 
 
-def velocity(y):
+def _velocity(y):
     return 1 - np.abs(y) ** 7
 
 
 def initial(x, y, z, *, mach, centre_temperature, disturbance, gamma):
     """rho, u, v, w, p with the mean density 1 and the mean momentum mach; the rolls and waves vanish at the walls."""
-    pressure = 1 / np.mean(1 / temperature(ACROSS, centre_temperature))  # times gamma
-    density = pressure / temperature(y, centre_temperature)
-    profile = velocity(y) / np.mean(velocity(ACROSS) * pressure / temperature(ACROSS, centre_temperature))
+    pressure = 1 / np.mean(1 / _temperature(ACROSS, centre_temperature))  # times gamma
+    density = pressure / _temperature(y, centre_temperature)
+    profile = _velocity(y) / np.mean(_velocity(ACROSS) * pressure / _temperature(ACROSS, centre_temperature))
     inside = 1 - y * y
     size = disturbance * mach
     # a stream function inside^2 cos(3 z / 2) of two rolls beside each other, one period of z
