@@ -142,11 +142,10 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
     if compact is not None and compact < planned["bytes_per_point"]:
         yield "compact plan", f"{in_bytes(compact * points)}: {compact:,.0f} bytes per point"
     plans = planned["plans"]
-    fused = "" if plans["cuda"] == "fused" else " (the fused kernels carry no passive scalars)"
     yield "variables", f"{len(planned['variables'])}: {', '.join(planned['variables'])}"
     if planned["additions"]:
         yield "besides", "; ".join(planned["additions"])
-    yield "kernels", f"{plans['cpu']} on a CPU, {plans['cuda']} on a GPU{fused}"
+    yield "kernels", f"{plans['cpu']} on a CPU, {plans['cuda']} on a GPU"
     scheme = planned["integrator"]
     yield (
         "integrator",
