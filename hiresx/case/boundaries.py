@@ -146,6 +146,25 @@ class CharacteristicInflow(Condition, Scalars):
     state: State = Field(description="state that enters")
 
 
+class TotalPressureInflow(Condition, Scalars):
+    """Subsonic inflow out of a reservoir: total pressure, total temperature and direction are given, and the acoustic
+    wave that leaves says how fast the gas enters. Gas does not leave through it."""
+
+    kernel = "total_inflow"
+    type: Literal["total-pressure-inflow"] = "total-pressure-inflow"
+    total_pressure: Positive = Field(description="total pressure / (reference density x reference sound speed^2)")
+    total_temperature: Positive = Field(1.0, description="total temperature / reference temperature")
+    direction: Vector | None = Field(
+        None, description="direction of the flow [x, y, z], of any length; absent: normal to the face at every node"
+    )
+
+    @model_validator(mode="after")
+    def _a_direction(self) -> Self:
+        if self.direction is not None and not any(self.direction):
+            raise case_error("direction = [0, 0, 0] is none: leave it out for a flow normal to the face")
+        return self
+
+
 class CharacteristicOutflow(Condition, Scalars):
     """Subsonic non-reflecting outflow with a pressure it relaxes to."""
 
@@ -159,6 +178,34 @@ class CharacteristicOutflow(Condition, Scalars):
         "largest extent of the grid, at which the pull sends back less than 1 % of the height of a pulse that is "
         "shorter than 0.4 of this extent; of oblique waves up to 17 % come back whatever it is",
     )
+
+
+class PressureOutflow(Condition, Scalars):
+    """Subsonic outflow of a duct: the static pressure is given, or the mass flow is kept and the pressure follows. A
+    steady flow has exactly that pressure or mass flow, whatever its gradients, which at a characteristic outflow shift
+    it. Sound along the normal leaves but for what the pull sends back; eddies leave with more noise than there."""
+
+    kernel = "outflow"
+    type: Literal["pressure-outflow"] = "pressure-outflow"
+    pressure: Positive | None = Field(
+        None, description="static pressure / (reference density x reference sound speed^2); this or mass_flux"
+    )
+    mass_flux: Positive | None = Field(
+        None,
+        description="mass flow out of the face over its area, in rho_ref c_ref; a face that goes on from block to "
+        "block is one",
+    )
+    relaxation: Positive | None = Field(
+        None,
+        description="rate of the pull per reference length: of the pressure towards the given one, or of the pressure "
+        "upwards where too much leaves; absent: 0.5 over the largest extent of the grid",
+    )
+
+    @model_validator(mode="after")
+    def _pressure_or_mass_flux(self) -> Self:
+        if (self.pressure is None) == (self.mass_flux is None):
+            raise case_error("takes exactly one of pressure and mass_flux")
+        return self
 
 
 class FarField(Condition, Scalars):
