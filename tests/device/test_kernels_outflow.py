@@ -114,5 +114,5 @@ def test_means_of_a_face(backend, leaves):
         else:
             wanted = plain / total[7]
         mass = total[18] / total[7]
-            wanted = [*wanted, *(plain / total[7]), pressure / total[7], *(coming / total[12]), mass]
+        wanted = [*wanted, *(plain / total[7]), pressure / total[7], *(coming / total[12]), mass]
         np.testing.assert_allclose(means, wanted, rtol=1e-12)
