@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from hiresx.case.face_formulas import FaceValue
 from hiresx.case.model import Listed, Positive, State, Table, Vector, case_error
 from hiresx.case.scalars import ScalarName, ScalarValue
 
@@ -101,14 +102,39 @@ class Pole(Condition):
 
 
 class NoSlipWall(Condition, Scalars):
-    """Wall to which the gas sticks, adiabatic or of given temperature."""
+    """Wall to which the gas sticks: adiabatic, of given temperature or of given heat flux. Gas may be blown or sucked
+    through it. Heat flux, normal velocity and mass flux are numbers, or formulas of x, y, z, t, the numeric
+    [parameters] and gamma as in `[source]`, positive into the gas."""
 
     kernel = "no_slip"
     type: Literal["no-slip-wall"] = "no-slip-wall"
     temperature: Positive | None = Field(
-        None, description="temperature of the wall / reference temperature; absent: adiabatic"
+        None, description="temperature of the wall / reference temperature; absent, as heat_flux: adiabatic"
+    )
+    heat_flux: FaceValue | None = Field(
+        None, description="heat flux from the wall into the gas, in rho_ref c_ref^3: a number or a formula"
     )
     velocity: Vector = Field((0.0, 0.0, 0.0), description="velocity of the wall [u, v, w] / reference sound speed")
+    normal_velocity: FaceValue | None = Field(
+        None,
+        description="velocity of the gas through the wall, normal to it, in c_ref: positive is blown in, which needs "
+        "temperature, negative is sucked out",
+    )
+    mass_flux: FaceValue | None = Field(
+        None, description="the same as mass per area and time, in rho_ref c_ref; this or normal_velocity"
+    )
+
+    @property
+    def through(self) -> str:
+        """The key that says what passes the wall, of those that are given."""
+        return "normal_velocity" if self.mass_flux is None else "mass_flux"
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        for one, other in (("temperature", "heat_flux"), ("normal_velocity", "mass_flux")):
+            if getattr(self, one) is not None and getattr(self, other) is not None:
+                raise case_error(f"takes {one} or {other}, not both")
+        return self
 
 
 class SupersonicInflow(Condition, Scalars):

@@ -18,6 +18,7 @@ from hiresx.case import functions
 from hiresx.case.body_force import BodyForce, body_force_errors
 from hiresx.case.boundaries import Boundary
 from hiresx.case.error_messages import Origin, describe_validation_error
+from hiresx.case.face_formulas import face_value_errors
 from hiresx.case.filter import Filter
 from hiresx.case.grids import GridTable
 from hiresx.case.intervals import interval_errors
@@ -318,7 +319,7 @@ class Case(Table):
     def _combinations_that_can_be(self) -> Self:
         errors = (
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *weights_errors(self.scheme),
-            *turbulence_errors(self), *body_force_errors(self), *source_errors(self),
+            *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

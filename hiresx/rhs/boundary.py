@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from hiresx.case.boundaries import FarField, NoSlipWall, ProfileInflow, SupersonicInflow
+from hiresx.case import Case
+from hiresx.case.boundaries import FarField, ProfileInflow, SupersonicInflow
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -20,10 +21,9 @@ from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction
 from hiresx.rhs.face_condition import FaceCondition
-from hiresx.rhs.inviscid import flux_arguments
+from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.total_inflow import TotalInflow
-from hiresx.rhs.wall_ends import slip_edges, wall_arguments
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
@@ -132,73 +132,6 @@ class PoleCondition(FaceCondition):
 
     def viscous_flux(self, fluxes: Any) -> None:
         pass
-
-
-class NoSlip(FaceCondition):
-    """`cut`: all parts; `curved`: whether the wall lies on no plane, where its temperature is given."""
-
-    kernel = "no_slip"
-    rank = 2
-    closed = True
-    primitive_degree = 4
-
-    def __init__(
-        self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition, curved: bool
-    ):
-        super().__init__(backend, program, state, patch)
-        spec = cast(NoSlipWall, patch.condition)
-        self._wall = dict(zip("uvw", spec.velocity, strict=True))
-        self._temperature, self._curved = spec.temperature or 0.0, curved
-        self._along = wall_arguments(backend, state, patch, cut)
-        self._edges = list(slip_edges(state, patch, cut))
-
-    def node(self) -> None:
-        if self._temperature:
-            self.stage_node()
-            return
-        area = self.state.areas[self._direction]
-        self._launch(
-            "no_slip_start", self._box, **self._face, direction=self._inward, **self._wall, **self._along, m=area,
-            q=self.state.q,
-        )  # fmt: skip
-
-    def stage_node(self) -> None:
-        temperature, q = self._temperature, self.state.q
-        self._launch("no_slip_node", self._box, **self._face, **self._wall, temperature=temperature, q=q)
-
-    def ghost(self) -> None:
-        area = self.state.areas[self._direction]
-        self._launch("no_slip_ghost", self._box, **self._face, **self._wall, m=area, q=self.state.q)
-
-    def bend(self) -> None:
-        given = {"temperature": self._temperature, "curved": int(self._curved), "m": self.state.areas[self._direction]}
-        self._launch("no_slip_bend", self._box, **self._face, **self._wall, **given, q=self.state.q)
-
-    def rate(self) -> None:
-        s = self.state
-        self._launch(
-            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=s.areas[self._direction],
-            q=s.q, sums=s.array("wall_sums"), r=s.r,
-        )  # fmt: skip
-
-    def edge_rate(self, edge: int) -> None:
-        s = self.state
-        for e in self._edges:
-            if (e.tangent, e.upper) == divmod(edge, 2):
-                self._launch(
-                    "wall_edge", (e.nodes, 1, 1), **self._wall, o=s.origin + np.dot(e.first, s.strides),
-                    s1=s.strides[e.along], sn=self._nodes["sn"], sd=s.strides[e.across], upper=int(e.upper),
-                    sv=s.variable_stride, m=s.areas[e.across], q=s.q, r=s.r, **flux_arguments(s),
-                )  # fmt: skip
-
-    def viscous_flux(self, fluxes: Any) -> None:
-        if self._temperature:
-            # Couette flow between planes: a cubic of the stress doubles errors of u, a quartic of the energy those of T
-            rows = fluxes[self._direction]
-            for part, count, degree in ((rows[:3], 3, 4), (rows[3:], _GRADIENTS - 3, 4 if self._curved else 3)):
-                self._launch("viscous_extrapolate", self._box, **self._face, variables=count, degree=degree, w=part)
-        else:
-            self._launch("no_slip_heat", self._box, **self._face, **self._wall, flux=fluxes[self._direction])
 
 
 class Extrapolate(FaceCondition):
@@ -341,19 +274,20 @@ def condition(
     profile: Callable[[str], Callable[..., Any]],
     extended: tuple[np.ndarray, ...],
     cut: Decomposition,
+    case: Case,
     mirrored: bool = False,
     curved: bool = False,
 ) -> FaceCondition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
-    coordinates with ghosts; `cut`: all parts; `mirrored`: whether ghosts come from mirrored places; `curved`: whether a
-    no-slip wall of given temperature is curved."""
+    coordinates with ghosts; `cut`: all parts of the `case`; `mirrored`: whether ghosts come from mirrored
+    places; `curved`: whether a no-slip wall of given temperature is curved."""
     spec = patch.condition
     if mirrored:
         kind = MirroredAxis if spec.kernel == "axis" else MirroredPlaces
         return kind(backend, program, state, patch)
     simple = _of_the_patch()
     if spec.kernel == NoSlip.kernel:
-        return NoSlip(backend, program, state, patch, cut, curved)
+        return NoSlip(backend, program, state, patch, cut, curved, case, extended)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

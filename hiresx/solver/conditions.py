@@ -48,7 +48,7 @@ class Conditions:
             of_gas = [
                 boundary.condition(
                     backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block],
-                    blocks.cut, p.place in mirrored, p.place in curved,
+                    blocks.cut, case, p.place in mirrored, p.place in curved,
                 )
                 for state, p in own
             ]  # fmt: skip
