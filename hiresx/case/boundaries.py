@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from hiresx.case.face_formulas import FaceValue
 from hiresx.case.model import Listed, Positive, State, Table, Vector, case_error
 from hiresx.case.scalars import ScalarName, ScalarValue
+from hiresx.case.synthetic_turbulence import SyntheticTurbulence
 
 Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
 Faces = Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)]
@@ -143,6 +144,7 @@ class SupersonicInflow(Condition, Scalars):
     kernel = "prescribe"
     type: Literal["supersonic-inflow"] = "supersonic-inflow"
     state: State = Field(description="state of the entering flow")
+    turbulence: SyntheticTurbulence | None = Field(None, description="synthetic turbulence about it")
 
 
 class ProfileInflow(Condition, Scalars):
@@ -154,6 +156,9 @@ class ProfileInflow(Condition, Scalars):
     steady: bool = Field(
         True,
         description="true: evaluated once, at the start; false: at every stage of every step; waves once",
+    )
+    turbulence: SyntheticTurbulence | None = Field(
+        None, description="synthetic turbulence about what the function gives, which is steady"
     )
 
 

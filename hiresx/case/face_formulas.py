@@ -32,13 +32,21 @@ def face_formulas(case: Any) -> dict[str, tuple[Formula, dict[str, float]]]:
     key, for a text that is no formula."""
     found = {}
     for n, condition in enumerate(case.boundary):
-        for key in _THROUGH_WALLS if condition.kernel == "no_slip" else ():
-            if isinstance(text := getattr(condition, key), str):
+        for key, value in _values(condition):
+            if isinstance(value, str):
                 try:
-                    found[f"boundary.{n}.{key}"] = face_formula(case, text)
+                    found[f"boundary.{n}.{key}"] = face_formula(case, value)
                 except ValueError as error:
                     raise ValueError(f"boundary.{n}.{key}: {error}") from None
     return found
+
+
+def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
+    """Key and value of all that a condition may give by formulas."""
+    if condition.kernel == "no_slip":
+        yield from ((key, getattr(condition, key)) for key in _THROUGH_WALLS)
+    if (turbulence := getattr(condition, "turbulence", None)) is not None:
+        yield from ((f"turbulence.stresses.{key}", value) for key, value in turbulence.stresses)
 
 
 def timed_formulas(case: Any) -> dict[str, Mapping[str, float]]:
@@ -47,7 +55,7 @@ def timed_formulas(case: Any) -> dict[str, Mapping[str, float]]:
 
 
 def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in what no-slip walls give: heat fluxes and what passes through them."""
+    """Yield the errors in formulas of faces, and in what no-slip walls give: heat fluxes and what passes them."""
     try:
         formulas = face_formulas(case)
     except ValueError as error:
@@ -59,6 +67,8 @@ def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
                 number = formula.values({name: np.zeros(1) for name in VARIABLES}, values)[0]
             if not np.isfinite(number):
                 yield case_error(f'{key}: "{formula.text}" is {number} everywhere; give a formula that is finite')
+        if "stresses" in key and "t" in formula.used:
+            yield case_error(f'{key}: "{formula.text}": stresses do not change in time; give a formula of x, y, z')
     for n, wall in enumerate(case.boundary):
         if wall.kernel != "no_slip":
             continue

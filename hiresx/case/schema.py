@@ -42,6 +42,7 @@ from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.scheme import Scheme, weights_errors
 from hiresx.case.source import Source, source_errors
 from hiresx.case.surfaces import Surface
+from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
 from hiresx.case.turbulence import Turbulence, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.waves import at
@@ -320,6 +321,7 @@ class Case(Table):
         errors = (
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *weights_errors(self.scheme),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
+            *synthetic_turbulence_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

@@ -23,6 +23,7 @@ from hiresx.grid.blocks import direction
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.sponge import moments
+from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
 from hiresx.rhs.total_inflow import TotalInflow
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
@@ -160,12 +161,15 @@ class Prescribe(FaceCondition):
         profile: Callable[..., Any],
         steady: bool,
         extended: tuple[np.ndarray, ...],
+        case: Case,
     ):
         super().__init__(backend, program, state, patch)
-        self._gamma, places = gamma, self._coordinates(extended, 1 + self._halo)
+        self._case, self._where = case, f"{patch.condition.type} on {patch.face} of block '{state.name}'"
+        self._places = np.stack(self._coordinates(extended, 1 + self._halo))
+        self._gamma, places = gamma, tuple(self._places)
         self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
         self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
-        self._waves: FaceWaves | None = None
+        self._waves: FaceWaves | SyntheticTurbulence | None = None
         self._of_waves: np.ndarray | None = None
         self._time: float | None = None
         # What was asked for at the last two times, on the device.
@@ -173,7 +177,8 @@ class Prescribe(FaceCondition):
 
     @property
     def given(self) -> np.ndarray | None:
-        return moments(self._backend.to_host(self._target)) if self._given.fixed else self._of_waves
+        fixed = self._given.fixed and self._of_waves is None
+        return moments(self._backend.to_host(self._target)) if fixed else self._of_waves
 
     @property
     def settled(self) -> bool:
@@ -196,9 +201,25 @@ class Prescribe(FaceCondition):
             if not self._given.fixed:
                 then = conservative(self._gamma, *self._given.values(OTHER_TIME))
                 self._of_waves = moments(np.stack(then))
-            self._waves = self._given.on_device(self._backend, self._target)
+            self._waves = self._turbulence() or self._given.on_device(self._backend, self._target)
         else:
             self._made = {**dict(list(self._made.items())[-1:]), time: made}
+
+    def _turbulence(self) -> SyntheticTurbulence | None:
+        """That of the condition, about what is the target now."""
+        condition = cast(SupersonicInflow | ProfileInflow, self.patch.condition)
+        spec = condition.turbulence
+        if spec is None:
+            return None
+        given = spec.velocity
+        if given is None:
+            state = cast(SupersonicInflow, condition).state
+            given = (state.u, state.v, state.w)
+        mean = np.stack(self._given.values(0.0))
+        self._of_waves = moments(np.stack(conservative(self._gamma, *mean)))
+        return SyntheticTurbulence(
+            self._backend, self._case, spec, given, mean, self._places, self._target, self._where
+        )
 
     def move(self, clock: Any, share: float) -> None:
         if self._waves is not None:
@@ -298,6 +319,6 @@ def condition(
         def uniform(x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> list[np.ndarray]:
             return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
 
-        return Prescribe(backend, program, state, patch, gamma, uniform, True, extended)
+        return Prescribe(backend, program, state, patch, gamma, uniform, True, extended, case)
     given = cast(ProfileInflow, spec)
-    return Prescribe(backend, program, state, patch, gamma, profile(given.function), given.steady, extended)
+    return Prescribe(backend, program, state, patch, gamma, profile(given.function), given.steady, extended, case)
