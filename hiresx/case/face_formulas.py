@@ -46,7 +46,7 @@ def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
     if condition.kernel == "no_slip":
         yield from ((key, getattr(condition, key)) for key in _THROUGH_WALLS)
     if (turbulence := getattr(condition, "turbulence", None)) is not None:
-        yield from ((f"turbulence.stresses.{key}", value) for key, value in turbulence.stresses)
+        yield from ((f"turbulence.stresses.{key}", value) for key, value in turbulence.stresses.items())
 
 
 def timed_formulas(case: Any) -> dict[str, Mapping[str, float]]:

@@ -1,7 +1,7 @@
 """The `turbulence` table of inflows: synthetic turbulence."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic_core import PydanticCustomError
@@ -9,19 +9,8 @@ from pydantic_core import PydanticCustomError
 from hiresx.case.face_formulas import FaceValue
 from hiresx.case.model import Listed, Positive, Table, Vector, case_error
 
-STRESSES = ("xx", "xy", "yy", "xz", "yz", "zz")
-
-
-class Stresses(Table):
-    """Means of products of the velocity's fluctuations in c_ref^2: numbers, or formulas of x, y, z, the numeric
-    [parameters] and gamma. They form a positive semidefinite matrix everywhere on the face."""
-
-    xx: FaceValue = Field(description="mean of u' u'")
-    yy: FaceValue = Field(description="mean of v' v'")
-    zz: FaceValue = Field(0.0, description="mean of w' w'")
-    xy: FaceValue = Field(0.0, description="mean of u' v'")
-    xz: FaceValue = Field(0.0, description="mean of u' w'")
-    yz: FaceValue = Field(0.0, description="mean of v' w'")
+Name = Literal["xx", "xy", "yy", "xz", "yz", "zz"]
+STRESSES: tuple[Name, ...] = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 class SyntheticTurbulence(Table):
@@ -29,7 +18,11 @@ class SyntheticTurbulence(Table):
     inflow gives; density and pressure are those of that flow. A field that is frozen and random comes in with the
     convection velocity. It is a function of place, time and seed alone: the same after a restart and on any ranks."""
 
-    stresses: Stresses = Field(description="Reynolds stresses")
+    stresses: dict[Name, FaceValue] = Field(
+        description="Reynolds stresses in c_ref^2, the mean of u' v' being xy: numbers, or formulas of x, y, z, the "
+        "numeric [parameters] and gamma; xx and yy are required, others 0 where they are not given. Their matrix is "
+        "positive semidefinite everywhere on the face"
+    )
     length: Positive | Annotated[tuple[Positive, Positive, Positive], Listed] = Field(
         description="integral length of the fluctuations, the integral of their correlation over the distance, in L; "
         "or three: along the convection velocity and along the two directions across it, for a flow along x those of y "
@@ -60,5 +53,7 @@ def synthetic_turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
             yield case_error(f"{place}.turbulence.velocity: a profile has many velocities; give that of convection")
         elif not any(velocity):
             yield case_error(f"{place}.turbulence.velocity is zero: nothing would come in; give that of convection")
+        if missing := [name for name in ("xx", "yy") if name not in given.stresses]:
+            yield case_error(f"{place}.turbulence.stresses: {missing[0]} is required; 0.0 for no fluctuations along it")
         if min(given.period) < 0:
             yield case_error(f"{place}.turbulence.period: lengths are not negative; 0 for none")

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.face_formulas import VARIABLES, face_formula
-from hiresx.case.synthetic_turbulence import STRESSES
+from hiresx.case.synthetic_turbulence import STRESSES, Name
 from hiresx.case.synthetic_turbulence import SyntheticTurbulence as Spec
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
@@ -140,8 +140,8 @@ class SyntheticTurbulence:
         )  # fmt: skip
 
 
-def _stress(case: Case, spec: Spec, name: str, places: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
-    value = getattr(spec.stresses, name)
+def _stress(case: Case, spec: Spec, name: Name, places: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
+    value = spec.stresses.get(name, 0.0)
     if not isinstance(value, str):
         return np.full(places[0].shape, float(value))
     formula, parameters = face_formula(case, value)

@@ -163,6 +163,8 @@ def test_axes_and_the_length_of_the_lattice():
         (TURBULENCE | {"velocity": [-1.0, 0.0, 0.0]}, "does not lead into the block"),
         (TURBULENCE | {"velocity": [0.0, 0.0, 0.0]}, "turbulence.velocity is zero"),
         (TURBULENCE | {"length": 0.0}, "length"),
+        (TURBULENCE | {"stresses": {"xx": 0.1}}, "turbulence.stresses: yy is required"),
+        (TURBULENCE | {"stresses": {"xx": 0.1, "yy": 0.1, "zx": 0.1}}, "turbulence.stresses"),
         (TURBULENCE | {"period": [-1.0, 0.0]}, "turbulence.period"),
     ],
 )
