@@ -12,7 +12,7 @@ HD unsigned long long mixed(unsigned long long x) {
 }
 
 // Three uniform random numbers of mean 0 and variance 1 of a lattice point.
-HD void lattice_numbers(int seed, long long a, long long b, long long c, real *found) {
+HD void lattice_numbers(int seed, int a, int b, int c, real *found) {
     constexpr unsigned long long step = 0x9e3779b97f4a7c15ull;
     unsigned long long x = mixed((unsigned long long)seed * step + (unsigned long long)a);
     x = mixed(x * step + (unsigned long long)b);
@@ -33,9 +33,9 @@ HD void spline_shares(double at, real *share) {
     for (int n = 0; n < 4; ++n) share[n] = real(value[n] * over);
 }
 
-HD long long wrapped(long long at, int period) {
+HD int wrapped(int at, int period) {
     if (period <= 0) return at;
-    const long long rest = at % period;
+    const int rest = at % period;
     return rest < 0 ? rest + period : rest;
 }
 
@@ -51,20 +51,21 @@ KERNEL(synthetic_turbulence, int i, int j, int k, int n, int seed, double speed,
     const double along = places[i] - speed * t, first = floor(along);
     real weight[4], fluctuation[3] = {real(0), real(0), real(0)};
     spline_shares(along - first, weight);
+#pragma unroll 1
     for (int a = 0; a < 4; ++a) {
-        const long long plane = (long long)first + a - 1;
-        const int slot = int(plane & 3);
+        const int plane = int(first) + a - 1, slot = plane & 3;
         real *value = planes + 3 * slot * points + i;
         if (known[slot * points + i] != double(plane)) {
             const double y = places[points + i], z = places[2 * points + i], low = floor(y), left = floor(z);
             real across[4], beside[4], sum[3] = {real(0), real(0), real(0)};
             spline_shares(y - low, across);
             spline_shares(z - left, beside);
+#pragma unroll 1
             for (int b = 0; b < 4; ++b)
                 for (int c = 0; c < 4; ++c) {
                     real number[3];
-                    lattice_numbers(seed, plane, wrapped((long long)low + b - 1, period1),
-                                    wrapped((long long)left + c - 1, period2), number);
+                    lattice_numbers(seed, plane, wrapped(int(low) + b - 1, period1),
+                                    wrapped(int(left) + c - 1, period2), number);
                     for (int e = 0; e < 3; ++e) sum[e] += across[b] * beside[c] * number[e];
                 }
             for (int e = 0; e < 3; ++e) value[e * points] = sum[e];
