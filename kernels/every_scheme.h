@@ -9,6 +9,7 @@
 #include "timestep.h"
 #include "clock.h"
 #include "waves.h"
+#include "synthetic_turbulence.h"
 #include "reduce.h"
 #include "statistics.h"
 #include "filter.h"

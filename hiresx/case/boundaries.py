@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from hiresx.case.face_formulas import FaceValue
 from hiresx.case.model import Listed, Positive, State, Table, Vector, case_error
 from hiresx.case.scalars import ScalarName, ScalarValue
+from hiresx.case.synthetic_turbulence import SyntheticTurbulence
 
 Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
 Faces = Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)]
@@ -101,14 +103,39 @@ class Pole(Condition):
 
 
 class NoSlipWall(Condition, Scalars):
-    """Wall to which the gas sticks, adiabatic or of given temperature."""
+    """Wall to which the gas sticks: adiabatic, of given temperature or of given heat flux. Gas may be blown or sucked
+    through it. Heat flux, normal velocity and mass flux are numbers, or formulas of x, y, z, t, the numeric
+    [parameters] and gamma as in `[source]`, positive into the gas."""
 
     kernel = "no_slip"
     type: Literal["no-slip-wall"] = "no-slip-wall"
     temperature: Positive | None = Field(
-        None, description="temperature of the wall / reference temperature; absent: adiabatic"
+        None, description="temperature of the wall / reference temperature; absent, as heat_flux: adiabatic"
+    )
+    heat_flux: FaceValue | None = Field(
+        None, description="heat flux from the wall into the gas, in rho_ref c_ref^3: a number or a formula"
     )
     velocity: Vector = Field((0.0, 0.0, 0.0), description="velocity of the wall [u, v, w] / reference sound speed")
+    normal_velocity: FaceValue | None = Field(
+        None,
+        description="velocity of the gas through the wall, normal to it, in c_ref: positive is blown in, which needs "
+        "temperature, negative is sucked out",
+    )
+    mass_flux: FaceValue | None = Field(
+        None, description="the same as mass per area and time, in rho_ref c_ref; this or normal_velocity"
+    )
+
+    @property
+    def through(self) -> str:
+        """The key that says what passes the wall, of those that are given."""
+        return "normal_velocity" if self.mass_flux is None else "mass_flux"
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        for one, other in (("temperature", "heat_flux"), ("normal_velocity", "mass_flux")):
+            if getattr(self, one) is not None and getattr(self, other) is not None:
+                raise case_error(f"takes {one} or {other}, not both")
+        return self
 
 
 class SupersonicInflow(Condition, Scalars):
@@ -117,6 +144,7 @@ class SupersonicInflow(Condition, Scalars):
     kernel = "prescribe"
     type: Literal["supersonic-inflow"] = "supersonic-inflow"
     state: State = Field(description="state of the entering flow")
+    turbulence: SyntheticTurbulence | None = Field(None, description="synthetic turbulence about it")
 
 
 class ProfileInflow(Condition, Scalars):
@@ -128,6 +156,9 @@ class ProfileInflow(Condition, Scalars):
     steady: bool = Field(
         True,
         description="true: evaluated once, at the start; false: at every stage of every step; waves once",
+    )
+    turbulence: SyntheticTurbulence | None = Field(
+        None, description="synthetic turbulence about what the function gives, which is steady"
     )
 
 
@@ -146,6 +177,25 @@ class CharacteristicInflow(Condition, Scalars):
     state: State = Field(description="state that enters")
 
 
+class TotalPressureInflow(Condition, Scalars):
+    """Subsonic inflow out of a reservoir: total pressure, total temperature and direction are given, and the acoustic
+    wave that leaves says how fast the gas enters. Gas does not leave through it."""
+
+    kernel = "total_inflow"
+    type: Literal["total-pressure-inflow"] = "total-pressure-inflow"
+    total_pressure: Positive = Field(description="total pressure / (reference density x reference sound speed^2)")
+    total_temperature: Positive = Field(1.0, description="total temperature / reference temperature")
+    direction: Vector | None = Field(
+        None, description="direction of the flow [x, y, z], of any length; absent: normal to the face at every node"
+    )
+
+    @model_validator(mode="after")
+    def _a_direction(self) -> Self:
+        if self.direction is not None and not any(self.direction):
+            raise case_error("direction = [0, 0, 0] is none: leave it out for a flow normal to the face")
+        return self
+
+
 class CharacteristicOutflow(Condition, Scalars):
     """Subsonic non-reflecting outflow with a pressure it relaxes to."""
 
@@ -159,6 +209,34 @@ class CharacteristicOutflow(Condition, Scalars):
         "largest extent of the grid, at which the pull sends back less than 1 % of the height of a pulse that is "
         "shorter than 0.4 of this extent; of oblique waves up to 17 % come back whatever it is",
     )
+
+
+class PressureOutflow(Condition, Scalars):
+    """Subsonic outflow of a duct: the static pressure is given, or the mass flow is kept and the pressure follows. A
+    steady flow has exactly that pressure or mass flow, whatever its gradients, which at a characteristic outflow shift
+    it. Sound along the normal leaves but for what the pull sends back; eddies leave with more noise than there."""
+
+    kernel = "outflow"
+    type: Literal["pressure-outflow"] = "pressure-outflow"
+    pressure: Positive | None = Field(
+        None, description="static pressure / (reference density x reference sound speed^2); this or mass_flux"
+    )
+    mass_flux: Positive | None = Field(
+        None,
+        description="mass flow out of the face over its area, in rho_ref c_ref; a face that goes on from block to "
+        "block is one",
+    )
+    relaxation: Positive | None = Field(
+        None,
+        description="rate of the pull per reference length: of the pressure towards the given one, or of the pressure "
+        "upwards where too much leaves; absent: 0.5 over the largest extent of the grid",
+    )
+
+    @model_validator(mode="after")
+    def _pressure_or_mass_flux(self) -> Self:
+        if (self.pressure is None) == (self.mass_flux is None):
+            raise case_error("takes exactly one of pressure and mass_flux")
+        return self
 
 
 class FarField(Condition, Scalars):

@@ -11,6 +11,7 @@ from typing import Any
 from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
+from hiresx.case.face_formulas import face_formulas
 from hiresx.case.kinds import KINDS, default_of
 from hiresx.case.relations import resolve_relations
 from hiresx.case.schema import Case, default, monitor_keys
@@ -135,7 +136,8 @@ def _validate(
             functions.function(case.directory, name)
         except HiresxError as error:
             raise HiresxError(f"{path}: {place}: {error.message}", error.hint) from None
-    used = {*found.named, *found.derived, *source_formulas(case)[1]}
+    of_faces = (name for _, values in face_formulas(case).values() for name in values)
+    used = {*found.named, *found.derived, *source_formulas(case)[1], *of_faces}
     asked = [name for name in case.parameters if name not in used]
     functions.check_parameters(case.directory, asked, str(path))
     return case

@@ -18,6 +18,7 @@ from hiresx.case import functions
 from hiresx.case.body_force import BodyForce, body_force_errors
 from hiresx.case.boundaries import Boundary
 from hiresx.case.error_messages import Origin, describe_validation_error
+from hiresx.case.face_formulas import face_value_errors
 from hiresx.case.filter import Filter
 from hiresx.case.grids import GridTable
 from hiresx.case.intervals import interval_errors
@@ -41,6 +42,7 @@ from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.scheme import Scheme, scheme_errors
 from hiresx.case.source import Source, source_errors
 from hiresx.case.surfaces import Surface
+from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
 from hiresx.case.turbulence import Turbulence, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.waves import at
@@ -318,7 +320,8 @@ class Case(Table):
     def _combinations_that_can_be(self) -> Self:
         errors = (
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *scheme_errors(self.scheme),
-            *turbulence_errors(self), *body_force_errors(self), *source_errors(self),
+            *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
+            *synthetic_turbulence_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

@@ -33,7 +33,7 @@ def check(
 
     with terminal.only_json(json):
         case = load(name, preset, set_ or ())
-        from hiresx.cli import check_numbers, check_setup, check_walls
+        from hiresx.cli import check_inflow, check_numbers, check_setup, check_walls
         from hiresx.cli.grid_checks import check_grid
         from hiresx.equations import equations
         from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
@@ -53,6 +53,7 @@ def check(
         planned = estimate(case, grid=built)
         setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += check_walls.notes_of_body_force(case, decomposition)
+        setup["warnings"] += check_inflow.notes_of_turbulence(decomposition)
         setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])
         setup["warnings"] += check_setup.aliasing_remarks(case, decomposition, watched["probe"], planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)

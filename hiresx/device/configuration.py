@@ -22,8 +22,9 @@ class Configuration:
     of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
     the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
     turbulent Prandtl and Schmidt numbers. `source`: formulas of sources by the number of the conserved variable, of
-    `source_variables` and `source_parameters`. `filter_reach`: nodes that the explicit filter reads to each side, where
-    the interpolation reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
+    `source_variables` and `source_parameters`. `face_formulas`: formulas of place and time of values on faces, each
+    with its parameters. `filter_reach`: nodes that the explicit filter reads to each side, where the interpolation
+    reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
     state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
     program: the solver, the vectors of integrators, or a study with kernels of its own."""
 
@@ -49,6 +50,7 @@ class Configuration:
     source: tuple[tuple[int, str], ...] = ()
     source_variables: tuple[str, ...] = ()
     source_parameters: tuple[tuple[str, float], ...] = ()
+    face_formulas: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     gamma: float = 1.4
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
@@ -114,6 +116,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     if c.viscous and part != "scheme":
         lines += ["#define HX_VISCOUS", *_law(c).code().splitlines(), f'#include "{_header(c, "turbulence", root)}"']
     lines += _source(c) if c.source and part != "scheme" else []
+    lines += _face_formulas(c) if c.face_formulas and part != "scheme" else []
     lines += [f'#include "{header}"' for header in last]
     return "\n".join(lines) + "\n"
 
@@ -178,6 +181,20 @@ def _source(c: Configuration) -> list[str]:
     lines.append(f"HD bool user_source_of(int variable) {{ return {there}; }}")
     body = "".join(f" rate[{variable}] = {value};" for variable, value in rates.items())
     return [*lines, f"HD void user_source(const real *at, real *rate) {{{body} }}"]
+
+
+def _face_formulas(c: Configuration) -> list[str]:
+    """The formulas of values on faces as the kernels' `user_face(which, x, y, z, t)`, in C++."""
+    from hiresx.case.face_formulas import VARIABLES  # imported here, as the laws below
+    from hiresx.case.formula import Formula
+
+    lines, given = ["#define HX_FACE_FORMULAS"], ", ".join(VARIABLES)
+    for n, (text, parameters) in enumerate(c.face_formulas):
+        values = dict(parameters)
+        lines += Formula(text, VARIABLES, tuple(values)).code(f"face_formula_{n}", values).splitlines()
+    chosen = " ".join(f"if (which == {n}) return face_formula_{n}<real>({given});" for n in range(len(c.face_formulas)))
+    taken = ", ".join(f"real {name}" for name in VARIABLES)
+    return [*lines, f"HD real user_face(int which, {taken}) {{ {chosen} return real(0); }}"]
 
 
 def _of_scheme(c: Configuration, root: Path) -> list[str]:

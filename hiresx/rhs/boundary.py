@@ -11,156 +11,26 @@ from typing import Any, cast
 
 import numpy as np
 
-from hiresx.case.boundaries import FarField, NoSlipWall, ProfileInflow, SupersonicInflow
+from hiresx.case import Case
+from hiresx.case.boundaries import FarField, ProfileInflow, SupersonicInflow
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import direction, side
-from hiresx.rhs.inviscid import flux_arguments
+from hiresx.grid.blocks import direction
+from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.sponge import moments
-from hiresx.rhs.wall_ends import slip_edges, wall_arguments
+from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
+from hiresx.rhs.total_inflow import TotalInflow
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
 # Kernels of conditions that are made of the states which the case gives.
 _OF_STATES = ("prescribe", "characteristic")
-
-
-class FaceCondition:
-    """One patch: `node()` sets the nodes on the face of a state that is given, `stage_node()` of one that was computed;
-    `ghost()` the layers behind it, to which `bend()` adds where the flow is smooth; `rate()` mends the inviscid
-    right-hand side on it, behind that `edge_rate(edge)` at the four edges of the patch (twice the tangent, and one for
-    the upper edge), `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms, `viscous_node`,
-    ahead of the latter, the viscous flux on the face; `hold` and `follow` stand before and behind what sets the rate of
-    the density at outflows. What a condition does not need does nothing.
-
-    These launch kernels, the same with the same arguments every time, and do nothing else: their launches are noted
-    once (`calls`) and then made together with those of other conditions. What changes in time is brought up to date
-    ahead of `node()`: by the host in `prepare(time)`, and where it `moves` by the launches of `move(clock, share)`, to
-    the time `share` of the step after that of the device's clock.
-
-    `kernel`: that of the models it is for, where it is made of nothing but the patch."""
-
-    kernel: str | None = None
-    # Nodes shared by two faces: the condition with the higher rank writes last.
-    rank = 0
-    # Whether `rate` needs what the mass fluxes leave in the field `wall_sums` behind the face (kernels/wall_sums.h).
-    closed = False
-    # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.
-    continued = True
-    # Degrees of the polynomials behind the face for the viscous terms.
-    primitive_degree = flux_degree = 1
-
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
-        self.state, self.patch = state, patch
-        self._backend, self._program, self._launch = backend, program, program.launch
-        d = direction(patch.face)
-        self._direction, self._halo = d, state.halo[d]
-        tangents = [e for e in range(3) if e != d]
-        n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
-        self.extent, self._box = (n1, n2), (n1, n2, 1)
-        first = sum(patch.range[e][0] * state.strides[e] for e in range(3))
-        inward = -side(patch.face)
-        self._inward = float(inward)
-        # Where the face's nodes are, and with `sv`, of most boundary kernels, where their variables are.
-        s1, s2 = (state.strides[e] for e in tangents)
-        self._nodes = {"o": state.origin + first, "s1": s1, "s2": s2, "sn": inward * state.strides[d]}
-        self._face = self._nodes | {"sv": state.variable_stride}
-
-    def prepare(self, time: float) -> None:
-        pass
-
-    @property
-    def settled(self) -> bool:
-        """Whether `prepare` has nothing more to do at any time."""
-        return True
-
-    @property
-    def moves(self) -> bool:
-        """Whether the device has something to bring up to date."""
-        return False
-
-    def move(self, clock: Any, share: float) -> None:
-        pass
-
-    def node(self) -> None:
-        pass
-
-    def stage_node(self) -> None:
-        self.node()
-
-    def ghost(self) -> None:
-        pass
-
-    def bend(self) -> None:
-        pass
-
-    def rate(self) -> None:
-        pass
-
-    def edge_rate(self, edge: int) -> None:
-        pass
-
-    def hold(self) -> None:
-        pass
-
-    def follow(self) -> None:
-        pass
-
-    def calls(self, method: str, *arguments: Any) -> list[Call]:
-        """What `method` launches."""
-        noted: list[Call] = []
-
-        def note(name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-            noted.append(self._program.call(name, extent, **arguments))
-
-        launch, self._launch = self._launch, note
-        try:
-            getattr(self, method)(*arguments)
-        finally:
-            self._launch = launch
-        return noted
-
-    @property
-    def given(self) -> np.ndarray | None:
-        """The `moments` of what a function of the case asks for once and for all, or as waves at a fixed time; None
-        without such a function."""
-        return None
-
-    def viscous_primitives(self, w: Any) -> None:
-        if self.continued:
-            degree = self.primitive_degree
-            self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
-
-    def viscous_state(self) -> None:
-        """Ghosts of the state whose primitives are those of `viscous_primitives`."""
-        if self.continued:
-            degree, q = self.primitive_degree, self.state.q
-            self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
-
-    def viscous_node(self, fluxes: Any) -> None:
-        pass
-
-    def viscous_flux(self, fluxes: Any) -> None:
-        rows, degree = fluxes[self._direction], self.flux_degree
-        self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
-
-    def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
-        """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
-        d, halo = self._direction, self._halo
-        box: list[Any] = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
-        found = []
-        for c in extended:
-            rows = []
-            for layer in range(layers):
-                box[d] = self.patch.range[d][0] + halo - int(self._inward) * layer
-                rows.append(c[tuple(reversed(box))])
-            found.append(np.stack(rows))
-        return tuple(found)
 
 
 class Reflect(FaceCondition):
@@ -265,73 +135,6 @@ class PoleCondition(FaceCondition):
         pass
 
 
-class NoSlip(FaceCondition):
-    """`cut`: all parts; `curved`: whether the wall lies on no plane, where its temperature is given."""
-
-    kernel = "no_slip"
-    rank = 2
-    closed = True
-    primitive_degree = 4
-
-    def __init__(
-        self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition, curved: bool
-    ):
-        super().__init__(backend, program, state, patch)
-        spec = cast(NoSlipWall, patch.condition)
-        self._wall = dict(zip("uvw", spec.velocity, strict=True))
-        self._temperature, self._curved = spec.temperature or 0.0, curved
-        self._along = wall_arguments(backend, state, patch, cut)
-        self._edges = list(slip_edges(state, patch, cut))
-
-    def node(self) -> None:
-        if self._temperature:
-            self.stage_node()
-            return
-        area = self.state.areas[self._direction]
-        self._launch(
-            "no_slip_start", self._box, **self._face, direction=self._inward, **self._wall, **self._along, m=area,
-            q=self.state.q,
-        )  # fmt: skip
-
-    def stage_node(self) -> None:
-        temperature, q = self._temperature, self.state.q
-        self._launch("no_slip_node", self._box, **self._face, **self._wall, temperature=temperature, q=q)
-
-    def ghost(self) -> None:
-        area = self.state.areas[self._direction]
-        self._launch("no_slip_ghost", self._box, **self._face, **self._wall, m=area, q=self.state.q)
-
-    def bend(self) -> None:
-        given = {"temperature": self._temperature, "curved": int(self._curved), "m": self.state.areas[self._direction]}
-        self._launch("no_slip_bend", self._box, **self._face, **self._wall, **given, q=self.state.q)
-
-    def rate(self) -> None:
-        s = self.state
-        self._launch(
-            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=s.areas[self._direction],
-            q=s.q, sums=s.array("wall_sums"), r=s.r,
-        )  # fmt: skip
-
-    def edge_rate(self, edge: int) -> None:
-        s = self.state
-        for e in self._edges:
-            if (e.tangent, e.upper) == divmod(edge, 2):
-                self._launch(
-                    "wall_edge", (e.nodes, 1, 1), **self._wall, o=s.origin + np.dot(e.first, s.strides),
-                    s1=s.strides[e.along], sn=self._nodes["sn"], sd=s.strides[e.across], upper=int(e.upper),
-                    sv=s.variable_stride, m=s.areas[e.across], q=s.q, r=s.r, **flux_arguments(s),
-                )  # fmt: skip
-
-    def viscous_flux(self, fluxes: Any) -> None:
-        if self._temperature:
-            # Couette flow between planes: a cubic of the stress doubles errors of u, a quartic of the energy those of T
-            rows = fluxes[self._direction]
-            for part, count, degree in ((rows[:3], 3, 4), (rows[3:], _GRADIENTS - 3, 4 if self._curved else 3)):
-                self._launch("viscous_extrapolate", self._box, **self._face, variables=count, degree=degree, w=part)
-        else:
-            self._launch("no_slip_heat", self._box, **self._face, **self._wall, flux=fluxes[self._direction])
-
-
 class Extrapolate(FaceCondition):
     """An outflow. What enters a subsonic one is a matter of rates (`hiresx.rhs.outflow`)."""
 
@@ -358,12 +161,15 @@ class Prescribe(FaceCondition):
         profile: Callable[..., Any],
         steady: bool,
         extended: tuple[np.ndarray, ...],
+        case: Case,
     ):
         super().__init__(backend, program, state, patch)
-        self._gamma, places = gamma, self._coordinates(extended, 1 + self._halo)
+        self._case, self._where = case, f"{patch.condition.type} on {patch.face} of block '{state.name}'"
+        self._places = np.stack(self._coordinates(extended, 1 + self._halo))
+        self._gamma, places = gamma, tuple(self._places)
         self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
         self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
-        self._waves: FaceWaves | None = None
+        self._waves: FaceWaves | SyntheticTurbulence | None = None
         self._of_waves: np.ndarray | None = None
         self._time: float | None = None
         # What was asked for at the last two times, on the device.
@@ -371,7 +177,8 @@ class Prescribe(FaceCondition):
 
     @property
     def given(self) -> np.ndarray | None:
-        return moments(self._backend.to_host(self._target)) if self._given.fixed else self._of_waves
+        fixed = self._given.fixed and self._of_waves is None
+        return moments(self._backend.to_host(self._target)) if fixed else self._of_waves
 
     @property
     def settled(self) -> bool:
@@ -394,9 +201,25 @@ class Prescribe(FaceCondition):
             if not self._given.fixed:
                 then = conservative(self._gamma, *self._given.values(OTHER_TIME))
                 self._of_waves = moments(np.stack(then))
-            self._waves = self._given.on_device(self._backend, self._target)
+            self._waves = self._turbulence() or self._given.on_device(self._backend, self._target)
         else:
             self._made = {**dict(list(self._made.items())[-1:]), time: made}
+
+    def _turbulence(self) -> SyntheticTurbulence | None:
+        """That of the condition, about what is the target now."""
+        condition = cast(SupersonicInflow | ProfileInflow, self.patch.condition)
+        spec = condition.turbulence
+        if spec is None:
+            return None
+        given = spec.velocity
+        if given is None:
+            state = cast(SupersonicInflow, condition).state
+            given = (state.u, state.v, state.w)
+        mean = np.stack(self._given.values(0.0))
+        self._of_waves = moments(np.stack(conservative(self._gamma, *mean)))
+        return SyntheticTurbulence(
+            self._backend, self._case, spec, given, mean, self._places, self._target, self._where
+        )
 
     def move(self, clock: Any, share: float) -> None:
         if self._waves is not None:
@@ -447,8 +270,8 @@ def _of_the_patch() -> dict[str, type[FaceCondition]]:
     for kind in kinds:
         kinds += kind.__subclasses__()
     found = {kind.kernel: kind for kind in kinds if kind.kernel is not None}
-    # The ghosts of the two outflows are the same.
-    return found | {"outflow": Extrapolate}
+    # The ghosts of the outflows are the same.
+    return found | {"outflow": Extrapolate, "total_inflow": TotalInflow}
 
 
 def check(patches: Sequence[Patch]) -> None:
@@ -472,19 +295,20 @@ def condition(
     profile: Callable[[str], Callable[..., Any]],
     extended: tuple[np.ndarray, ...],
     cut: Decomposition,
+    case: Case,
     mirrored: bool = False,
     curved: bool = False,
 ) -> FaceCondition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
-    coordinates with ghosts; `cut`: all parts; `mirrored`: whether ghosts come from mirrored places; `curved`: whether a
-    no-slip wall of given temperature is curved."""
+    coordinates with ghosts; `cut`: all parts of the `case`; `mirrored`: whether ghosts come from mirrored
+    places; `curved`: whether a no-slip wall of given temperature is curved."""
     spec = patch.condition
     if mirrored:
         kind = MirroredAxis if spec.kernel == "axis" else MirroredPlaces
         return kind(backend, program, state, patch)
     simple = _of_the_patch()
     if spec.kernel == NoSlip.kernel:
-        return NoSlip(backend, program, state, patch, cut, curved)
+        return NoSlip(backend, program, state, patch, cut, curved, case, extended)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":
@@ -495,6 +319,6 @@ def condition(
         def uniform(x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> list[np.ndarray]:
             return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
 
-        return Prescribe(backend, program, state, patch, gamma, uniform, True, extended)
+        return Prescribe(backend, program, state, patch, gamma, uniform, True, extended, case)
     given = cast(ProfileInflow, spec)
-    return Prescribe(backend, program, state, patch, gamma, profile(given.function), given.steady, extended)
+    return Prescribe(backend, program, state, patch, gamma, profile(given.function), given.steady, extended, case)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from hiresx.case.boundaries import CharacteristicOutflow
+from hiresx.case.boundaries import CharacteristicOutflow, PressureOutflow
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -19,12 +19,15 @@ from hiresx.grid.blocks import direction, intersection, side
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.mpi.communicator import Communicator
 
-# Per patch: what the case gives, then means over its face; sums for these (kernels/boundary/outflow.h).
-GIVEN, MEANS, SUMS = 3, 10, 18
+# Per patch: what the case gives, then means over its face, then what is held; sums for the means
+# (kernels/boundary/outflow.h).
+GIVEN, MEANS, SUMS = 3, 11, 19
 # Sums that a device takes side by side, per patch, at most, and what is left of them for the means.
 THREADS, LANES = 4096, 64
-# Poinsot & Lele's sigma where a case gives no relaxation.
-SIGMA = 0.05
+# Of the last of these numbers, where it is not a characteristic outflow.
+OF_PRESSURE, OF_MASS_FLUX = 1, 2
+# Poinsot & Lele's sigma where a case gives no relaxation, and how much larger it is at a `pressure-outflow`.
+SIGMA, STRONGER = 0.05, 10
 
 
 def default_relaxation(grid: Grid) -> float:
@@ -74,11 +77,15 @@ class Outflow:
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_joined(whole, places), np.int32)
         default, firmness = default_relaxation(grid), 1 / radius(grid)
-        given = np.zeros((len(places), GIVEN + MEANS), states[0].real if states else float)
+        given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):
-            spec = cast(CharacteristicOutflow, whole.patches[place].condition)
-            relaxation = default if spec.relaxation is None else spec.relaxation
-            given[n, :GIVEN] = spec.pressure, relaxation, firmness
+            spec = cast(CharacteristicOutflow | PressureOutflow, whole.patches[place].condition)
+            usual = default
+            if isinstance(spec, PressureOutflow):
+                usual *= STRONGER
+                given[n, -1] = OF_MASS_FLUX if spec.pressure is None else OF_PRESSURE
+            held = spec.mass_flux if isinstance(spec, PressureOutflow) and spec.pressure is None else spec.pressure
+            given[n, :GIVEN] = held, usual if spec.relaxation is None else spec.relaxation, firmness
         self._given = backend.to_device(given)
         owned = [(state, [p for p in cut.patches if p.block == state.index and p.place in number]) for state in states]
         owned = [(state, patches) for state, patches in owned if patches]

@@ -18,7 +18,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
-from hiresx.rhs.boundary import FaceCondition
+from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.sponge import SpongeLayer
 from hiresx.rhs.waves import FaceWaves, InTime
 
@@ -96,6 +96,13 @@ class ScalarCondition(FaceCondition):
     def _close(self, fluxes: Any) -> None:
         self._launch("scalar_closed", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
 
+    def _hold_nodes(self) -> None:
+        nodes = {name: self._nodes[name] for name in ("o", "s1", "s2")}
+        self._launch(
+            "scalar_held", self._box, **nodes, n1=self.extent[0], target=self._target, q=self.state.q,
+            scalar=self._scalar,
+        )  # fmt: skip
+
     def _wall_ghosts(self) -> None:
         self._launch(
             "scalar_wall", self._box, **self._nodes, n1=self.extent[0], target=self._target, q=self.state.q,
@@ -131,11 +138,7 @@ class Wall(ScalarCondition):
 
     def node(self) -> None:
         if self._given is not None:
-            nodes = {name: self._nodes[name] for name in ("o", "s1", "s2")}
-            self._launch(
-                "scalar_held", self._box, **nodes, n1=self.extent[0], target=self._target, q=self.state.q,
-                scalar=self._scalar,
-            )  # fmt: skip
+            self._hold_nodes()
 
     def ghost(self) -> None:
         self._wall_ghosts()
@@ -197,6 +200,13 @@ class Open(ScalarCondition):
             )
 
 
+class Entering(Open):
+    """Inflows at which s is given and the gas's own nodes are computed."""
+
+    def node(self) -> None:
+        self._hold_nodes()
+
+
 class WithTheGas(ScalarCondition):
     """Patched faces, poles and the axis, where all that is done to the gas is done to the scalars too."""
 
@@ -221,6 +231,7 @@ _KINDS: dict[str, type[ScalarCondition]] = {
     "no_slip": Wall,
     "prescribe": Given,
     "characteristic": Open,
+    "total_inflow": Entering,
     "extrapolate": Open,
     "outflow": Open,
     "patched": WithTheGas,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.face_formulas import timed_formulas
 from hiresx.case.source import source_formulas
 from hiresx.case.turbulence import NONE
 from hiresx.decomposition import Decomposition
@@ -47,6 +48,7 @@ def configuration(case: Case) -> Configuration:
         source=tuple((names.index(key), formula.text) for key, formula in formulas.items()),
         source_variables=next((formula.variables for formula in formulas.values()), ()),
         source_parameters=tuple(values.items()),
+        face_formulas=tuple((text, tuple(values.items())) for text, values in timed_formulas(case).items()),
         gamma=gas.gamma,
         # There is no heat conduction without viscosity: all inviscid cases share their kernels.
         prandtl=Configuration.prandtl if inviscid else gas.prandtl,

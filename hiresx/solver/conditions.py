@@ -14,6 +14,7 @@ from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.grid import Grid
 from hiresx.rhs import boundary, scalars
+from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.sponge import SpongeLayer
@@ -47,7 +48,7 @@ class Conditions:
             of_gas = [
                 boundary.condition(
                     backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block],
-                    blocks.cut, p.place in mirrored, p.place in curved,
+                    blocks.cut, case, p.place in mirrored, p.place in curved,
                 )
                 for state, p in own
             ]  # fmt: skip
@@ -69,7 +70,7 @@ class Conditions:
         self.poles = Poles(
             backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma, blocks.equations
         )  # fmt: skip
-        self._changing = [c for c in self.all if type(c).prepare is not boundary.FaceCondition.prepare]
+        self._changing = [c for c in self.all if type(c).prepare is not FaceCondition.prepare]
         self.clock = StepClock(backend)
         self.clocked = False  # whether anything other than the moving conditions needs the time
         self.timed = False  # whether a term needs it, at the beginning of each stage
@@ -158,7 +159,7 @@ class Conditions:
             self._moves[share]()
 
     @property
-    def _moving(self) -> list[boundary.FaceCondition]:
+    def _moving(self) -> list[FaceCondition]:
         return [c for c in self._changing if c.moves]
 
     def nodes_again(self) -> None:

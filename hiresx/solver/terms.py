@@ -8,6 +8,7 @@ from hiresx.device.fields import FIELDS
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
+from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.plans import fluxes_ahead, inviscid_class
 from hiresx.rhs.repeated import repeat_at_faces
 from hiresx.rhs.terms import (
@@ -221,5 +222,5 @@ class Terms:
             for call in c.calls("viscous_primitives", block.w)
         ]
 
-    def _of_patches(self) -> list[tuple[boundary.FaceCondition, viscous.Viscous]]:
+    def _of_patches(self) -> list[tuple[FaceCondition, viscous.Viscous]]:
         return [(c, self.viscous[self._blocks.place[c.patch.block]]) for c in self._conditions.all]

@@ -1,5 +1,34 @@
 // No-slip wall moving with (u, v, w): the node keeps its density, takes the wall's velocity, and the wall's temperature
-// (temperature > 0) or, adiabatic, keeps its internal energy, which obeys the equations with no heat through the wall.
+// (temperature > 0) or keeps its internal energy, which obeys the equations with the wall's heat flux or, adiabatic, none.
+// Where gas is blown or sucked through it, the node has that normal velocity besides (`blown`).
+
+// The velocity of the gas at node (i, j) of a patch of n1 nodes along its first direction: the wall's own (u, v, w), and along
+// the inward normal what blown[node] says, a velocity or, `of_mass`, a mass flux; none without `blown`. rho: of the node.
+HD void gas_at_wall(real u, real v, real w, const real *blown, int of_mass, long long at, real direction,
+                    const work_real *m, long long p, stride sv, real rho, real *wall) {
+    wall[0] = u, wall[1] = v, wall[2] = w;
+    if (blown == nullptr) return;
+    real n[3];
+    for (int c = 0; c < 3; ++c) n[c] = direction * m[c * sv + p];
+    const real area = square_root(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+    const real speed = of_mass ? blown[at] / rho : blown[at];
+    for (int c = 0; c < 3; ++c) wall[c] += speed * n[c] / area;
+}
+
+// What a heat flux into the gas adds to T from the wall's node to the next one, in the linear part: `conduction` is
+// 1/(Re_c Pr (gamma - 1)), so that the flux is -conduction mu dT/dn. 0 without `heat`.
+HD real heated(const real *heat, long long at, real conduction, const work_real *m, const work_real *jacobian,
+               long long p, stride sv, real T) {
+    if (heat == nullptr) return real(0);
+    const real area = square_root(m[p] * m[p] + m[sv + p] * m[sv + p] + m[2 * sv + p] * m[2 * sv + p]);
+#ifdef HX_VISCOUS
+    const real mu = viscosity(T);
+#else
+    const real mu = real(1);
+    (void)T;
+#endif
+    return -heat[at] / (conduction * mu * area * jacobian[p]);
+}
 
 // The temperatures among which that of an adiabatic wall stays: those of the three nodes t[1..3] before it, and beyond
 // them by as much as these differ or by `beyond` of them. Heat that a shock leaves in the node alone, in a layer thinner
@@ -7,9 +36,10 @@
 // changed.
 constexpr double beyond = 0.02;
 
-HD real within_reach(real wall, const real *t) {
+// `slope`: of the heat flux that is given, from node to node, in which temperatures differ by as much.
+HD real within_reach(real wall, const real *t, real slope) {
     const real low = smaller(t[1], smaller(t[2], t[3])), high = larger(t[1], larger(t[2], t[3]));
-    const real reach = larger(high - low, real(beyond) * high);
+    const real reach = larger(high - low, real(beyond) * high) + real(2) * absolute(slope);
     return larger(larger(real(0.5) * low, low - reach), smaller(smaller(real(2) * high, high + reach), wall));
 }
 
@@ -29,15 +59,17 @@ HD void put_wall_node(state_pointer q, long long p, stride sv, real u, real v, r
     q[4 * sv + p] = rho * (wall * real(1.0 / (HX_GAMMA * (HX_GAMMA - 1.0))) + real(0.5) * (u * u + v * v + w * w));
 }
 
-KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
-       real temperature, state_field<gas_variables> q) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real wall = temperature;
+KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
+       real v, real w, optional<const real *> blown, int of_mass, real temperature, optional<const real *> heat,
+       real conduction, const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
+    real wall = temperature, own[3];
+    gas_at_wall(u, v, w, blown, of_mass, at, direction, m, p, sv, q[p], own);
     if (!(temperature > real(0))) {
-        const real own[3] = {u, v, w}, inside = temperature_at(q, p, sv);
+        const real inside = temperature_at(q, p, sv);
         real t[4], gain = real(0);
         for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + (long long)l * sn, sv);
-        wall = within_reach(inside, t);
+        wall = within_reach(inside, t, heated(heat, at, conduction, m, jacobian, p, sv, inside));
         if (wall == inside) {  // the kinetic energy alone changes, so that nothing is rounded where nothing does
             const real rho = q[p];
             for (int c = 0; c < 3; ++c) {
@@ -49,7 +81,7 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
             return;
         }
     }
-    put_wall_node(q, p, sv, u, v, w, wall);
+    put_wall_node(q, p, sv, own[0], own[1], own[2], wall);
 }
 
 // The difference between neighbours along a face, of what at(-1), at(0), at(1), at(2) are there: central where both are,
@@ -63,14 +95,16 @@ template <class At> HD real along_face(const real *near, long long count, const 
 }
 
 // An adiabatic wall to begin with: T has the polynomial's through three nodes whose derivative normal to the wall
-// vanishes (third order). Along an oblique grid line T then changes as it does along the wall, taken from the same
+// vanishes, or is that of the heat flux (third order; mu is that of the wall, by iteration). Along an oblique grid line T then changes as it does along the wall, taken from the same
 // nodes. m: area vectors of the wall's direction, m1 and m2 of those along it. near: see along_face, per node of the
 // patch's n1 x n2 along the first direction of the face, then along the second.
 KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
-       real u, real v, real w, const real *near, const_work_field<3> m, const_work_field<3> m1,
-       const_work_field<3> m2, state_field<gas_variables> q) {
+       real u, real v, real w, optional<const real *> blown, int of_mass, optional<const real *> heat, real conduction,
+       const real *near, const_work_field<3> m, const_work_field<3> m1, const_work_field<3> m2,
+       const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, count = (long long)n1 * n2;
-    const real *own = near + (long long)j * n1 + i;
+    const long long at_wall = (long long)j * n1 + i;
+    const real *own = near + at_wall;
     real t[4], across = real(0), first = real(0), second = real(0), slope = real(0);
     for (int c = 0; c < 3; ++c) {
         across += m[c * sv + p] * m[c * sv + p];
@@ -91,8 +125,14 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
         }
         slope -= direction * (e ? second : first) / across * change;
     }
-    const real wall = (real(18) * t[1] - real(9) * t[2] + real(2) * t[3] - real(6) * slope) * real(1.0 / 11);
-    put_wall_node(q, p, sv, u, v, w, within_reach(wall, t));
+    real wall = t[1], given = real(0), gas[3];
+    for (int n = 0; n < (heat == nullptr ? 1 : 4); ++n) {
+        given = heated(heat, at_wall, conduction, m, jacobian, p, sv, wall);
+        wall = (real(18) * t[1] - real(9) * t[2] + real(2) * t[3] - real(6) * (slope + given)) * real(1.0 / 11);
+        wall = within_reach(wall, t, given);
+    }
+    gas_at_wall(u, v, w, blown, of_mass, at_wall, direction, m, p, sv, q[p], gas);
+    put_wall_node(q, p, sv, gas[0], gas[1], gas[2], wall);
 }
 
 // Nodes before the wall's that are read: those that ghosts mirror, and the four of a quartic.
@@ -130,10 +170,11 @@ HD real most_with(real found, const real *value) {
 // measured better than cubics (velocity on 9 nodes: error less by a third) and quartics (which blew up).
 // Where the layer is not resolved, the added part is reduced: temperatures stay between half the least and twice the
 // largest of the line, velocities about the wall within twice the largest plus half the wall's speed of sound.
-KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
-       const_work_field<3> m, state_field<gas_variables> q) {
+KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
+       real v, real w, optional<const real *> blown, int of_mass, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    const real wall[3] = {u, v, w};
+    real wall[3];
+    gas_at_wall(u, v, w, blown, of_mass, (long long)j * n1 + i, direction, m, p, sv, q[p], wall);
     real flow[before_wall + 1][3], size[before_wall + 1], pressure[before_wall + 1], t[before_wall + 1];
     flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
     real slope = real(4) * t[1] - real(3) * t[0] - t[2], bend[3];
@@ -211,10 +252,12 @@ HD OddPart odd_part(const real *f, bool cubic) {
 // parabola of T leaves an error of second order in the rate of mass of the wall's node.
 // Where density or pressure jumps, and as far as velocity, pressure and temperature would leave their range, the mirror
 // image stays. m: area vectors of the wall's direction.
-KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
-       int curved, real temperature, const_work_field<3> m, state_field<gas_variables> q) {
+KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
+       real v, real w, optional<const real *> blown, int of_mass, int curved, real temperature, const_work_field<3> m,
+       state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    const real wall[3] = {u, v, w};
+    real wall[3];
+    gas_at_wall(u, v, w, blown, of_mass, (long long)j * n1 + i, direction, m, p, sv, q[p], wall);
     const bool given = temperature > real(0);
     real flow[before_wall + 1][3], size[before_wall + 1], pressure[before_wall + 1], t[before_wall + 1], bend[3];
     flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
@@ -291,13 +334,13 @@ HD real closing_wall(long long p, int sn, stride sv, real direction, const real 
 }
 
 // Mass that is given or taken has the velocity and the enthalpy of its node.
-KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
-       real w, const_work_field<3> m, const_state_field<gas_variables> q, const_rate_field<1> sums,
-       rate_field<gas_variables> r) {
+KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
+       real v, real w, optional<const real *> blown, int of_mass, const_work_field<3> m,
+       const_state_field<gas_variables> q, const_rate_field<1> sums, rate_field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    const real wall[3] = {u, v, w};
-    real state[gas_variables];
+    real state[gas_variables], wall[3];
     for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p];
+    gas_at_wall(u, v, w, blown, of_mass, (long long)j * n1 + i, direction, m, p, sv, state[0], wall);
     const real mass = closing_wall(p, sn, sv, direction, wall, m, state[0], sums);
     state[4] += primitive(state).p;
     for (int c = 0; c < gas_variables; ++c) r[c * sv + p] += mass * state[c] / state[0];
@@ -314,15 +357,20 @@ KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, strid
 #endif
 
 #ifdef HX_VISCOUS
-// Ghosts of the normal viscous flux behind an adiabatic wall. Its momentum goes on as a cubic, and about the wall's
-// velocity the energy too, of which none passes the wall.
-KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
-       work_field<gas_gradients> flux) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    const real wall[3] = {u, v, w};
+// Ghosts of the normal viscous flux behind a wall of given heat flux (none: adiabatic). Its momentum goes on as a cubic,
+// and about the velocity of the gas at the wall the energy too, of which that heat passes the wall.
+KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
+       real v, real w, optional<const real *> blown, int of_mass, optional<const real *> heat, const_work_field<3> m,
+       const_state_field<gas_variables> q, work_field<gas_gradients> flux) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
+    real wall[3], passing = real(0);
+    gas_at_wall(u, v, w, blown, of_mass, at, direction, m, p, sv, q[p], wall);
+    if (heat != nullptr)
+        passing = -direction * heat[at]
+                  * square_root(m[p] * m[p] + m[sv + p] * m[sv + p] + m[2 * sv + p] * m[2 * sv + p]);
     real energy[4], ghosts[difference_reach], carried[difference_reach];
     for (int l = 0; l < difference_reach; ++l) carried[l] = real(0);
-    for (int l = 0; l <= 3; ++l) energy[l] = l == 0 ? real(0) : real(flux[3 * sv + p + (long long)l * sn]);
+    for (int l = 0; l <= 3; ++l) energy[l] = l == 0 ? passing : real(flux[3 * sv + p + (long long)l * sn]);
     real at_wall = real(0);
     for (int c = 0; c < 3; ++c) {
         work_real *f = flux + c * sv + p;
@@ -333,7 +381,7 @@ KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     }
     extrapolated([&](int l) { return energy[l]; }, 3, ghosts);
     work_real *f = flux + 3 * sv + p;
-    f[0] = at_wall;
+    f[0] = at_wall + passing;
     for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = ghosts[l] + carried[l];
 }
 #endif

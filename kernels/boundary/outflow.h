@@ -19,11 +19,15 @@
 // that alternates from node to node, so that it would stay: the damping of fifth-order differences is put back
 // (`upwind_share` of the speed of sound times the sixth differences).
 
-// What a patch gives: pressure far away, relaxation, firmness (rate per length), then the means over its face: V as the
-// normal velocity takes it and V along the face (see outflow_sums), pressure, velocity of what comes in.
+// What a patch gives: pressure far away or mean mass flux, relaxation, firmness (rate per length), then the means over its
+// face: V as the normal velocity takes it and V along the face (see outflow_sums), pressure, velocity of what comes in,
+// mass flux; and what the patch holds (of_eddies, ...).
 // Shares of the firmness: small enough that 5 % of sound at 45 degrees come back at most, large enough that nothing grows.
 constexpr double hold_shear = 1.4, hold_pressure = 0.35, upwind_share = 1.0 / 60;
-constexpr int outflow_given = 13, outflow_sums_count = 18;
+constexpr int outflow_given = 15, outflow_sums_count = 19, mean_mass_flux = 13, what_is_held = 14;
+// `pressure-outflow` has P = Q = 0 and a = 0, so that p is the pressure far away where the flow is steady, whatever its
+// gradients; with a mass flux, c times what the mean one has over it takes the place of pressure far away - p.
+enum { OF_EDDIES, OF_PRESSURE, OF_MASS_FLUX };
 // Share of the mean square by which the variance of the divergence is enlarged where velocities are traced back to none.
 constexpr double ridge = 0.05;
 // Changes from node to node, of the velocity as a share of the speed of sound and of the pressure as one of gamma p, below
@@ -104,9 +108,9 @@ HD real transverse_divergence(const real gradient[4][3], const real *n) {
 // Sums on the patches of a block: of the velocity weighted by the squares of the transverse divergence, so that where
 // something leaves counts, and by area alone: the tangential velocity of a vortex on the face is odd about its core along
 // the normal, and only the latter mean dilutes it; of the pressure; of the velocity where gas comes in. Patch j: nodes
-// ends[j]..ends[j+1] - 1 on face sides[j]; partial[j][0..17][thread]: sums of w u, w v, w w, w, the same of the second
+// ends[j]..ends[j+1] - 1 on face sides[j]; partial[j][0..18][thread]: sums of w u, w v, w w, w, the same of the second
 // weight, its pressure, the four of the third; of the first weight again with the transverse divergence d: w d, w d d,
-// w d u, w d v, w d w.
+// w d u, w d v, w d w; of the second weight the mass flux.
 KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const int *sides, const int *nodes,
        stride sv, int di, int dj, int dk, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, real *partial) {
@@ -131,6 +135,7 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
             sum[first + 3] += weight[w];
         }
         sum[8] += area * s.p;
+        sum[18] += area * s.rho * dot(velocity, n);
         const real signed_weight = weight[0] * divergence;
         sum[13] += signed_weight;
         sum[14] += signed_weight * divergence;
@@ -139,13 +144,13 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
     for (int c = 0; c < outflow_sums_count; ++c) partial[((long long)j * outflow_sums_count + c) * threads + i] = sum[c];
 }
 
-// The means of patch j, i of outflow_given - 3, from the sums[row][18][thread] of all patches of its face. Where nothing
+// The means of patch j, i of outflow_given - 4, from the sums[row][19][thread] of all patches of its face. Where nothing
 // leaves (the first weight is zero) the plain mean stands for the first.
 // The swirl of a vortex is odd about its core and has no mean, but where the edge of a face cuts the vortex. On the face
 // it goes with the transverse divergence, so the first mean is the velocity that a line through both has at none.
 KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *face_of_row, const int *face_of_patch,
        const real *sums, real *given) {
-    constexpr int weight[10] = {3, 3, 3, 7, 7, 7, 7, 12, 12, 12}, value[10] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 11};
+    constexpr int weight[11] = {3, 3, 3, 7, 7, 7, 7, 12, 12, 12, 7}, value[11] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 11, 18};
     auto total = [&](int quantity) {
         real sum = real(0);
         for (int row = 0; row < rows; ++row) {
@@ -212,7 +217,6 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
             r[4 * sv + p] += push * along * velocity[c] / jacobian[p];
         }
     }
-    const real out = real(1) - entered;
     // The relation is for the rate without the damping along the face, which stays.
     for (int d = 0; d < 3; ++d) {
         const int step = d == 0 ? di : d == 1 ? dj : dk;
@@ -228,6 +232,8 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real *patch = given + (code / 8) * outflow_given;
         const real normal = dot(velocity, n[f]);
         if (normal >= sound) continue;  // nothing enters
+        const int held = int(patch[what_is_held]);
+        const real out = held == OF_EDDIES ? real(1) - entered : real(0);
         const real carried = smaller(larger(dot(patch + 3, n[f]), real(0)), sound), mach = carried / sound;
         // tangential: t of the pattern, v of the gas relative to it
         const real outward = dot(patch + 6, n[f]);
@@ -250,8 +256,10 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real slanted = along > real(0.4) * steepness ? along / steepness : real(0.4);
         const real cosine = real(1) + (slanted - real(1)) * (steepness * steepness / (steepness * steepness + faint * faint));
         angle[f] = real(1) + out * ((real(1) + mach * cosine) / (mach + cosine) - real(1));
-        const real uneven = real(hold_pressure) * out * patch[2] * (patch[9] - s.p);
-        const real pull = (sound - normal) * (patch[1] * (patch[0] - s.p) + uneven);
+        const real level = held == OF_MASS_FLUX ? real(1) : out;
+        const real uneven = real(hold_pressure) * level * patch[2] * (patch[9] - s.p);
+        const real lacking = held == OF_MASS_FLUX ? sound * (patch[mean_mass_flux] - patch[0]) : patch[0] - s.p;
+        const real pull = (sound - normal) * (patch[1] * lacking + uneven);
         const real smooth = pull - (pressure_rate - pattern_p)
                             + angle[f] * sound * (dot(momentum_rate, n[f]) - s.rho * pattern_u);
         const real plain = pull - (sound - normal) * (dot(slope, n[f]) - s.rho * sound * dot(normal_slope, n[f]));

@@ -50,7 +50,7 @@ def test_what_the_stream_carries_leaves_as_it_is(backend, face):
     nodes = np.arange(POINTS).reshape(SHAPE)[tuple(on_face)].ravel().astype(np.int32)
     faces = np.full((3, len(nodes)), -1, np.int32)
     faces[0] = face
-    given = np.array([[2.0, 0.0, 0.0, *stream, *stream, 3.0, 0.0, 0.0, 0.0]])  # neither relaxed nor held
+    given = np.array([[2.0, 0.0, 0.0, *stream, *stream, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0]])  # neither relaxed nor held
     before = r.copy()
     program(backend, KERNELS).launch(
         "outflow_rates", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, faces=faces, given=given, sv=POINTS,
@@ -95,16 +95,16 @@ def test_means_of_a_face(backend, leaves):
     """Weighted means of both patches of a face; of the first three the value at no divergence of the line through what
     was summed, with a ridge of .05; where nothing leaves the plain means."""
     rows, threads = 4, 3
-    sums = random(43).uniform(0.5, 1.5, (rows, 18, threads))
+    sums = random(43).uniform(0.5, 1.5, (rows, 19, threads))
     sums[:, 3] *= leaves
     face_of_row, face_of_patch = np.array([0, 2, 2, 0], np.int32), np.array([2, 0], np.int32)
-    given = np.full((2, 13), 7.0)
+    given = np.full((2, 15), 7.0)
     program(backend, KERNELS).launch(
-        "outflow_means", (10, 2, 1), rows=rows, threads=threads, face_of_row=face_of_row, face_of_patch=face_of_patch,
+        "outflow_means", (11, 2, 1), rows=rows, threads=threads, face_of_row=face_of_row, face_of_patch=face_of_patch,
         sums=sums, given=given,
     )  # fmt: skip
-    assert (given[:, :3] == 7).all()
-    for means, face in zip(given[:, 3:], face_of_patch, strict=True):
+    assert (given[:, :3] == 7).all() and (given[:, 14] == 7).all()
+    for means, face in zip(given[:, 3:14], face_of_patch, strict=True):
         total = sums[face_of_row == face].sum(axis=(0, 2))
         velocity, plain, pressure, coming = total[:3], total[4:7], total[8], total[9:12]
         if leaves:
@@ -113,5 +113,6 @@ def test_means_of_a_face(backend, leaves):
             wanted = velocity / total[3] - covariance / (max(0.0, dd - d * d) + 0.05 * dd) * d
         else:
             wanted = plain / total[7]
-        wanted = [*wanted, *(plain / total[7]), pressure / total[7], *(coming / total[12])]
+        mass = total[18] / total[7]
+        wanted = [*wanted, *(plain / total[7]), pressure / total[7], *(coming / total[12]), mass]
         np.testing.assert_allclose(means, wanted, rtol=1e-12)

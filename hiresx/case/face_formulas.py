@@ -1,0 +1,87 @@
+"""Values on faces that a `[[boundary]]` table gives as a number or as a formula of place and time."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from pydantic_core import PydanticCustomError
+
+from hiresx.case.formula import FUNCTIONS, Formula
+from hiresx.case.model import case_error
+
+# A number, or a formula of these variables, numeric [parameters] and gamma.
+FaceValue = float | str
+VARIABLES = ("x", "y", "z", "t")
+# What a no-slip wall may give so.
+_THROUGH_WALLS = ("heat_flux", "normal_velocity", "mass_flux")
+
+
+def face_formula(case: Any, text: str) -> tuple[Formula, dict[str, float]]:
+    """The formula `text` of a case, and the values of the parameters that it names. Raises ValueError for a text that
+    is no formula."""
+    taken = {*VARIABLES, *FUNCTIONS}
+    numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
+    known = {name: v for name, v in {"gamma": case.gas.gamma, **numbers}.items() if name not in taken}
+    used = Formula(text, VARIABLES, tuple(known)).used
+    values = {name: known[name] for name in sorted(known) if name in used}
+    return Formula(text, VARIABLES, tuple(values)), values
+
+
+def face_formulas(case: Any) -> dict[str, tuple[Formula, dict[str, float]]]:
+    """The formulas of all boundaries, with their parameters, by the dotted key. Raises ValueError, which names the
+    key, for a text that is no formula."""
+    found = {}
+    for n, condition in enumerate(case.boundary):
+        for key, value in _values(condition):
+            if isinstance(value, str):
+                try:
+                    found[f"boundary.{n}.{key}"] = face_formula(case, value)
+                except ValueError as error:
+                    raise ValueError(f"boundary.{n}.{key}: {error}") from None
+    return found
+
+
+def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
+    """Key and value of all that a condition may give by formulas."""
+    if condition.kernel == "no_slip":
+        yield from ((key, getattr(condition, key)) for key in _THROUGH_WALLS)
+    if (turbulence := getattr(condition, "turbulence", None)) is not None:
+        yield from ((f"turbulence.stresses.{key}", value) for key, value in turbulence.stresses.items())
+
+
+def timed_formulas(case: Any) -> dict[str, Mapping[str, float]]:
+    """Those in which the time stands, text by text, with their parameters: the kernels compute them."""
+    return {formula.text: values for formula, values in face_formulas(case).values() if "t" in formula.used}
+
+
+def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
+    """Yield the errors in formulas of faces, and in what no-slip walls give: heat fluxes and what passes them."""
+    try:
+        formulas = face_formulas(case)
+    except ValueError as error:
+        yield case_error(str(error))
+        return
+    for key, (formula, values) in formulas.items():
+        if not formula.used & {*VARIABLES}:
+            with np.errstate(all="ignore"):
+                number = formula.values({name: np.zeros(1) for name in VARIABLES}, values)[0]
+            if not np.isfinite(number):
+                yield case_error(f'{key}: "{formula.text}" is {number} everywhere; give a formula that is finite')
+        if "stresses" in key and "t" in formula.used:
+            yield case_error(f'{key}: "{formula.text}": stresses do not change in time; give a formula of x, y, z')
+    for n, wall in enumerate(case.boundary):
+        if wall.kernel != "no_slip":
+            continue
+        place = f"boundary.{n}"
+        if wall.heat_flux is not None and case.gas.reynolds is None:
+            yield case_error(f"{place}.heat_flux needs heat conduction: give gas.reynolds, or leave heat_flux out")
+        through = wall.normal_velocity if wall.mass_flux is None else wall.mass_flux
+        if through is None:
+            continue
+        enters = isinstance(through, str) and "t" in formulas[f"{place}.{wall.through}"][0].used
+        if wall.temperature is None and (enters or (not isinstance(through, str) and through > 0)):
+            yield case_error(f"{place}.{wall.through}: gas that is blown in needs the temperature of the wall; give it")
+        if case.scalar:
+            yield case_error(f"{place}.{wall.through}: what it carries of passive scalars is not there; leave one out")
+        if case.axisymmetric:
+            yield case_error(f"{place}.{wall.through} is not there for axisymmetric flow; leave it out")

@@ -1,0 +1,59 @@
+"""The `turbulence` table of inflows: synthetic turbulence."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic_core import PydanticCustomError
+
+from hiresx.case.face_formulas import FaceValue
+from hiresx.case.model import Listed, Positive, Table, Vector, case_error
+
+Name = Literal["xx", "xy", "yy", "xz", "yz", "zz"]
+STRESSES: tuple[Name, ...] = ("xx", "xy", "yy", "xz", "yz", "zz")
+
+
+class SyntheticTurbulence(Table):
+    """Random fluctuations of the velocity with given Reynolds stresses and integral lengths, about the flow that the
+    inflow gives; density and pressure are those of that flow. A field that is frozen and random comes in with the
+    convection velocity. It is a function of place, time and seed alone: the same after a restart and on any ranks."""
+
+    stresses: dict[Name, FaceValue] = Field(
+        description="Reynolds stresses in c_ref^2, the mean of u' v' being xy: numbers, or formulas of x, y, z, the "
+        "numeric [parameters] and gamma; xx and yy are required, others 0 where they are not given. Their matrix is "
+        "positive semidefinite everywhere on the face"
+    )
+    length: Positive | Annotated[tuple[Positive, Positive, Positive], Listed] = Field(
+        description="integral length of the fluctuations, the integral of their correlation over the distance, in L; "
+        "or three: along the convection velocity and along the two directions across it, for a flow along x those of y "
+        "and z, along y those of z and x, along z those of x and y"
+    )
+    velocity: Vector | None = Field(
+        None, description="convection velocity [u, v, w] in c_ref; absent: that of the given state"
+    )
+    period: Annotated[tuple[float, float], Listed] = Field(
+        (0.0, 0.0),
+        description="lengths after which the fluctuations repeat along the two directions across, 0: never; the "
+        "integral length there is changed so that a whole number of lattice points fits",
+    )
+    seed: int = Field(0, ge=0, le=2**31 - 1, description="another number gives another field of the same statistics")
+
+
+def synthetic_turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
+    """Yield the errors in the synthetic turbulence of a case."""
+    for n, condition in enumerate(case.boundary):
+        given, place = getattr(condition, "turbulence", None), f"boundary.{n}"
+        if given is None:
+            continue
+        if not getattr(condition, "steady", True):
+            yield case_error(f"{place}.turbulence is about a steady flow: leave steady = false out, or turbulence")
+        state = getattr(condition, "state", None)
+        velocity = given.velocity or (state and (state.u, state.v, state.w))
+        if not velocity:
+            yield case_error(f"{place}.turbulence.velocity: a profile has many velocities; give that of convection")
+        elif not any(velocity):
+            yield case_error(f"{place}.turbulence.velocity is zero: nothing would come in; give that of convection")
+        if missing := [name for name in ("xx", "yy") if name not in given.stresses]:
+            yield case_error(f"{place}.turbulence.stresses: {missing[0]} is required; 0.0 for no fluctuations along it")
+        if min(given.period) < 0:
+            yield case_error(f"{place}.turbulence.period: lengths are not negative; 0 for none")

@@ -1,0 +1,147 @@
+"""What the kernels of a boundary condition are launched with on one patch, and when (`hiresx.rhs.boundary`)."""
+
+from typing import Any
+
+import numpy as np
+
+from hiresx.decomposition import Patch
+from hiresx.device.interface import Backend, Call, Program
+from hiresx.device.state import BlockState
+from hiresx.equations import GAS_GRADIENTS
+from hiresx.grid.blocks import direction, side
+
+# What the gas has gradients and viscous fluxes of.
+_GRADIENTS = len(GAS_GRADIENTS)
+
+
+class FaceCondition:
+    """One patch: `node()` sets the nodes on the face of a state that is given, `stage_node()` of one that was computed;
+    `ghost()` the layers behind it, to which `bend()` adds where the flow is smooth; `rate()` mends the inviscid
+    right-hand side on it, behind that `edge_rate(edge)` at the four edges of the patch (twice the tangent, and one for
+    the upper edge), `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms, `viscous_node`,
+    ahead of the latter, the viscous flux on the face; `hold` and `follow` stand before and behind what sets the rate of
+    the density at outflows. What a condition does not need does nothing.
+
+    These launch kernels, the same with the same arguments every time, and do nothing else: their launches are noted
+    once (`calls`) and then made together with those of other conditions. What changes in time is brought up to date
+    ahead of `node()`: by the host in `prepare(time)`, and where it `moves` by the launches of `move(clock, share)`, to
+    the time `share` of the step after that of the device's clock.
+
+    `kernel`: that of the models it is for, where it is made of nothing but the patch."""
+
+    kernel: str | None = None
+    # Nodes shared by two faces: the condition with the higher rank writes last.
+    rank = 0
+    # Whether `rate` needs what the mass fluxes leave in the field `wall_sums` behind the face (kernels/wall_sums.h).
+    closed = False
+    # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.
+    continued = True
+    # Degrees of the polynomials behind the face for the viscous terms.
+    primitive_degree = flux_degree = 1
+
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
+        self.state, self.patch = state, patch
+        self._backend, self._program, self._launch = backend, program, program.launch
+        d = direction(patch.face)
+        self._direction, self._halo = d, state.halo[d]
+        tangents = [e for e in range(3) if e != d]
+        n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
+        self.extent, self._box = (n1, n2), (n1, n2, 1)
+        first = sum(patch.range[e][0] * state.strides[e] for e in range(3))
+        inward = -side(patch.face)
+        self._inward = float(inward)
+        # Where the face's nodes are, and with `sv`, of most boundary kernels, where their variables are.
+        s1, s2 = (state.strides[e] for e in tangents)
+        self._nodes = {"o": state.origin + first, "s1": s1, "s2": s2, "sn": inward * state.strides[d]}
+        self._face = self._nodes | {"sv": state.variable_stride}
+
+    def prepare(self, time: float) -> None:
+        pass
+
+    @property
+    def settled(self) -> bool:
+        """Whether `prepare` has nothing more to do at any time."""
+        return True
+
+    @property
+    def moves(self) -> bool:
+        """Whether the device has something to bring up to date."""
+        return False
+
+    def move(self, clock: Any, share: float) -> None:
+        pass
+
+    def node(self) -> None:
+        pass
+
+    def stage_node(self) -> None:
+        self.node()
+
+    def ghost(self) -> None:
+        pass
+
+    def bend(self) -> None:
+        pass
+
+    def rate(self) -> None:
+        pass
+
+    def edge_rate(self, edge: int) -> None:
+        pass
+
+    def hold(self) -> None:
+        pass
+
+    def follow(self) -> None:
+        pass
+
+    def calls(self, method: str, *arguments: Any) -> list[Call]:
+        """What `method` launches."""
+        noted: list[Call] = []
+
+        def note(name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+            noted.append(self._program.call(name, extent, **arguments))
+
+        launch, self._launch = self._launch, note
+        try:
+            getattr(self, method)(*arguments)
+        finally:
+            self._launch = launch
+        return noted
+
+    @property
+    def given(self) -> np.ndarray | None:
+        """The `moments` of what a function of the case asks for once and for all, or as waves at a fixed time; None
+        without such a function."""
+        return None
+
+    def viscous_primitives(self, w: Any) -> None:
+        if self.continued:
+            degree = self.primitive_degree
+            self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
+
+    def viscous_state(self) -> None:
+        """Ghosts of the state whose primitives are those of `viscous_primitives`."""
+        if self.continued:
+            degree, q = self.primitive_degree, self.state.q
+            self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
+
+    def viscous_node(self, fluxes: Any) -> None:
+        pass
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        rows, degree = fluxes[self._direction], self.flux_degree
+        self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
+
+    def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
+        """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
+        d, halo = self._direction, self._halo
+        box: list[Any] = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
+        found = []
+        for c in extended:
+            rows = []
+            for layer in range(layers):
+                box[d] = self.patch.range[d][0] + halo - int(self._inward) * layer
+                rows.append(c[tuple(reversed(box))])
+            found.append(np.stack(rows))
+        return tuple(found)

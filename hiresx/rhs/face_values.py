@@ -1,0 +1,52 @@
+"""Values on the nodes of a face by a number or a formula of place and time (`hiresx.case.face_formulas`)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.face_formulas import VARIABLES, FaceValue, face_formula, timed_formulas
+from hiresx.device.interface import Backend
+from hiresx.errors import HiresxError
+
+
+class FaceValues:
+    """`array`: `value` of a case at `places`, x, y, z (3, n2, n1), on the device. Where the time stands in it the
+    device computes it (`timed`); else it is there from the beginning, and `largest` is its largest value. `what`: in
+    words.
+
+    Raises HiresxError for the first node at which it is not finite."""
+
+    def __init__(self, backend: Backend, real: str, case: Case, value: FaceValue, places: np.ndarray, what: str):
+        self.timed, shape = False, places[0].shape
+        self.largest = -np.inf
+        if isinstance(value, str):
+            formula, parameters = face_formula(case, value)
+            self.timed = "t" in formula.used
+        if self.timed:
+            self.array = backend.zeros(shape, real)
+            self._which = list(timed_formulas(case)).index(formula.text)
+            self._places = backend.to_device(np.ascontiguousarray(places).astype(real))
+            return
+        if isinstance(value, str):
+            with np.errstate(all="ignore"):
+                at = dict(zip(VARIABLES, (*places, np.zeros(shape)), strict=True))
+                found = formula.values(at, parameters)
+        else:
+            found = np.full(shape, value, float)
+        if not np.isfinite(found).all():
+            n = int(np.flatnonzero(~np.isfinite(found.ravel()))[0])
+            place = ", ".join(f"{c.ravel()[n]:.4g}" for c in places)
+            raise HiresxError(f'{what}: "{value}" is {found.ravel()[n]} at x, y, z = {place}', "give a finite formula")
+        self.largest = float(found.max())
+        self.array = backend.to_device(found.astype(real))
+
+    def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
+        """By `launch`, what brings the array to the time `share` of the step after that of the device's `clock`."""
+        if self.timed:
+            n = self.array.size
+            launch(
+                "face_formula", (n, 1, 1), n=n, which=self._which, places=self._places, clock=clock, share=share,
+                values=self.array,
+            )  # fmt: skip

@@ -1,0 +1,130 @@
+"""No-slip walls: adiabatic, of given temperature or heat flux, with gas that is blown or sucked through them or none
+(kernels/boundary/no_slip.h)."""
+
+from typing import Any, cast
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.boundaries import NoSlipWall
+from hiresx.decomposition import Decomposition, Patch
+from hiresx.device.interface import Backend, Program
+from hiresx.device.state import BlockState
+from hiresx.equations import GAS_GRADIENTS
+from hiresx.errors import HiresxError
+from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_values import FaceValues
+from hiresx.rhs.inviscid import flux_arguments
+from hiresx.rhs.wall_ends import slip_edges, wall_arguments
+
+
+class NoSlip(FaceCondition):
+    """`cut`: all parts; `curved`: whether the wall lies on no plane, where its temperature is given; `case`, `extended`
+    coordinates: for what it gives as formulas."""
+
+    kernel = "no_slip"
+    rank = 2
+    closed = True
+    primitive_degree = 4
+
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        state: BlockState,
+        patch: Patch,
+        cut: Decomposition,
+        curved: bool,
+        case: Case,
+        extended: tuple[np.ndarray, ...],
+    ):
+        super().__init__(backend, program, state, patch)
+        spec = cast(NoSlipWall, patch.condition)
+        self._wall = dict(zip("uvw", spec.velocity, strict=True))
+        self._temperature, self._curved = spec.temperature or 0.0, curved
+        (places,) = np.swapaxes(self._coordinates(extended, 1), 0, 1)
+        where = f"{spec.type} on {patch.face} of block '{state.name}'"
+
+        def on_face(key: str) -> FaceValues | None:
+            value = getattr(spec, key)
+            return None if value is None else FaceValues(backend, state.real, case, value, places, f"{key} of {where}")
+
+        through, heat = on_face(spec.through), on_face("heat_flux")
+        if through is not None and not self._temperature and through.largest > 0:
+            raise HiresxError(
+                f"{spec.through} of {where}: gas is blown in at a temperature that nobody gives",
+                "give the temperature of the wall, or a formula that is nowhere positive",
+            )
+        self._values = [values for values in (through, heat) if values is not None]
+        self._gas: dict[str, Any] = {"n1": self.extent[0], "direction": self._inward, **self._wall}
+        self._gas |= {"blown": through and through.array, "of_mass": int(spec.through == "mass_flux")}
+        self._heat = heat and heat.array
+        # q = -conduction mu dT/dn
+        conduction = 1 / ((case.gas.reynolds or np.inf) * case.gas.prandtl * (case.gas.gamma - 1))
+        self._heating = {"heat": self._heat, "conduction": float(conduction), "jacobian": state.jacobian}
+        self._along = wall_arguments(backend, state, patch, cut)
+        self._edges = list(slip_edges(state, patch, cut))
+
+    def prepare(self, time: float) -> None:
+        """The device does it: `move`."""
+
+    @property
+    def moves(self) -> bool:
+        return any(values.timed for values in self._values)
+
+    def move(self, clock: Any, share: float) -> None:
+        for values in self._values:
+            values.launch(self._launch, clock, share)
+
+    def node(self) -> None:
+        if self._temperature:
+            self.stage_node()
+            return
+        area = self.state.areas[self._direction]
+        self._launch(
+            "no_slip_start", self._box, **self._face, **(self._gas | self._along), **self._heating, m=area,
+            q=self.state.q,
+        )  # fmt: skip
+
+    def stage_node(self) -> None:
+        area = self.state.areas[self._direction]
+        self._launch(
+            "no_slip_node", self._box, **self._face, **self._gas, **self._heating, temperature=self._temperature,
+            m=area, q=self.state.q,
+        )  # fmt: skip
+
+    def ghost(self) -> None:
+        area = self.state.areas[self._direction]
+        self._launch("no_slip_ghost", self._box, **self._face, **self._gas, m=area, q=self.state.q)
+
+    def bend(self) -> None:
+        given = {"temperature": self._temperature, "curved": int(self._curved), "m": self.state.areas[self._direction]}
+        self._launch("no_slip_bend", self._box, **self._face, **self._gas, **given, q=self.state.q)
+
+    def rate(self) -> None:
+        s = self.state
+        self._launch(
+            "no_slip_mass", self._box, **self._face, **self._gas, m=s.areas[self._direction], q=s.q,
+            sums=s.array("wall_sums"), r=s.r,
+        )  # fmt: skip
+
+    def edge_rate(self, edge: int) -> None:
+        s = self.state
+        for e in self._edges:
+            if (e.tangent, e.upper) == divmod(edge, 2):
+                self._launch(
+                    "wall_edge", (e.nodes, 1, 1), **self._wall, o=s.origin + np.dot(e.first, s.strides),
+                    s1=s.strides[e.along], sn=self._nodes["sn"], sd=s.strides[e.across], upper=int(e.upper),
+                    sv=s.variable_stride, m=s.areas[e.across], q=s.q, r=s.r, **flux_arguments(s),
+                )  # fmt: skip
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        if self._temperature:
+            # Couette flow between planes: a cubic of the stress doubles errors of u, a quartic of the energy those of T
+            rows = fluxes[self._direction]
+            for part, count, degree in ((rows[:3], 3, 4), (rows[3:], len(GAS_GRADIENTS) - 3, 4 if self._curved else 3)):
+                self._launch("viscous_extrapolate", self._box, **self._face, variables=count, degree=degree, w=part)
+        else:
+            s, d = self.state, self._direction
+            given = {"heat": self._heat, "m": s.areas[d], "q": s.q, "flux": fluxes[d]}
+            self._launch("no_slip_heat", self._box, **self._face, **self._gas, **given)

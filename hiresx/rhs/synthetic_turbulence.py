@@ -1,0 +1,154 @@
+"""Synthetic turbulence of one inflow, brought up to date by the device (kernels/synthetic_turbulence.h)."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.face_formulas import VARIABLES, face_formula
+from hiresx.case.synthetic_turbulence import STRESSES, Name
+from hiresx.case.synthetic_turbulence import SyntheticTurbulence as Spec
+from hiresx.device.interface import Backend
+from hiresx.errors import HiresxError
+
+# Share of the largest stress below which a pivot of the Cholesky factor is zero.
+_ROUND_OFF = 1e-10
+# No lattice plane has this number: nothing is known.
+_UNKNOWN = 0.5
+
+
+@cache
+def integral_length() -> float:
+    """Integral length over the spacing of the lattice: the integral over the distance of the correlation of its random
+    numbers, smoothed by B-splines and of unit variance, mean over the places of the lattice."""
+    steps = 64
+    at = (np.arange(steps) + 0.5) / steps
+    share = np.stack([_spline(at - k) for k in (-1, 0, 1, 2)])
+    share /= np.sqrt((share**2).sum(axis=0))
+    # share of lattice point k - 1 at place at + cell; correlations of places `m` steps apart, each from all places
+    spread = np.zeros((12, 12 * steps))
+    for cell in range(9):
+        for k in range(4):
+            spread[cell + k, cell * steps : (cell + 1) * steps] = share[k]
+    first = spread[:, 4 * steps : 5 * steps]
+    sums = [np.mean((first * spread[:, 4 * steps + m : 5 * steps + m]).sum(axis=0)) for m in range(4 * steps)]
+    return float((sum(sums) - 0.5 * sums[0]) / steps)
+
+
+def _spline(x: np.ndarray) -> np.ndarray:
+    """The cubic B-spline about 0."""
+    x = np.abs(x)
+    return np.where(x < 1, 2 / 3 - x**2 + x**3 / 2, np.maximum(2 - x, 0) ** 3 / 6)
+
+
+def axes(velocity: Sequence[float]) -> np.ndarray:
+    """Unit vectors along `velocity` and across it, (3, 3): for one along x those of x, y and z, and so on in turn."""
+    along = np.array(velocity, float) / np.linalg.norm(velocity)
+    across = np.eye(3)[(int(np.abs(along).argmax()) + 1) % 3]
+    across = across - (across @ along) * along
+    across /= np.linalg.norm(across)
+    return np.stack([along, across, np.cross(along, across)])
+
+
+def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.ndarray:
+    """Lower triangles xx, yx, yy, zx, zy, zz whose squares are `stresses` in the order of STRESSES, (6, ...). A matrix
+    may have zeros for eigenvalues. Raises HiresxError, with `where(n)` for the n-th place, for one that is negative."""
+    xx, xy, yy, xz, yz, zz = (np.asarray(s, float).ravel() for s in stresses)
+    small = _ROUND_OFF * np.maximum(np.maximum(np.abs(xx), np.abs(yy)), np.maximum(np.abs(zz), 1e-300))
+
+    def check(fault: np.ndarray) -> None:
+        if fault.any():
+            n = int(np.flatnonzero(fault)[0])
+            row = ", ".join(f"{name} = {s.ravel()[n]:.4g}" for name, s in zip(STRESSES, stresses, strict=True))
+            raise HiresxError(
+                f"{where(n)}: {row} are not stresses: their matrix is not positive definite",
+                "of all directions the mean square must be positive: |xy| below the root of xx yy, and so on",
+            )
+
+    def root(square: np.ndarray, *rests: np.ndarray) -> np.ndarray:
+        check(~(square >= -small))
+        zero = square <= small
+        for rest in rests:
+            check(zero & (np.abs(rest) > np.sqrt(small) * 1e-3 + small))
+        return np.where(zero, 0.0, np.sqrt(np.maximum(square, 0.0)))
+
+    def over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)
+
+    a = root(xx, xy, xz)
+    b, d = over(xy, a), over(xz, a)
+    c = root(yy - b * b, yz - d * b)
+    e = over(yz - d * b, c)
+    f = root(zz - d * d - e * e)
+    return np.stack([a, b, c, d, e, f]).reshape(6, *np.shape(stresses[0]))
+
+
+class SyntheticTurbulence:
+    """`spec` of a case about the flow `mean`, rho, u, v, w, p at `places` x, y, z (3, layers, n2, n1) from the face
+    outwards, into `target`, the device array of the conservative state there (5, layers, n2, n1). `velocity`: that of
+    convection. `what`: the face in words.
+
+    Raises HiresxError, with the place, for stresses that are not finite or not positive semidefinite, and where the
+    convection velocity does not lead into the block."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        case: Case,
+        spec: Spec,
+        velocity: Sequence[float],
+        mean: np.ndarray,
+        places: np.ndarray,
+        target: Any,
+        what: str,
+    ):
+        shape, real = places.shape[1:], target.dtype
+
+        def where(n: int) -> str:
+            return f"turbulence of {what} at x, y, z = {', '.join(f'{c.ravel()[n]:.4g}' for c in places)}"
+
+        entering = np.tensordot(np.array(velocity, float), places[:, 0] - places[:, 1], 1)
+        if not (entering > 0).all():
+            raise HiresxError(
+                f"{where(int(np.flatnonzero(entering.ravel() <= 0)[0]))}: its convection velocity {list(velocity)} "
+                "does not lead into the block",
+                "give turbulence.velocity, or leave turbulence out of a face that is no inflow",
+            )
+        root = cholesky([_stress(case, spec, name, places, where) for name in STRESSES], where)
+        lengths = np.broadcast_to(spec.length, (3,)) / integral_length()
+        self._periods = [0, 0]
+        for n, period in enumerate(spec.period):
+            if period > 0:
+                self._periods[n] = max(4, round(period / lengths[n + 1]))
+                lengths = np.array([*lengths[: n + 1], period / self._periods[n], *lengths[n + 2 :]])
+        in_lattice = np.tensordot(axes(velocity), places, 1) / lengths.reshape(3, *(1,) * len(shape))
+        self._speed, self._seed = float(np.linalg.norm(velocity) / lengths[0]), spec.seed
+        self._points, self._target = int(np.prod(shape)), target
+        self._places = backend.to_device(np.ascontiguousarray(in_lattice))
+        self._mean, self._root = (backend.to_device(np.ascontiguousarray(a).astype(real)) for a in (mean, root))
+        self._known = backend.to_device(np.full((4, self._points), _UNKNOWN))
+        self._planes = backend.zeros((4, 3, self._points), str(real))
+
+    def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
+        """By `launch`, what brings the target to the time `share` of the step after that of the device's `clock`."""
+        launch(
+            "synthetic_turbulence", (self._points, 1, 1), n=self._points, seed=self._seed, speed=self._speed,
+            period1=self._periods[0], period2=self._periods[1], share=share, clock=clock, places=self._places,
+            mean=self._mean, root=self._root, known=self._known, planes=self._planes, target=self._target,
+        )  # fmt: skip
+
+
+def _stress(case: Case, spec: Spec, name: Name, places: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
+    value = spec.stresses.get(name, 0.0)
+    if not isinstance(value, str):
+        return np.full(places[0].shape, float(value))
+    formula, parameters = face_formula(case, value)
+    with np.errstate(all="ignore"):
+        at = dict(zip(VARIABLES, (*places, np.zeros(places[0].shape)), strict=True))
+        found = formula.values(at, parameters)
+    if not np.isfinite(found).all():
+        n = int(np.flatnonzero(~np.isfinite(found.ravel()))[0])
+        raise HiresxError(f'{where(n)}: {name} = "{value}" is {found.ravel()[n]}', "give a finite formula")
+    return found

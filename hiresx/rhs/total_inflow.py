@@ -1,0 +1,46 @@
+"""Inflow of given total pressure, total temperature and direction (kernels/boundary/total_inflow.h)."""
+
+from typing import cast
+
+import numpy as np
+
+from hiresx.case.boundaries import TotalPressureInflow
+from hiresx.decomposition import Patch
+from hiresx.device.interface import Backend, Program
+from hiresx.device.state import BlockState
+from hiresx.errors import HiresxError
+from hiresx.rhs.face_condition import FaceCondition
+
+# Least cosine between the direction of an inflow and the normal of its face.
+LEAST_COSINE = 0.05
+
+
+class TotalInflow(FaceCondition):
+    """Total pressure, total temperature and direction at the nodes on the face."""
+
+    kernel = "total_inflow"
+
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
+        super().__init__(backend, program, state, patch)
+        spec = cast(TotalPressureInflow, patch.condition)
+        flow = np.zeros(3) if spec.direction is None else np.array(spec.direction) / np.linalg.norm(spec.direction)
+        self._total = {"total_pressure": spec.total_pressure, "total_temperature": spec.total_temperature}
+        self._total |= dict(zip(("dx", "dy", "dz"), map(float, flow), strict=True))
+        area = state.interior(backend.to_host(state.areas[self._direction]))
+        box = tuple(slice(*interval) for interval in reversed(patch.range))
+        normal = self._inward * area[:, *box].reshape(3, -1)
+        across = flow @ normal / np.linalg.norm(normal, axis=0)
+        if flow.any() and across.min() < LEAST_COSINE:
+            x, y, z = (float(c[box].ravel()[across.argmin()]) for c in (state.block.x, state.block.y, state.block.z))
+            raise HiresxError(
+                f"boundary {patch.condition.type} on {patch.face} of block '{state.name}': the direction "
+                f"{list(spec.direction or ())} does not lead into the block at x, y, z = {x:.4g}, {y:.4g}, {z:.4g}",
+                "give a direction that leads inwards everywhere, or leave it out: normal to the face",
+            )
+
+    def node(self) -> None:
+        q, area = self.state.q, self.state.areas[self._direction]
+        self._launch("total_inflow_node", self._box, **self._face, direction=self._inward, **self._total, m=area, q=q)
+
+    def ghost(self) -> None:
+        self._launch("total_inflow_ghost", self._box, **self._face, q=self.state.q)

@@ -1,0 +1,46 @@
+// Subsonic inflow of given total pressure, total temperature and direction. The node keeps the acoustic invariant that
+// leaves the block, J = u_n - 2 c/(gamma - 1) with u_n into the block, and what enters follows from the total enthalpy,
+// c^2 + (gamma - 1)/2 V^2 = T_0 (in the scales of the solver c^2 = T), the entropy of the total state and the direction
+// (Carlson, NASA/TM-2011-217181, section 2.7; Hirsch, Numerical Computation of Internal and External Flows 2, 1990, 19.1).
+// With u_n = V cosine both are a quadratic equation of c. Gas does not leave (V >= 0) nor enter faster than sound.
+
+// direction: of the grid line, 1 where it leads into the block. (dx, dy, dz): unit vector of the flow, 0 for the normal.
+KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction,
+       real total_pressure, real total_temperature, real dx, real dy, real dz, const_work_field<3> m,
+       state_field<gas_variables> q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real state[gas_variables], n[3], flow[3] = {dx, dy, dz};
+    for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
+    for (int c = 0; c < 3; ++c) n[c] = direction * m[c * sv + p];
+    const real area = square_root(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+    const bool normal = dx == real(0) && dy == real(0) && dz == real(0);
+    for (int c = 0; c < 3; ++c) n[c] /= area, flow[c] = normal ? n[c] : flow[c];
+    const real cosine = n[0] * flow[0] + n[1] * flow[1] + n[2] * flow[2];
+    const Primitive<real> s = primitive(state);
+    const real sound = square_root(gas_gamma * s.p / s.rho), half = real(0.5) * gas_gamma_1;
+    const real leaving = n[0] * s.u + n[1] * s.v + n[2] * s.w - sound / half;
+    const real square = cosine * cosine;
+    const real a = half * square + real(1), b = half * leaving, c = half * (half * leaving * leaving - square * total_temperature);
+    const real root = square_root(larger(b * b - a * c, real(0)));
+    const real found = (leaving + (root - b) / a / half) / cosine;
+    const real speed = larger(real(0), smaller(found, square_root(total_temperature / (real(1) + half))));
+    const real ratio = real(1) - half * speed * speed / total_temperature;
+    const real pressure = total_pressure * power(ratio, real(HX_GAMMA / (HX_GAMMA - 1.0)));
+    const real rho = gas_gamma * pressure / (total_temperature * ratio);
+    q[p] = rho;
+    for (int e = 0; e < 3; ++e) q[(e + 1) * sv + p] = rho * speed * flow[e];
+    q[4 * sv + p] = pressure * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * rho * speed * speed;
+}
+
+// Ghosts go on cubically: what enters is at the node already.
+KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, state_field<gas_variables> q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real increment[ghost_layers][gas_variables], state[gas_variables], ghost[gas_variables];
+    continue_cubically(q, p, sn, sv, increment);
+    for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
+    for (int l = 0; l < ghost_layers; ++l) {
+        for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + increment[l][v];
+        keep_admissible(ghost, state);
+        for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
+    }
+}

@@ -1,0 +1,195 @@
+"""Synthetic turbulence at inflows: its stresses and lengths, and that place, time and seed alone say what it is."""
+
+import numpy as np
+import pytest
+from ranks import run_ranks
+from wholes import whole
+
+from hiresx import Case, HiresxError, Simulation
+from hiresx.case.synthetic_turbulence import STRESSES
+from hiresx.cli.check_inflow import notes_of_turbulence
+from hiresx.device import backend
+from hiresx.rhs.boundary import Prescribe
+from hiresx.rhs.synthetic_turbulence import axes, cholesky, integral_length
+from hiresx.solver import Solver
+
+ASKED = {"xx": 0.02, "xy": -0.006, "yy": 0.01, "xz": 0.004, "yz": 0.002, "zz": 0.008}
+LENGTHS = [0.2, 0.12, 0.15]
+TURBULENCE = {"stresses": ASKED, "length": LENGTHS, "seed": 3}
+
+
+def case(n=(16, 24, 16), turbulence=TURBULENCE, width=1.0, **tables):
+    sides = {"faces": ["jmin", "jmax"], "type": "slip-wall"}
+    around = {"faces": ["kmin", "kmax"], "type": "periodic"}
+    state = {"rho": 1.2, "u": 1.6, "p": 0.7}
+    given = {
+        "grid": {"generator": "box", "n": list(n), "lower": [0, 0, 0], "upper": [1, width, width], "periodic": ["z"]},
+        "time": {"steps": 30, "cfl": 0.5},
+        "initial": {"state": state},
+        "boundary": [
+            {"faces": ["imin"], "type": "supersonic-inflow", "state": state, "turbulence": turbulence},
+            {"faces": ["imax"], "type": "supersonic-outflow"},
+            sides,
+            around,
+        ],
+    }
+    return Case.from_dict(given | tables)
+
+
+def samples(solver, times):
+    """Velocities less their means at the nodes of the inflow, (times, 3, n2, n1)."""
+    (inflow,) = [c for c in solver.conditions if isinstance(c, Prescribe)]
+    found = []
+    for t in times:
+        solver.time = float(t)
+        solver.complete_state()
+        q = solver.backend.to_host(inflow._target)[:, 0]
+        found.append(q[1:4] / q[0] - np.array([1.6, 0, 0])[:, None, None])
+    return np.array(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_stresses_and_lengths_are_those_asked_for(where):
+    """Of the field itself, over 4 by 4 lengths and many passages of it, within 5 %."""
+    n = (7, 41, 41)
+    solver = Solver(case(n, width=3.0), backend(where))
+    solver.initialize()
+    step = 0.025
+    number = 6000 if where == "cpu" else 300
+    found = samples(solver, step / 1.6 * np.arange(number))
+    if where == "emulated":
+        other = Solver(case(n, width=3.0), backend("cpu"))
+        other.initialize()
+        np.testing.assert_allclose(found, samples(other, step / 1.6 * np.arange(number)), rtol=0, atol=1e-13)
+        return
+    stresses = np.einsum("taij,tbij->ab", found, found) / found[:, 0].size
+    wanted = np.array([[ASKED["".join(sorted(a + b))] for a in "xyz"] for b in "xyz"])
+    np.testing.assert_allclose(stresses, wanted, rtol=0, atol=0.05 * wanted.diagonal().min())
+    np.testing.assert_allclose(stresses.diagonal(), wanted.diagonal(), rtol=0.05)
+    assert abs(found.mean(axis=(0, 2, 3))).max() < 0.02 * np.sqrt(0.02)
+    for axis, spacing, length in ((0, step, 0.2), (3, 0.075, 0.12), (2, 0.075, 0.15)):
+        u = np.moveaxis(found, axis, 0)
+        reach = min(len(u) - 1, int(5 * length / spacing))
+        correlation = [np.mean(u[: len(u) - m] * u[m:]) for m in range(reach)]
+        measured = spacing * (np.sum(correlation) / correlation[0] - 0.5)
+        assert measured == pytest.approx(length, rel=0.05), (axis, measured)
+
+
+# Many planes of the lattice come by in few steps.
+FAST = TURBULENCE | {"velocity": [16.0, 0.0, 0.0]}
+
+
+def flow(where="cpu", **tables):
+    run = Simulation(case(**tables), where)
+    run.run(progress=False)
+    return run
+
+
+def on_ranks(comm):
+    run = Simulation(case(turbulence=FAST), "cpu", comm=comm)
+    run.run(progress=False)
+    return whole(run.solver)
+
+
+@pytest.mark.slow
+def test_plans_ranks_backends_and_restart(tmp_path):
+    alone = {where: whole(flow(where, turbulence=FAST).solver) for where in ("cpu", "emulated")}
+    assert np.ptp(alone["cpu"][0][1]) > 0.2
+    for others in (alone["emulated"], *run_ranks(2, on_ranks)):
+        np.testing.assert_allclose(others, alone["cpu"], rtol=0, atol=1e-13)
+    for plan in ("decomposed", "compact"):
+        np.testing.assert_allclose(whole(flow(plan=plan, turbulence=FAST).solver), alone["cpu"], rtol=0, atol=1e-12)
+    first = Simulation(case(turbulence=FAST), "cpu", out=tmp_path / "run")
+    first.run(steps=17, progress=False)
+    rest = Simulation(restart=tmp_path / "run", backend="cpu")
+    rest.run(progress=False)
+    assert all(np.array_equal(a, b) for a, b in zip(alone["cpu"], whole(rest.solver), strict=True))
+
+
+def test_the_field_is_frozen_periodic_and_another_by_another_seed():
+    """At a later time it is the field of places farther upstream."""
+    found = {}
+    for seed in (3, 4):
+        turbulence = TURBULENCE | {"seed": seed, "velocity": [0.8, 0.0, 0.0], "period": [0.0, 1.0], "length": 0.2}
+        solver = Solver(case((11, 12, 12), turbulence, width=2.0), backend("cpu"))  # two periods
+        solver.initialize()
+        (inflow,) = [c for c in solver.conditions if isinstance(c, Prescribe)]
+        layers = []
+        for share in (0.0, 0.5):  # of a step, in which a ghost layer, 0.1 upstream, comes to the face
+            solver._conditions.nodes(0.0, 0.25, share)
+            layers.append(solver.backend.to_host(inflow._target).copy())
+        np.testing.assert_allclose(layers[1][:, 0], layers[0][:, 1], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(layers[0][:, :, :6], layers[0][:, :, 6:], rtol=0, atol=1e-12)
+        found[seed] = layers[0]
+    assert abs(found[3] - found[4]).max() > 0.1
+
+
+def test_formulas_of_stresses_and_a_wall():
+    """Stresses that vanish at walls, by a parameter: the fluctuations do so too."""
+    stresses = {"xx": "top * y * (1 - y)", "yy": "0.5 * top * y * (1 - y)", "xy": "-0.3 * top * y * (1 - y)"}
+    run = flow(turbulence={"stresses": stresses, "length": 0.2}, parameters={"top": 0.04}, n=(8, 12, 8))
+    u = run.blocks[0].state("u")[:, :, 0]
+    assert abs(u[:, [0, -1]] - 1.6).max() < 1e-12 and np.ptp(u) > 0.05
+
+
+def test_cholesky_factors():
+    rng = np.random.default_rng(0)
+    factors = np.tril(rng.uniform(0.1, 1, (20, 3, 3)))
+    factors[:10, 2] = 0.0  # plane
+    matrices = factors @ factors.transpose(0, 2, 1)
+    stresses = [matrices[:, "xyz".index(a), "xyz".index(b)] for a, b in STRESSES]
+    found = cholesky(stresses, str)
+    wanted = np.stack([factors[:, r, c] for r in range(3) for c in range(r + 1)])
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-7)
+
+
+def test_axes_and_the_length_of_the_lattice():
+    np.testing.assert_allclose(axes([2, 0, 0]), np.eye(3))
+    np.testing.assert_allclose(axes([0, 3, 0]), np.eye(3)[[1, 2, 0]])
+    turned = axes([1, 2, -0.5])
+    np.testing.assert_allclose(turned @ turned.T, np.eye(3), atol=1e-15)
+    assert np.linalg.det(turned) == pytest.approx(1) and integral_length() == pytest.approx(0.5 / (151 / 315), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("turbulence", "said"),
+    [
+        (TURBULENCE | {"stresses": {"xx": 0.01, "yy": 0.01, "xy": 0.02}}, "at x, y, z = 0, 0, 0: xx = 0.01, xy = 0.02"),
+        (TURBULENCE | {"stresses": {"xx": "0.1 - y", "yy": 0.01}}, "not positive definite"),
+        (TURBULENCE | {"stresses": {"xx": "1 / y", "yy": 0.01}}, 'xx = "1 / y" is inf'),
+        (TURBULENCE | {"stresses": {"xx": "t", "yy": 0.01}}, "stresses do not change in time"),
+        (TURBULENCE | {"stresses": {"xx": "q", "yy": 0.01}}, 'boundary.0.turbulence.stresses.xx: "q"'),
+        (TURBULENCE | {"velocity": [-1.0, 0.0, 0.0]}, "does not lead into the block"),
+        (TURBULENCE | {"velocity": [0.0, 0.0, 0.0]}, "turbulence.velocity is zero"),
+        (TURBULENCE | {"length": 0.0}, "length"),
+        (TURBULENCE | {"stresses": {"xx": 0.1}}, "turbulence.stresses: yy is required"),
+        (TURBULENCE | {"stresses": {"xx": 0.1, "yy": 0.1, "zx": 0.1}}, "turbulence.stresses"),
+        (TURBULENCE | {"period": [-1.0, 0.0]}, "turbulence.period"),
+    ],
+)
+def test_what_cannot_be_is_refused(turbulence, said):
+    with pytest.raises(HiresxError) as error:
+        Simulation(case((8, 8, 8), turbulence), "cpu")
+    assert said in str(error.value)
+
+
+def test_a_face_that_is_no_inflow_and_an_unsteady_profile_are_refused():
+    wall = {"faces": ["imin"], "type": "slip-wall", "turbulence": TURBULENCE}
+    profile = {"faces": ["imin"], "type": "profile-inflow", "function": "f", "turbulence": TURBULENCE}
+    for boundary, said in (
+        (wall, "turbulence"),
+        (profile, "a profile has many velocities"),
+        (profile | {"steady": False}, "about a steady flow"),
+    ):
+        with pytest.raises(HiresxError) as error:
+            case(boundary=[boundary])
+        assert said in str(error.value)
+
+
+def test_check_tells_of_lengths_that_the_grid_does_not_carry():
+    for length, told in ((0.05, 1), (0.2, 0)):
+        solver = Solver(case((11, 12, 11), TURBULENCE | {"length": length}), backend("cpu"))
+        notes = list(notes_of_turbulence(solver.decomposition))
+        assert len(notes) == told
+        assert not told or "its integral length 0.05 is below the distance of nodes there, 0.1" in notes[0]
