@@ -32,8 +32,9 @@ def integral_length() -> float:
     for cell in range(9):
         for k in range(4):
             spread[cell + k, cell * steps : (cell + 1) * steps] = share[k]
-    first = spread[:, 4 * steps : 5 * steps]
-    sums = [np.mean((first * spread[:, 4 * steps + m : 5 * steps + m]).sum(axis=0)) for m in range(4 * steps)]
+    middle = 4 * steps  # where the cell in the middle begins
+    first = spread[:, middle : middle + steps]
+    sums = [np.mean((first * spread[:, middle + m : middle + m + steps]).sum(axis=0)) for m in range(middle)]
     return float((sum(sums) - 0.5 * sums[0]) / steps)
 
 

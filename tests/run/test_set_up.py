@@ -201,8 +201,13 @@ def test_what_a_case_adds_to_the_equations_is_listed(capfd):
             "body_force.acceleration=[0.1,0,0]", 'source.rho="t"']  # fmt: skip
     changes = (word for key in keys for word in ("--set", key))
     assert cli.execute(["check", "taylor-green", *changes, "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)["plan"]["additions"] == ["hybrid inviscid terms", "eddy viscosity (wale)", "body force", "sources of rho",
-                                  "filter of order 8, every 5 steps"]  # fmt: skip
+    assert json.loads(capfd.readouterr().out)["plan"]["additions"] == [
+        "hybrid inviscid terms",
+        "eddy viscosity (wale)",
+        "body force",
+        "sources of rho",
+        "filter of order 8, every 5 steps",
+    ]
 
 
 def test_a_field_that_the_run_has_not_is_refused_by_check(capfd):
