@@ -15,6 +15,7 @@ from hiresx import kernels
 from hiresx.device.arguments import is_pointer
 from hiresx.device.configuration import Configuration
 from hiresx.device.wrappers import (
+    EXPORTED,
     GUARDED,
     WORD,
     WORDS,
@@ -73,7 +74,8 @@ def generate_batched(
             entry, (cuda, passed) = Entry(signature.name, form), _FORMS[form](signature)
             launcher = grid_launcher(entry.name, passed) if target == "emulated" else ""
             bounds = launch_bounds(signature)
-            pieces.append(f' extern "C" __global__ void {bounds} {entry.name}(const real *hx_guard, {cuda} {launcher}')
+            exported = EXPORTED if target == "cuda" else ""
+            pieces.append(f" {exported}__global__ void {bounds} {entry.name}(const real *hx_guard, {cuda} {launcher}")
         start = end
     return "".join([*pieces, text[start:]])
 

@@ -80,6 +80,9 @@ ROW_BLOCKS = "(sizeof(real) == 4 ? 28 : 16)"
 LINE_BLOCK = 64
 LINE_BLOCKS = "(sizeof(real) == 4 ? 8 : 4)"
 
+# Ahead of a CUDA kernel, which is found by its name. Its emulated form is called by its launcher alone.
+EXPORTED = 'extern "C" '
+
 # The first statement of a CUDA kernel.
 GUARDED = "if (hx_guard && *hx_guard < real(0)) return; "
 
@@ -217,7 +220,7 @@ def _cpu_kernel_wrapper(kernel: kernels.Signature) -> str:
 
 def _cuda_wrapper(kernel: kernels.Signature, parameters: str, names: str) -> str:
     return (
-        f'extern "C" __global__ void {launch_bounds(kernel)} {kernel.name}(const real *hx_guard, {parameters}) {{ '
+        f"{EXPORTED}__global__ void {launch_bounds(kernel)} {kernel.name}(const real *hx_guard, {parameters}) {{ "
         f"{GUARDED}{visit(kernel, names, 'blockIdx.x', 'blockIdx.y', 'blockIdx.z')} }}"
     )
 
@@ -255,7 +258,8 @@ def visit(kernel: kernels.Signature, names: str, x: str, y: str, z: str) -> str:
 
 def _emulated_wrapper(kernel: kernels.Signature, parameters: str, names: str) -> str:
     extent = "".join(f", {word('int', n)}" for n in (6, 7, 8))
-    return f"{_cuda_wrapper(kernel, parameters, names)} {grid_launcher(kernel.name, extent + decode_words(kernel, 9))}"
+    kept = _cuda_wrapper(kernel, parameters, names).removeprefix(EXPORTED)
+    return f"{kept} {grid_launcher(kernel.name, extent + decode_words(kernel, 9))}"
 
 
 def grid_launcher(name: str, passed: str) -> str:
