@@ -81,7 +81,7 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
 
     plan = {
         "points": 64, "reals_per_padded_point": 41, "bytes_per_point": 376, "memory_bytes": 18089752, "dt": 0.01,
-        "variables": ["rho", "rho_u"], "plans": {"cpu": "pencils", "cuda": "fused"}, "notes": [],
+        "variables": ["rho", "rho_u"], "plans": {"cpu": "pencils", "cuda": "fused"}, "notes": [], "additions": [],
         "compact_bytes_per_point": 268.0,
         "integrator": {
             "name": "ssp_rk3", "order": 3, "stages": 3, "reals_per_padded_point": 5, "cfl": 1.375, "viscous_cfl": 0.998,
