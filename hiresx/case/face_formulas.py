@@ -75,7 +75,7 @@ def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
         place = f"boundary.{n}"
         if wall.heat_flux is not None and case.gas.reynolds is None:
             yield case_error(f"{place}.heat_flux needs heat conduction: give gas.reynolds, or leave heat_flux out")
-        through = wall.normal_velocity if wall.mass_flux is None else wall.mass_flux
+        through = getattr(wall, wall.through)
         if through is None:
             continue
         enters = isinstance(through, str) and "t" in formulas[f"{place}.{wall.through}"][0].used

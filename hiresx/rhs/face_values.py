@@ -11,6 +11,26 @@ from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 
 
+def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np.ndarray:
+    """A number, or a formula of a case without the time, at `places`, x, y, z (3, ...). Raises HiresxError, which
+    begins with `what`, for the first at which it is not finite."""
+    if not isinstance(value, str):
+        return np.full(places[0].shape, float(value))
+    formula, parameters = face_formula(case, value)
+    with np.errstate(all="ignore"):
+        at = dict(zip(VARIABLES, (*places, np.zeros(places[0].shape)), strict=True))
+        found = formula.values(at, parameters)
+    if not np.isfinite(found).all():
+        n = int(np.flatnonzero(~np.isfinite(found.ravel()))[0])
+        raise HiresxError(f'{what}"{value}" is {found.ravel()[n]} at {place_at(places, n)}', "give a finite formula")
+    return found
+
+
+def place_at(places: np.ndarray, n: int) -> str:
+    """The n-th of `places`, x, y, z (3, ...), in words."""
+    return f"x, y, z = {', '.join(f'{c.ravel()[n]:.4g}' for c in places)}"
+
+
 class FaceValues:
     """`array`: `value` of a case at `places`, x, y, z (3, n2, n1), on the device. Where the time stands in it the
     device computes it (`timed`); else it is there from the beginning, and `largest` is its largest value. `what`: in
@@ -19,26 +39,14 @@ class FaceValues:
     Raises HiresxError for the first node at which it is not finite."""
 
     def __init__(self, backend: Backend, real: str, case: Case, value: FaceValue, places: np.ndarray, what: str):
-        self.timed, shape = False, places[0].shape
-        self.largest = -np.inf
-        if isinstance(value, str):
-            formula, parameters = face_formula(case, value)
-            self.timed = "t" in formula.used
+        self.largest, timed = -np.inf, timed_formulas(case)
+        self.timed = value in timed
         if self.timed:
-            self.array = backend.zeros(shape, real)
-            self._which = list(timed_formulas(case)).index(formula.text)
+            self.array = backend.zeros(places[0].shape, real)
+            self._which = list(timed).index(str(value))
             self._places = backend.to_device(np.ascontiguousarray(places).astype(real))
             return
-        if isinstance(value, str):
-            with np.errstate(all="ignore"):
-                at = dict(zip(VARIABLES, (*places, np.zeros(shape)), strict=True))
-                found = formula.values(at, parameters)
-        else:
-            found = np.full(shape, value, float)
-        if not np.isfinite(found).all():
-            n = int(np.flatnonzero(~np.isfinite(found.ravel()))[0])
-            place = ", ".join(f"{c.ravel()[n]:.4g}" for c in places)
-            raise HiresxError(f'{what}: "{value}" is {found.ravel()[n]} at x, y, z = {place}', "give a finite formula")
+        found = values_at(case, value, places, f"{what}: ")
         self.largest = float(found.max())
         self.array = backend.to_device(found.astype(real))
 

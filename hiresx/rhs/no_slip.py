@@ -65,9 +65,6 @@ class NoSlip(FaceCondition):
         self._along = wall_arguments(backend, state, patch, cut)
         self._edges = list(slip_edges(state, patch, cut))
 
-    def prepare(self, time: float) -> None:
-        """The device does it: `move`."""
-
     @property
     def moves(self) -> bool:
         return any(values.timed for values in self._values)

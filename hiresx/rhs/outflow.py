@@ -80,11 +80,12 @@ class Outflow:
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):
             spec = cast(CharacteristicOutflow | PressureOutflow, whole.patches[place].condition)
-            usual = default
+            held, usual = spec.pressure, default
             if isinstance(spec, PressureOutflow):
                 usual *= STRONGER
-                given[n, -1] = OF_MASS_FLUX if spec.pressure is None else OF_PRESSURE
-            held = spec.mass_flux if isinstance(spec, PressureOutflow) and spec.pressure is None else spec.pressure
+                given[n, -1] = OF_PRESSURE
+                if held is None:
+                    held, given[n, -1] = spec.mass_flux, OF_MASS_FLUX
             given[n, :GIVEN] = held, usual if spec.relaxation is None else spec.relaxation, firmness
         self._given = backend.to_device(given)
         owned = [(state, [p for p in cut.patches if p.block == state.index and p.place in number]) for state in states]

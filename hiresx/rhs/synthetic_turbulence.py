@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.face_formulas import VARIABLES, face_formula
-from hiresx.case.synthetic_turbulence import STRESSES, Name
+from hiresx.case.synthetic_turbulence import STRESSES
 from hiresx.case.synthetic_turbulence import SyntheticTurbulence as Spec
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
+from hiresx.rhs.face_values import place_at, values_at
 
 # Share of the largest stress below which a pivot of the Cholesky factor is zero.
 _ROUND_OFF = 1e-10
@@ -108,7 +108,7 @@ class SyntheticTurbulence:
         shape, real = places.shape[1:], target.dtype
 
         def where(n: int) -> str:
-            return f"turbulence of {what} at x, y, z = {', '.join(f'{c.ravel()[n]:.4g}' for c in places)}"
+            return f"turbulence of {what} at {place_at(places, n)}"
 
         entering = np.tensordot(np.array(velocity, float), places[:, 0] - places[:, 1], 1)
         if not (entering > 0).all():
@@ -117,7 +117,11 @@ class SyntheticTurbulence:
                 "does not lead into the block",
                 "give turbulence.velocity, or leave turbulence out of a face that is no inflow",
             )
-        root = cholesky([_stress(case, spec, name, places, where) for name in STRESSES], where)
+        stresses = [
+            values_at(case, spec.stresses.get(name, 0.0), places, f"turbulence of {what}: {name} = ")
+            for name in STRESSES
+        ]
+        root = cholesky(stresses, where)
         lengths = np.broadcast_to(spec.length, (3,)) / integral_length()
         self._periods = [0, 0]
         for n, period in enumerate(spec.period):
@@ -139,17 +143,3 @@ class SyntheticTurbulence:
             period1=self._periods[0], period2=self._periods[1], share=share, clock=clock, places=self._places,
             mean=self._mean, root=self._root, known=self._known, planes=self._planes, target=self._target,
         )  # fmt: skip
-
-
-def _stress(case: Case, spec: Spec, name: Name, places: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
-    value = spec.stresses.get(name, 0.0)
-    if not isinstance(value, str):
-        return np.full(places[0].shape, float(value))
-    formula, parameters = face_formula(case, value)
-    with np.errstate(all="ignore"):
-        at = dict(zip(VARIABLES, (*places, np.zeros(places[0].shape)), strict=True))
-        found = formula.values(at, parameters)
-    if not np.isfinite(found).all():
-        n = int(np.flatnonzero(~np.isfinite(found.ravel()))[0])
-        raise HiresxError(f'{where(n)}: {name} = "{value}" is {found.ravel()[n]}', "give a finite formula")
-    return found

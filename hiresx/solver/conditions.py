@@ -70,7 +70,7 @@ class Conditions:
         self.poles = Poles(
             backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma, blocks.equations
         )  # fmt: skip
-        self._changing = [c for c in self.all if type(c).prepare is not FaceCondition.prepare]
+        self._changing = [c for c in self.all if c.moves or type(c).prepare is not FaceCondition.prepare]
         self.clock = StepClock(backend)
         self.clocked = False  # whether anything other than the moving conditions needs the time
         self.timed = False  # whether a term needs it, at the beginning of each stage

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ranks import run_ranks
+from same_everywhere import same_everywhere
 from wholes import whole
 
 from hiresx import BlowUp, Case, HiresxError, Simulation, load
@@ -84,18 +84,10 @@ def on_ranks(comm) -> list[np.ndarray]:
 
 @pytest.mark.slow
 def test_ranks_backends_and_restart(tmp_path):
-    alone = {}
-    for backend in ("cpu", "emulated"):
-        run = Simulation(box(), backend, initial=wavy)
-        run.run(progress=False)
-        alone[backend] = whole(run.solver)
-    for others in (alone["emulated"], *run_ranks(2, on_ranks)):
-        np.testing.assert_allclose(others, alone["cpu"], rtol=0, atol=1e-13)
-    first = Simulation(box(), "cpu", initial=wavy, out=tmp_path / "run")
-    first.run(steps=4, progress=False)
-    rest = Simulation(restart=tmp_path / "run", backend="cpu")
-    rest.run(progress=False)
-    assert all(np.array_equal(a, b) for a, b in zip(alone["cpu"], whole(rest.solver), strict=True))
+    def make(where="cpu", out=None):
+        return Simulation(box(), where, initial=wavy, out=out)
+
+    same_everywhere(make, on_ranks, tmp_path / "run", 4)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ranks import run_ranks
+from same_everywhere import same_everywhere
 from wholes import whole
 
 from hiresx import Case, HiresxError, Simulation
@@ -94,17 +94,11 @@ def on_ranks(comm):
 
 @pytest.mark.slow
 def test_plans_ranks_backends_and_restart(tmp_path):
-    alone = {where: whole(flow(where, turbulence=FAST).solver) for where in ("cpu", "emulated")}
-    assert np.ptp(alone["cpu"][0][1]) > 0.2
-    for others in (alone["emulated"], *run_ranks(2, on_ranks)):
-        np.testing.assert_allclose(others, alone["cpu"], rtol=0, atol=1e-13)
-    for plan in ("decomposed", "compact"):
-        np.testing.assert_allclose(whole(flow(plan=plan, turbulence=FAST).solver), alone["cpu"], rtol=0, atol=1e-12)
-    first = Simulation(case(turbulence=FAST), "cpu", out=tmp_path / "run")
-    first.run(steps=17, progress=False)
-    rest = Simulation(restart=tmp_path / "run", backend="cpu")
-    rest.run(progress=False)
-    assert all(np.array_equal(a, b) for a, b in zip(alone["cpu"], whole(rest.solver), strict=True))
+    def make(where="cpu", out=None, **tables):
+        return Simulation(case(turbulence=FAST, **tables), where, out=out)
+
+    alone = same_everywhere(make, on_ranks, tmp_path / "run", 17, ("decomposed", "compact"))
+    assert np.ptp(alone[0][1]) > 0.2
 
 
 def test_the_field_is_frozen_periodic_and_another_by_another_seed():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ranks import run_ranks
+from same_everywhere import same_everywhere
 from scipy.optimize import brentq
 from wholes import whole
 
@@ -142,22 +142,7 @@ def on_ranks(comm):
 
 @pytest.mark.slow
 def test_ranks_backends_and_restart(tmp_path):
-    alone = {}
-    for where in ("cpu", "emulated"):
-        run = duct(where=where)
-        run.run(progress=False)
-        alone[where] = whole(run.solver)
-    for others in (alone["emulated"], *run_ranks(2, on_ranks)):
-        np.testing.assert_allclose(others, alone["cpu"], rtol=0, atol=1e-13)
-    for plan in ("decomposed", "compact"):
-        run = duct(plan=plan)
-        run.run(progress=False)
-        np.testing.assert_allclose(whole(run.solver), alone["cpu"], rtol=0, atol=1e-12)
-    first = duct(out=tmp_path / "run")
-    first.run(steps=20, progress=False)
-    rest = Simulation(restart=tmp_path / "run", backend="cpu")
-    rest.run(progress=False)
-    assert all(np.array_equal(a, b) for a, b in zip(alone["cpu"], whole(rest.solver), strict=True))
+    same_everywhere(duct, on_ranks, tmp_path / "run", 20, ("decomposed", "compact"))
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from heated_gaps import chebyshev
-from ranks import run_ranks
+from same_everywhere import same_everywhere
 from wall_sums import total
 from wholes import whole
 
@@ -126,23 +126,8 @@ def on_ranks(comm):
 
 @pytest.mark.slow
 def test_plans_ranks_backends_and_restart(tmp_path):
-    alone = {}
-    for where in ("cpu", "emulated"):
-        run = breathing(where=where)
-        run.run(progress=False)
-        alone[where] = whole(run.solver)
-    assert np.ptp(alone["cpu"][0]) > 1e-2
-    for others in (alone["emulated"], *run_ranks(2, on_ranks)):
-        np.testing.assert_allclose(others, alone["cpu"], rtol=0, atol=1e-13)
-    for plan in ("decomposed", "compact"):
-        run = breathing(plan=plan)
-        run.run(progress=False)
-        np.testing.assert_allclose(whole(run.solver), alone["cpu"], rtol=0, atol=1e-12)
-    first = breathing(out=tmp_path / "run")
-    first.run(steps=25, progress=False)
-    rest = Simulation(restart=tmp_path / "run", backend="cpu")
-    rest.run(progress=False)
-    assert all(np.array_equal(a, b) for a, b in zip(alone["cpu"], whole(rest.solver), strict=True))
+    alone = same_everywhere(breathing, on_ranks, tmp_path / "run", 25, ("decomposed", "compact"))
+    assert np.ptp(alone[0]) > 1e-2
 
 
 @pytest.mark.parametrize(
