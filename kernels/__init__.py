@@ -4,7 +4,8 @@ text, and which kernels that text declares.
 A kernel is declared as `KERNEL(name, int i, int j, int k, <arguments>)` followed by the body of one point; as
 `VECTOR_KERNEL(...)`, the same, if its body may stand for a pack of neighbours along i; as `LINE_KERNEL(...)`, the same,
 if a point stands for a line that a thread of a GPU goes along; as `ROW_KERNEL(...)`, the same, if it stands for what a
-warp of a GPU does, and nothing else can; and as `CPU_KERNEL(name, <arguments>)` if it is a loop written by hand for the
+warp of a GPU does, and nothing else can; as `TILE_KERNEL(...)`, the same, if it stands for what a block of threads of a
+GPU does; and as `CPU_KERNEL(name, <arguments>)` if it is a loop written by hand for the
 CPU. A CPU kernel whose arguments begin with `long long begin, long long end` does just these parts of its work, and
 threads share it; a function `hx_shape <name>_parts(<arguments>)` ahead of it says how many there are and what one
 weighs, in points of a cheap kernel.
@@ -38,7 +39,7 @@ ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$')
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
-_DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|CPU_)?KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
+_DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|TILE_|CPU_)?KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _FIELD = re.compile(r"\b(const_)?(?:(state|stored|work|rate)_)?field<([^<>]*)>")
@@ -48,7 +49,7 @@ _SIZE = re.compile(r"^#define (HX_\w+) (\d+)$|^constexpr int (\w+) = ([\w+* ]+);
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
 
 
-Kind: TypeAlias = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
+Kind: TypeAlias = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "TILE_KERNEL", "CPU_KERNEL"]
 
 
 class Signature(NamedTuple):

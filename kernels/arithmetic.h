@@ -24,6 +24,11 @@
 // The work of a warp, for GPUs alone: its lanes meet behind every LANES { ... }, which is all that may be different for
 // each of them, and share what is SHARED.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
+// The work of a block of HX_TILE_THREADS threads, for GPUs alone, on a tile of HX_TILE_I by HX_TILE_J of ni by nj nodes:
+// i and j are its first one, k a chunk of what lies along k. The threads meet behind every THREADS { ... }, share what is
+// SHARED, and each keeps MINE(name)[0] and following, declared as PRIVATE(type, name, count), in registers. A constant
+// <kernel>_blocks says how many blocks a multiprocessor should hold.
+#define TILE_KERNEL(name, ...) HD void name##_tile(int ni, int nj, __VA_ARGS__)
 // A point kernel whose point is a line, or a part of one, for GPUs: many registers, and for what they do not hold
 // OWN_MEMORY(type, name, count), `count` numbers of its own on the chip, which are OWN(name, 0) and following. What does
 // not fit a block's ordinary 48 KiB is given by the launch, to one name of a kernel: its `count` is then a constant
@@ -39,6 +44,15 @@
     const int name##_own = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
 #define OWN(name, at) name[(at) * HX_LINE_THREADS + name##_own]
 #define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())
+// Read anew by everyone who asks: what follows from it is then computed again rather than kept.
+HD int own_thread() {
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+#define THREADS for (int thread = own_thread(), hx_once = 1; hx_once; hx_once = 0, __syncthreads())
+#define PRIVATE(type, name, count) type name[count]
+#define MINE(name) name
 // A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED.
 #if __CUDA_ARCH__ >= 800
 #define FETCH(to, from) \
@@ -52,6 +66,9 @@
 #elif defined(HX_EMULATED) && !defined(HX_CHECKED)
 #define SHARED
 #define LANES for (int lane = 0; lane < 32; ++lane)
+#define THREADS for (int thread = 0; thread < HX_TILE_THREADS; ++thread)
+#define PRIVATE(type, name, count) type name[HX_TILE_THREADS][count]
+#define MINE(name) name[thread]
 #define OWN_MEMORY(type, name, count) type name[count]
 #define OWN(name, at) name[at]
 #define FETCH(to, from) to = *(from)
@@ -67,6 +84,13 @@ typedef counted real;
 typedef float real;
 #else
 typedef double real;
+#endif
+
+// Ahead of a loop that a GPU is to keep as one: unrolled it would take more registers.
+#if defined(__CUDA_ARCH__)
+#define ROLLED _Pragma("unroll 1")
+#else
+#define ROLLED
 #endif
 
 // What kernels take that is there for every node (kernels/__init__.py): nothing but pointers to a compiler; how many

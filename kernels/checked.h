@@ -38,7 +38,7 @@ struct hx_way {
     hx_fetch fetched[128];
     int count = 0;
 };
-static thread_local hx_way hx_ways[32];
+static thread_local hx_way hx_ways[HX_TILE_THREADS];
 static thread_local int hx_lane = 0;
 
 template <class R> static void hx_begin_fetch(R &to, const R *from) {
@@ -54,18 +54,24 @@ static void hx_end_fetch() {
     way.count = 0;
 }
 
-// The lanes of a warp, once.
+// The lanes of a warp, or the threads of a block, once.
 struct hx_lanes {
-    hx_turns turns{32};
-    int done = 0;
-    bool more() { return done < 32 || (hx_lane = 0); }
+    int count, done = 0;
+    hx_turns turns{count};
+    explicit hx_lanes(int count) : count(count) {}
+    bool more() { return done < count || (hx_lane = 0); }
     int next() { return hx_lane = int(turns(done++)); }
 };
 
 #define SHARED
 #define LANES \
-    for (hx_lanes hx_warp; hx_warp.more();) \
+    for (hx_lanes hx_warp(32); hx_warp.more();) \
         for (int lane = hx_warp.next(), hx_once = 1; hx_once; hx_once = 0)
+#define THREADS \
+    for (hx_lanes hx_block(HX_TILE_THREADS); hx_block.more();) \
+        for (int thread = hx_block.next(), hx_once = 1; hx_once; hx_once = 0)
+#define PRIVATE(type, name, count) type name[HX_TILE_THREADS][count]
+#define MINE(name) name[thread]
 #define OWN_MEMORY(type, name, count) type name[count]
 #define OWN(name, at) name[at]
 #define FETCH(to, from) hx_begin_fetch(to, from)

@@ -72,31 +72,6 @@ KERNEL(split_face_mass, int i, int j, int k, int o, int s1, int s2, int sn, stri
     }
 }
 
-// nodes 0..n-1: r = or -= F_{i+1/2} - F_{i-1/2} of the split form, its pairs with the nodes ahead and behind
-VECTOR_KERNEL(split_rates, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
-              const_state_field<gas_variables> q, const_work_field<3> m, rate_field<gas_variables> r, int first) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T own[split_variables], through[3], other[split_variables], beyond[3], pair[gas_variables], change[gas_variables];
-    const auto read = [&](long long s, T *node, T *area) {
-        T state[gas_variables];
-        for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p + s * sd);
-        for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p + s * sd);
-        split_node(state, node);
-    };
-    read(0, own, through);
-    for (int v = 0; v < gas_variables; ++v) change[v] = first ? T(real(0)) : load<T>(r + v * sv + p);
-    for (int k = split_reach; k > 0; --k) {
-        const real weight = split_weight(k) * real(1.0 / 8);
-        read(k, other, beyond);
-        split_pair(own, through, other, beyond, pair);
-        for (int v = 0; v < gas_variables; ++v) change[v] = change[v] - weight * pair[v];
-        read(-k, other, beyond);
-        split_pair(other, beyond, own, through, pair);
-        for (int v = 0; v < gas_variables; ++v) change[v] = change[v] + weight * pair[v];
-    }
-    for (int v = 0; v < gas_variables; ++v) store(r + v * sv + p, change[v]);
-}
-
 #if HX_SENSORS
 // nodes 0..n-1 with a half point beside them whose share is above 0: r -= the difference of what the flux there is over
 // that of the split form

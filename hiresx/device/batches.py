@@ -90,7 +90,7 @@ def arrange_batches(
 # in 4 blocks takes 1, 1.2 and 2.2 % longer than with single launches for limits of 2^17, 2^18 and 2^20 nodes; a jet of
 # 50,000 nodes takes 4 to 7 % less time.
 LARGE = 1 << 17
-VISITED = {"LINE_KERNEL": 64, "ROW_KERNEL": 8}
+VISITED = {"LINE_KERNEL": 64, "ROW_KERNEL": 8, "TILE_KERNEL": 64}
 
 
 def _kind(call: Call, shape: Shape) -> Hashable | None:

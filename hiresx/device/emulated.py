@@ -24,10 +24,10 @@ class EmulatedProgram(NativeProgram):
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        # A row kernel loops over the lanes of its warp itself.
+        # A row kernel loops over the lanes of its warp itself, a tile kernel over the threads of its block.
         shape = f"hx_shape('{name}', '{kind}', hx_extent, hx_program.block)"
-        if kind == "ROW_KERNEL":
-            shape = "hx_extent, (1, 1, 1)"
+        if kind in ("ROW_KERNEL", "TILE_KERNEL"):
+            shape += "[0], (1, 1, 1)"
         return (
             f"hx_ni, hx_nj, hx_nk = hx_extent; (hx_gx, hx_gy, hx_gz), (hx_bx, hx_by, hx_bz) = {shape}",
             ("hx_gx", "hx_gy", "hx_gz", "hx_bx", "hx_by", "hx_bz", "hx_ni", "hx_nj", "hx_nk"),
@@ -49,9 +49,8 @@ class EmulatedProgram(NativeProgram):
 
     def _shape(self, call: Call) -> Shape:
         assert call.extent is not None  # there are no CPU kernels here
-        if call.signature.kind == "ROW_KERNEL":
-            return call.extent, (1, 1, 1)
-        return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
+        grid, block = kernel_shape(call.name, call.signature.kind, call.extent, self.block)
+        return grid, (1, 1, 1) if call.signature.kind in ("ROW_KERNEL", "TILE_KERNEL") else block
 
     def _batch_work(self, library: ctypes.CDLL, one: BatchedLaunch) -> Work:
         words = struct.pack("6q", *one.grid, *one.block)

@@ -67,7 +67,7 @@ SLABS = dict.fromkeys(("viscous_flux", "viscous_difference", "viscous_update"), 
 SLAB_ROWS = 8
 
 # Kinds of kernels that the cpu backend does not use.
-GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
+GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL", "TILE_KERNEL")
 
 # Threads per block of a row kernel, and the wanted number of such blocks per multiprocessor (H200, 256^3, FP32: 865 us
 # with 16, 855 with 24, 828 with 28).
@@ -79,6 +79,9 @@ ROW_BLOCKS = "(sizeof(real) == 4 ? 28 : 16)"
 # then have 255 registers. Variants with less shared memory, 168 registers and more blocks were slower on an H200.
 LINE_BLOCK = 64
 LINE_BLOCKS = "(sizeof(real) == 4 ? 8 : 4)"
+
+# Nodes along i and j of the tile of a tile kernel, a thread for each.
+TILE = (16, 8)
 
 # Ahead of a CUDA kernel, which is found by its name. Its emulated form is called by its launcher alone.
 EXPORTED = 'extern "C" '
@@ -116,7 +119,8 @@ def generate_parts(
 
 def flat_text(configuration: Configuration, target: Target, root: Path, part: Part | None = None) -> str:
     """Return the text of the kernels without wrappers, of all or of a part."""
-    threads = f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
+    (i, j), threads = TILE, f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
+    threads += f"#define HX_TILE_I {i}\n#define HX_TILE_J {j}\n#define HX_TILE_THREADS {i * j}\n"
     return kernels.flatten(threads + source(configuration, target, root, part), root)
 
 
@@ -232,6 +236,8 @@ def launch_bounds(kernel: kernels.Signature) -> str:
         return f"__launch_bounds__({WARP}, {ROW_BLOCKS})"
     if kernel.kind == "LINE_KERNEL":
         return f"__launch_bounds__(HX_LINE_THREADS, {LINE_BLOCKS})"
+    if kernel.kind == "TILE_KERNEL":
+        return f"__launch_bounds__(HX_TILE_THREADS, {kernel.name}_blocks)"
     return f"__launch_bounds__({BLOCK_THREADS})"
 
 
@@ -239,6 +245,8 @@ def visit(kernel: kernels.Signature, names: str, x: str, y: str, z: str) -> str:
     """Return the body of a thread of CUDA block (x, y, z), over the range ni, nj, nk, with the arguments `names`."""
     if kernel.kind == "ROW_KERNEL":
         return f"{kernel.name}_row({x}, {y}, {z}{names});"
+    if kernel.kind == "TILE_KERNEL":
+        return f"{kernel.name}_tile(ni, nj, {x} * HX_TILE_I, {y} * HX_TILE_J, {z}{names});"
     if kernel.kind == "LINE_KERNEL":
         return (
             f"const int hx_line = {x} * blockDim.x + threadIdx.x, i = hx_line % ni, j = hx_line / ni, "
@@ -277,6 +285,9 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
     if kind == "ROW_KERNEL":
         ni, nj, nk = extent
         return ((ni, nj, nk) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
+    if kind == "TILE_KERNEL":
+        tiles = _covering(extent, (*TILE, 1))[0]
+        return (tiles if min(tiles) > 0 else (0, 0, 0)), (TILE[0] * TILE[1], 1, 1)
     if kind == "LINE_KERNEL":
         return launch_shape(extent[0] * extent[1], 1, extent[2], (LINE_BLOCK, 1, 1))
     grid, threads = even_shape(*extent, BLOCKS[name]) if name in BLOCKS else launch_shape(*extent, block)

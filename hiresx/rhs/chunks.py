@@ -18,6 +18,9 @@ LEAST, MOST = 2, 96
 # what a chunk takes beside going along it, in goes of a warp; nodes of a chunk at most.
 LANES, WARPS, ENDS, START, LONGEST = 32, 16, 2, 0.05, 1022
 
+# Blocks of a multiprocessor that each march along a tile; what they begin and end with, in planes of a chunk.
+TILES, BEFORE = 2, 3
+
 
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
     """Nodes of a chunk of each of so many lines of n nodes, marched along by a thread, of reals of `itemsize` bytes."""
@@ -39,6 +42,15 @@ def row_chunk(n: int, rows: int) -> int:
         return (turns + -(-turns // 1)) * (-(-(chunk + ENDS) // LANES) + START)
 
     return min((chunk for chunk in _chunks(n, -(-n // (LANES - ENDS))) if chunk <= LONGEST), key=cost)
+
+
+def march_chunk(n: int, tiles: int) -> int:
+    """Planes of a chunk of each of so many tiles of columns of n nodes, marched along by a block of threads."""
+
+    def cost(chunk: int) -> float:
+        return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)
+
+    return min(_chunks(n, n // LEAST), key=cost)
 
 
 def _chunks(n: int, most: int) -> list[int]:

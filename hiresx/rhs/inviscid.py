@@ -6,7 +6,7 @@ conditions ask for.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from hiresx import kernels
@@ -47,14 +47,17 @@ class InviscidPlan(ABC):
         self.program, self.state, self.interpolation, self.walls = program, state, interpolation, walls
         self.viscous_fluxes = viscous_fluxes or {}
         self.flux_arguments = flux_arguments(state)
-        self.early: list[Call] = []
-        self.late: list[Call] = []
-        for order, d in enumerate(ordered(state, late)):
-            (self.late if d in late else self.early).extend(self.launches(d, order == 0))
+        early, behind = ([d for d in state.active if (d in late) == wanted] for wanted in (False, True))
+        self.early: list[Call] = self.together(early, True)
+        self.late: list[Call] = self.together(behind, not early)
 
     def sums(self, d: int) -> Any:
         """The field `wall_sums` where a wall in the direction `d` reads it, else None."""
         return self.state.array("wall_sums") if d in map(direction, self.walls) else None
+
+    def together(self, directions: Sequence[int], first: bool) -> list[Call]:
+        """Those of some directions, which are the `first`."""
+        return [call for n, d in enumerate(directions) for call in self.launches(d, first and n == 0)]
 
     @abstractmethod
     def launches(self, d: int, first: bool) -> list[Call]:
@@ -143,11 +146,6 @@ class Decomposed(InviscidPlan):
             for row, scalar_flux in enumerate(scalar_fluxes, _GAS):
                 visit_walls(scalar_flux, row)
         return calls
-
-
-def ordered(state: BlockState, late: Set[int]) -> list[int]:
-    """The directions of a block, late ones last."""
-    return sorted(state.active, key=lambda d: (d in late, d))
 
 
 def face_nodes(state: BlockState, face: str) -> tuple[tuple[int, int, int], dict[str, int]]:

@@ -1,9 +1,11 @@
 """The split form of the inviscid terms, and the hybrid one, by every plan (kernels/split.h, kernels/hybrid.h)."""
 
-from collections.abc import Set
+from collections.abc import Sequence
 
 from hiresx.device.interface import Call
+from hiresx.device.wrappers import TILE
 from hiresx.grid.blocks import direction
+from hiresx.rhs.chunks import march_chunk
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
 
 
@@ -39,21 +41,29 @@ class SplitDecomposed(InviscidPlan):
 
 
 class SplitFused(InviscidPlan):
-    """A thread per node, without work memory: its pairs with the nodes around, and where a sensor is above 0 what the
-    hybrid flux has over theirs."""
+    """The GPU's plan, without work memory: a block of threads marches along a tile of columns, with all directions at
+    once (kernels/split_march.h)."""
 
     work_variables = 0
 
-    @staticmethod
-    def carried(precision: str) -> Set[int]:
-        """None."""
-        return frozenset()
+    def together(self, directions: Sequence[int], first: bool) -> list[Call]:
+        s = self.state
+        if not directions:
+            return []
+        ni, nj, n = s.size
+        chunk = march_chunk(n, -(-ni // TILE[0]) * -(-nj // TILE[1]))
+        steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
+        march = self.program.call(
+            "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,
+            m=s.metrics, r=s.r, first=int(first),
+        )  # fmt: skip
+        return [march, *super().together(directions, False)]
 
     def launches(self, d: int, first: bool) -> list[Call]:
-        s = self.state
-        place = s.place | {"sd": s.strides[d], "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "r": s.r}
-        calls = [self.program.call("split_rates", s.size, **place, first=int(first))]
+        """What the hybrid flux has over the split one where a sensor is above 0, and the sums at walls."""
+        s, calls = self.state, []
         if "sensor" in self.flux_arguments:
+            place = s.place | {"sd": s.strides[d], "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "r": s.r}
             calls.append(self.program.call("hybrid_rates", s.size, **place, **self.flux_arguments))
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)

@@ -1,0 +1,167 @@
+// The split form of the inviscid terms (split.h) in all directions at once, for GPUs: a block of threads owns a tile of
+// columns, one for each thread, and marches along k. The nodes of a plane, with the ghosts of the tile along i and j, come
+// while those before it are computed, and become the variables of split_node once, in memory that the block shares.
+// Their pairs with the nodes on both sides along i and j are read there. Along k a thread keeps the nodes that it passed,
+// and what their rates are so far: each pair is computed once.
+#if HX_SPLIT && !defined(HX_CPU)
+// Nodes of a tile with its ghosts along i and along j; without corners, the rows of the tile first.
+constexpr int march_row = HX_TILE_I + 2 * split_reach;
+constexpr int march_rows = march_row * HX_TILE_J;
+constexpr int march_columns = HX_TILE_I * (HX_TILE_J + 2 * split_reach);
+constexpr int march_nodes = march_rows + 2 * split_reach * HX_TILE_I;
+constexpr int split_march_blocks = sizeof(real) == 4 ? 4 : 2;
+
+// Where node (x, y) of a tile is among its nodes, and among its columns.
+HD int march_place(int x, int y) {
+    if (y >= 0 && y < HX_TILE_J) return y * march_row + x + split_reach;
+    return march_rows + (y < 0 ? y + split_reach : y - HX_TILE_J + split_reach) * HX_TILE_I + x;
+}
+HD int march_column(int x, int y) { return (y + split_reach) * HX_TILE_I + x; }
+
+// visit(x, y) of the nodes that a thread brings: its own, and its share of the ghosts.
+template <class Visit> HD void march_visit(int thread, bool ghosts, const Visit &visit) {
+    visit(thread % HX_TILE_I, thread / HX_TILE_I);
+    constexpr int across = 2 * split_reach * HX_TILE_J, all = across + 2 * split_reach * HX_TILE_I;
+    if (!ghosts) return;
+    for (int e = thread; e < all; e += HX_TILE_THREADS) {
+        const bool row = e < across;
+        const int g = row ? e % (2 * split_reach) : (e - across) / HX_TILE_I;
+        const int beside = g < split_reach ? g - split_reach : g - split_reach + (row ? HX_TILE_I : HX_TILE_J);
+        visit(row ? beside : (e - across) % HX_TILE_I, row ? e / (2 * split_reach) : beside);
+    }
+}
+
+// What memory keeps in another type than `real` is loaded where the rest has come.
+#ifdef HX_WORK_FP32
+#define MARCH_FETCH(to, from) (void)0
+#define MARCH_ARRIVE(to, from) to = load<real>(from)
+#else
+#define MARCH_FETCH(to, from) FETCH(to, address(from))
+#define MARCH_ARRIVE(to, from) (void)0
+#endif
+
+// change -= what leaves node 0 of a line for the `split_reach` nodes on both sides. node(s, v), area(s, d): of node s.
+template <class Node, class Area> HD void split_gather(const Node &node, const Area &area, real *change) {
+    real own[split_variables], through[3], other[split_variables], beyond[3], pair[gas_variables];
+    const auto read = [&](int s, real *n, real *a) {
+        for (int v = 0; v < split_variables; ++v) n[v] = node(s, v);
+        for (int d = 0; d < 3; ++d) a[d] = area(s, d);
+    };
+    read(0, own, through);
+    for (int k = split_reach; k > 0; --k) {
+        const real weight = split_weight(k) * real(1.0 / 8);
+        read(k, other, beyond);
+        split_pair(own, through, other, beyond, pair);
+        for (int v = 0; v < gas_variables; ++v) change[v] -= weight * pair[v];
+        read(-k, other, beyond);
+        split_pair(other, beyond, own, through, pair);
+        for (int v = 0; v < gas_variables; ++v) change[v] += weight * pair[v];
+    }
+}
+
+// Columns of n nodes, in chunks of `chunk`: r = or -= F_{i+1/2} - F_{i-1/2} of the directions of which the strides di, dj,
+// dk are not 0.
+TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
+            const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first) {
+    SHARED real nodes[2][split_variables][march_nodes], across[2][3][march_rows], along[2][3][march_columns];
+    // of the nodes behind a thread's own, the nearest first: variables and areas, rates
+    PRIVATE(real, passed, split_reach * (split_variables + 3));
+    PRIVATE(real, rates, split_reach * gas_variables);
+    PRIVATE(real, through, 3);  // the area of its own node
+    const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk, behind = dk ? split_reach : 0;
+    const long long corner = o + i + (long long)j * sj;
+    // node(x, y, p, with its area along i, along j) of what a thread brings of plane l
+    const auto bring = [&](int thread, int l, const auto &node) {
+        const bool whole = l >= begin && l < end;
+        march_visit(thread, whole, [&](int x, int y) {
+            const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
+            const bool beyond_i = whole && di && row && i + x < ni + split_reach;
+            const bool beyond_j = whole && dj && column && j + y < nj + split_reach;
+            if ((column && row) || beyond_i || beyond_j)
+                node(x, y, corner + x + (long long)y * sj + (long long)l * sk, beyond_i, beyond_j);
+        });
+    };
+    for (int l = begin - behind - 1, now = 1; l < end + behind; ++l, now = 1 - now) {
+        const bool more = l + 1 < end + behind;
+        THREADS {
+            const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = march_place(x, y);
+            const bool there = i + x < ni && j + y < nj;
+            const long long p = corner + x + (long long)y * sj + (long long)l * sk;
+            real coming[3] = {};
+            if (more) {
+                bring(thread, l + 1, [&](int x, int y, long long p, bool area_i, bool area_j) {
+                    const int to = march_place(x, y);
+                    ROLLED for (int v = 0; v < gas_variables; ++v) MARCH_FETCH(nodes[1 - now][v][to], q + v * sv + p);
+                    ROLLED for (int d = 0; d < 3; ++d) {
+                        if (area_i) MARCH_FETCH(across[1 - now][d][to], m + d * sv + p);
+                        if (area_j) MARCH_FETCH(along[1 - now][d][march_column(x, y)], m + (3 + d) * sv + p);
+                    }
+                });
+                if (dk && there)
+                    for (int d = 0; d < 3; ++d) coming[d] = load<real>(m + (6 + d) * sv + p + sk);
+            }
+            if (there && l >= begin - behind) {
+                real change[gas_variables] = {};
+                if (l >= begin && l < end) {
+                    if (di)
+                        split_gather([&](int s, int v) { return nodes[now][v][at + s]; },
+                                     [&](int s, int d) { return across[now][d][at + s]; }, change);
+                    if (dj)
+                        split_gather([&](int s, int v) { return nodes[now][v][march_place(x, y + s)]; },
+                                     [&](int s, int d) { return along[now][d][march_column(x, y + s)]; }, change);
+                }
+                if (dk) {
+                    real own[split_variables + 3], pair[gas_variables], done[gas_variables];
+                    real *const before = MINE(passed), *const rate = MINE(rates);
+                    for (int v = 0; v < split_variables; ++v) own[v] = nodes[now][v][at];
+                    for (int d = 0; d < 3; ++d) own[split_variables + d] = MINE(through)[d];
+                    if (l >= begin)
+                        for (int s = split_reach; s > 0; --s) {
+                            const real *other = before + (s - 1) * (split_variables + 3);
+                            const real weight = split_weight(s) * real(1.0 / 8);
+                            split_pair(other, other + split_variables, own, own + split_variables, pair);
+                            for (int v = 0; v < gas_variables; ++v) {
+                                rate[(s - 1) * gas_variables + v] -= weight * pair[v];
+                                change[v] += weight * pair[v];
+                            }
+                        }
+                    for (int v = 0; v < gas_variables; ++v) done[v] = rate[(split_reach - 1) * gas_variables + v];
+                    for (int s = split_reach - 1; s >= 0; --s) {
+                        for (int v = 0; v < gas_variables; ++v)
+                            rate[s * gas_variables + v] = s ? rate[(s - 1) * gas_variables + v] : change[v];
+                        for (int v = 0; v < split_variables + 3; ++v)
+                            before[s * (split_variables + 3) + v] = s ? before[(s - 1) * (split_variables + 3) + v] : own[v];
+                    }
+                    for (int v = 0; v < gas_variables; ++v) change[v] = done[v];
+                }
+                if (l - behind >= begin)
+                    for (int v = 0; v < gas_variables; ++v) {
+                        rate_real *to = r + v * sv + p - (long long)behind * sk;
+                        store(to, first ? change[v] : load<real>(to) + change[v]);
+                    }
+            }
+            FETCHED;
+            if (more) {
+                bring(thread, l + 1, [&](int x, int y, long long p, bool area_i, bool area_j) {
+                    const int to = march_place(x, y);
+                    real state[gas_variables], node[split_variables];
+                    for (int v = 0; v < gas_variables; ++v) {
+                        MARCH_ARRIVE(nodes[1 - now][v][to], q + v * sv + p);
+                        state[v] = nodes[1 - now][v][to];
+                    }
+                    for (int d = 0; d < 3; ++d) {
+                        if (area_i) MARCH_ARRIVE(across[1 - now][d][to], m + d * sv + p);
+                        if (area_j) MARCH_ARRIVE(along[1 - now][d][march_column(x, y)], m + (3 + d) * sv + p);
+                    }
+                    split_node(state, node);
+                    for (int v = 0; v < split_variables; ++v) nodes[1 - now][v][to] = node[v];
+                    (void)p;
+                });
+                for (int d = 0; d < 3; ++d) MINE(through)[d] = coming[d];
+            }
+        }
+    }
+}
+#undef MARCH_FETCH
+#undef MARCH_ARRIVE
+#endif
