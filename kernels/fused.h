@@ -93,6 +93,29 @@ HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, const 
 #endif
 }
 
+#if HX_SENSORS
+// What the hybrid flux (hybrid.h) at half point 1/2 between two states has over the split one, of a `share` above 0.
+template <class T, class At, class F, class Fields>
+HD void fused_hybrid(const At &at, T *left, T *right, const F &f, T jump, const Fields &fields, T share, T *flux) {
+    const auto state = [&](int s, int v) { return at(s, FUSED_Q + v); };
+    const auto area_at = [&](int s, int d) { return at(s, FUSED_M + d); };
+    T area[3], other[gas_variables], split[gas_variables];
+    for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
+    const auto rough = rough_states(left, right);
+    half_point_flux(left, right, area, f, jump, fields, other);
+    const auto read = [&](int s, T *node, T *through) {
+        T own[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) own[v] = state(s, v);
+        for (int d = 0; d < 3; ++d) through[d] = area_at(s, d);
+        split_node(own, node);
+    };
+    split_flux(read, split);
+    for (int v = 0; v < gas_variables; ++v) flux[v] = split[v];
+    blend_flux(state, area_at, share, rough, other, flux);
+    for (int v = 0; v < gas_variables; ++v) flux[v] = flux[v] - split[v];
+}
+#endif
+
 // The fluxes of the scalars, behind those of the gas in `flux`. f(s): mass flux at node s.
 template <class T, class At, class F> HD void fused_scalar_flux(const At &at, const F &f, T sensor, T *flux) {
     for (int n = gas_variables; n < conserved_variables; ++n)
@@ -149,10 +172,19 @@ HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - 
 // stride of j, sd of the line.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
             const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+            const_work_field<HX_SENSORS> sensor,
             optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
             int walls, optional<rate_field<conserved_variables>> sums) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
+#if HX_SENSORS
+    real marked = real(0);
+    for (int s = 1 - split_reach; s < end - begin + 1 + split_reach; ++s)
+        marked = larger(marked, load<real>(sensor + p + (long long)s * sd));
+    if (!(marked > real(0))) return;
+#else
+    (void)sensor;
+#endif
 #ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
     const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
 #else
@@ -175,7 +207,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         for (int v = 0; v < gas_variables; ++v) HX_KEPT(s, FUSED_F + v) = flux[v];
         for (int v = gas_variables; v < conserved_variables; ++v) HX_KEPT(s, FUSED_Q + v) /= at(s, FUSED_Q);
     };
-    real sensor[correction_sensors], pressure[3], before[conserved_variables], flux[conserved_variables];
+    real jumps[correction_sensors], pressure[3], before[conserved_variables], flux[conserved_variables];
     real left[gas_variables], next[gas_variables], right[gas_variables];
     for (int s = 1 - FUSED_REACH; s <= FUSED_REACH; ++s) {
 #define HX_KEEP(v) HX_KEPT(s, v)
@@ -186,7 +218,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     for (int s = 1 - correction_reach; s < correction_reach; ++s) {  // h = begin - 1
         pressure[0] = pressure[1], pressure[1] = pressure[2];
         compute_node(s, pressure[2]);
-        if (s >= 3 - correction_reach) sensor[s - 2 + correction_reach] = jump_sensor(pressure[0], pressure[1], pressure[2]);
+        if (s >= 3 - correction_reach) jumps[s - 2 + correction_reach] = jump_sensor(pressure[0], pressure[1], pressure[2]);
     }
 #ifdef HX_INTERPOLATES_NODES
     fused_states(at, left, right);
@@ -204,18 +236,25 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #ifdef HX_FP32
         if (viscous_flux && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
 #endif
-        for (int s = 0; s < correction_sensors - 1; ++s) sensor[s] = sensor[s + 1];
+        for (int s = 0; s < correction_sensors - 1; ++s) jumps[s] = jumps[s + 1];
         pressure[0] = pressure[1], pressure[1] = pressure[2];
         compute_node(correction_reach, pressure[2]);
-        sensor[correction_sensors - 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
+        jumps[correction_sensors - 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
 #ifdef HX_INTERPOLATES_NODES
         fused_states([&](int s, int v) { return at(s + 1, v); }, next, right);
 #else
         fused_states(at, left, right);
 #endif
-        const real jump = largest_sensor<real>([&](int n) { return sensor[n]; });
-        fused_flux(at, left, right, [&](int s, int v) { return at(s, FUSED_F + v); }, jump,
-                   [&](int s, int n) { return load<real>(fields + n * sv + p + (long long)s * sd); }, flux);
+        const real jump = largest_sensor<real>([&](int n) { return jumps[n]; });
+        const auto f = [&](int s, int v) { return at(s, FUSED_F + v); };
+        const auto field = [&](int s, int n) { return load<real>(fields + n * sv + p + (long long)s * sd); };
+#if HX_SENSORS
+        const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + p + (long long)s * sd); });
+        for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
+        if (share > real(0)) fused_hybrid(at, left, right, f, jump, field, share, flux);
+#else
+        fused_flux(at, left, right, f, jump, field, flux);
+#endif
         fused_scalar_flux(at, [&](int s) { return at(s, FUSED_F); }, jump, flux);
         if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, diffusive_flux, first, walls, sums);
         for (int v = 0; v < conserved_variables; ++v) before[v] = flux[v];
@@ -232,6 +271,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 // `chunk` of the (rows - 1) sj + n elements.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
+           const_work_field<HX_SENSORS> sensor,
            optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
            int walls, optional<rate_field<conserved_variables>> sums) {
     // q and m of the elements around 32 half points, and of the next 32, on their way, behind the last ones of these
@@ -241,12 +281,25 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     SHARED work_real coming[FUSED_F][32];
 #endif
     SHARED real minus[gas_variables][33], plus[gas_variables][32], fluxes[conserved_variables][33];
-    SHARED real f[gas_variables][32 + corrected], pressure[32 + corrected], sensor[32 + corrected - 2];
+    SHARED real f[gas_variables][32 + corrected], pressure[32 + corrected], jumps[32 + corrected - 2];
     const int elements = (rows - 1) * sj + n, begin = i * chunk;
     const int end = elements - begin < chunk ? elements : begin + chunk;
     const long long plane = o + (long long)k * sk;
     (void)j;
-    // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - correction_reach + s, sensor: of the one
+#if HX_SENSORS
+    SHARED int marked;
+    LANES {
+        if (lane == 0) marked = 0;
+    }
+    LANES {
+        for (int e = begin - split_reach + lane; e < end + split_reach; e += 32)
+            if (load<real>(sensor + plane + e) > real(0)) marked = 1;
+    }
+    if (!marked) return;
+#else
+    (void)sensor;
+#endif
+    // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - correction_reach + s, jumps: of the one
     // behind that; minus[0], fluxes[0]: what lane 31 left
     const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
     // what depends on element base + s alone
@@ -291,7 +344,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
         }
         LANES {
             for (int s = lane; s < 32 + corrected - 2; s += 32)
-                sensor[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
+                jumps[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
         }
         LANES {  // the half point behind the node, of those next to nodes that are no ghosts
             const int e = base + lane;
@@ -302,11 +355,17 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
 #else
                 for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
 #endif
-                const real jump = largest_sensor<real>([&](int n) { return sensor[lane + n]; });
+                const real jump = largest_sensor<real>([&](int n) { return jumps[lane + n]; });
                 const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
                 const auto f_along = [&](int s, int v) { return f[v][lane + correction_reach - 1 + s]; };
-                fused_flux(along, left, right, f_along, jump,
-                           [&](int s, int n) { return load<real>(fields + n * sv + plane + e - 1 + s); }, flux);
+                const auto field = [&](int s, int n) { return load<real>(fields + n * sv + plane + e - 1 + s); };
+#if HX_SENSORS
+                const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + plane + e - 1 + s); });
+                for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
+                if (share > real(0)) fused_hybrid(along, left, right, f_along, jump, field, share, flux);
+#else
+                fused_flux(along, left, right, f_along, jump, field, flux);
+#endif
                 fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
                 for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];
             }

@@ -56,24 +56,23 @@ HD void split_parts(const Node &node, const Area &area, T (*parts)[gas_variables
     }
 }
 
-// The flux at half point 1/2 of a line, of the nodes 1 - split_reach..split_reach. The sum is as with the parts.
-template <class T, class Node, class Area> HD void split_flux(const Node &node, const Area &area, T *flux) {
-    constexpr int count = 2 * split_reach;
-    T nodes[count][split_variables], areas[count][3], pair[gas_variables];
-    for (int s = 0; s < count; ++s) {
-        for (int v = 0; v < split_variables; ++v) nodes[s][v] = node(s + 1 - split_reach, v);
-        for (int d = 0; d < 3; ++d) areas[s][d] = area(s + 1 - split_reach, d);
-    }
+// The flux at half point 1/2 of a line. read(s, node, area): of node s, 1 - split_reach..split_reach. The sum is as with
+// the parts.
+template <class T, class Read> HD void split_flux(const Read &read, T *flux) {
+    T left[split_variables], through[3], right[split_variables], beyond[3], pair[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) flux[v] = T(real(0));
     for (int l = 0; l < split_reach; ++l) {  // the left node is l behind
-        const int left = split_reach - 1 - l;
         T part[gas_variables];
-        for (int k = split_reach; k > l; --k) {
-            split_pair(nodes[left], areas[left], nodes[left + k], areas[left + k], pair);
+        read(-l, left, through);
+        for (int k = split_reach; k > 0; --k) {
+            if (k <= l) continue;
+            read(k - l, right, beyond);
+            split_pair(left, through, right, beyond, pair);
             const real weight = split_weight(k) * real(1.0 / 8);
             for (int v = 0; v < gas_variables; ++v)
                 part[v] = k == split_reach ? weight * pair[v] : part[v] + weight * pair[v];
         }
-        for (int v = 0; v < gas_variables; ++v) flux[v] = l == 0 ? part[v] : flux[v] + part[v];
+        for (int v = 0; v < gas_variables; ++v) flux[v] = flux[v] + part[v];
     }
 }
 #endif

@@ -1,7 +1,7 @@
 // The split and the hybrid form of the inviscid terms, a thread per point, one direction at a time. Arguments as in
 // inviscid.h.
 //   decomposed plan: split_numerical_flux -> flux_difference
-//   fused plan: split_rates -> hybrid_rates (where there is a sensor), split_face_mass at walls
+//   fused plan: split_march.h, the sweeps of fused.h where there is a sensor, split_face_mass at walls
 #if HX_SPLIT
 // The split flux at half point 1/2 of the line through node p, and that of the hybrid. What is interpolated comes first:
 // both at a time would not fit the registers of a GPU.
@@ -10,12 +10,11 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
                       const work_real *fields, const work_real *sensor, T *split, T *flux) {
     const auto state = [&](int s, int v) { return load<T>(q + v * sv + p + s * sd); };
     const auto area = [&](int s, int d) { return load<T>(m + d * sv + p + s * sd); };
-    const auto all_nodes = [&](T (*nodes)[split_variables]) {
-        for (int s = 0; s < 2 * split_reach; ++s) {
-            T own[gas_variables];
-            for (int v = 0; v < gas_variables; ++v) own[v] = state(s + 1 - split_reach, v);
-            split_node(own, nodes[s]);
-        }
+    const auto read = [&](int s, T *node, T *through) {
+        T own[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) own[v] = state(s, v);
+        for (int d = 0; d < 3; ++d) through[d] = area(s, d);
+        split_node(own, node);
     };
 #if HX_SENSORS
     const T share = hybrid_share<T>([&](int s) { return load<T>(sensor + p + s * sd); });
@@ -24,21 +23,17 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
     T other[gas_variables];
     for (int v = 0; v < gas_variables; ++v) other[v] = T(real(0));
     if (asked) {
-        T left[gas_variables], right[gas_variables], nodes[2 * split_reach][split_variables];
+        T left[gas_variables], right[gas_variables], nodes[2 * split_reach][split_variables], through[3];
         interpolated_states(state, area, left, right);
         rough = rough_states(left, right);
-        all_nodes(nodes);
+        for (int s = 0; s < 2 * split_reach; ++s) read(s + 1 - split_reach, nodes[s], through);
         interpolated_flux(state, area, [&](int s, int v) { return nodes[s + split_reach - 1][v]; },
                           [&](int s, int n) { return load<T>(fields + n * sv + p + s * sd); }, left, right, other);
     }
 #else
     (void)fields, (void)sensor;
 #endif
-    {
-        T nodes[2 * split_reach][split_variables];
-        all_nodes(nodes);
-        split_flux([&](int s, int v) { return nodes[s + split_reach - 1][v]; }, area, split);
-    }
+    split_flux(read, split);
     for (int v = 0; v < gas_variables; ++v) flux[v] = split[v];
 #if HX_SENSORS
     if (asked) blend_flux(state, area, share, rough, other, flux);
@@ -62,36 +57,10 @@ KERNEL(split_face_mass, int i, int j, int k, int o, int s1, int s2, int sn, stri
     const long long p = o + (long long)i * s1 + (long long)j * s2, outer = sn > 0 ? p - sn : p, sd = sn > 0 ? sn : -sn;
     real split[gas_variables], before[gas_variables], after[gas_variables];
     split_flux_at(outer, sd, sv, q, m, fields, sensor, split, before);
-#if defined(__CUDA_ARCH__)
-#pragma unroll 1
-#endif
-    for (int l = 0; l < wall_weighted; ++l) {
+    ROLLED for (int l = 0; l < wall_weighted; ++l) {
         split_flux_at(outer + (l + 1ll) * sn, sd, sv, q, m, fields, sensor, split, after);
         if (wall_row(l) > 0) sums[p - (long long)wall_row(l) * sn] = wall_part(l, before[0], after[0]);
         before[0] = after[0];
     }
 }
-
-#if HX_SENSORS
-// nodes 0..n-1 with a half point beside them whose share is above 0: r -= the difference of what the flux there is over
-// that of the split form
-KERNEL(hybrid_rates, int i, int j, int k, int o, int sj, int sk, int sd, stride sv, const_state_field<gas_variables> q,
-       const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields, const_work_field<HX_SENSORS> sensor,
-       rate_field<gas_variables> r) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    real share = real(0);
-    for (int s = -split_reach; s <= split_reach; ++s) share = larger(share, real(sensor[p + (long long)s * sd]));
-    if (!(share > real(0))) return;
-    real change[gas_variables] = {};
-#if defined(__CUDA_ARCH__)
-#pragma unroll 1
-#endif
-    for (int side = 0; side < 2; ++side) {
-        real split[gas_variables], flux[gas_variables];
-        split_flux_at(p - side * (long long)sd, (long long)sd, sv, q, m, fields, sensor, split, flux);
-        for (int v = 0; v < gas_variables; ++v) change[v] += (side ? real(1) : real(-1)) * (flux[v] - split[v]);
-    }
-    for (int v = 0; v < gas_variables; ++v) r[v * sv + p] += rate_real(change[v]);
-}
-#endif
 #endif

@@ -14,6 +14,8 @@ class Fused(InviscidPlan):
     """One launch for each direction; no work memory."""
 
     work_variables = 0
+    # Nodes at most of a chunk across i, and along i.
+    longest = longest_row = 2**31 - 1
 
     @staticmethod
     def carried(precision: str) -> Set[int]:
@@ -23,22 +25,26 @@ class Fused(InviscidPlan):
         return {0, 1, 2} if precision == "fp32" else {0}
 
     def launches(self, d: int, first: bool) -> list[Call]:
+        return [self.sweep(d, first, self.walls)]
+
+    def sweep(self, d: int, first: bool, walls: Set[str]) -> Call:
+        """The launch for the direction `d`, which leaves sums behind `walls`."""
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {
             "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d), "r": s.r,
-            "first": int(first), "sums": self.sums(d),
-            "walls": sum(1 << (side(face) > 0) for face in self.walls if direction(face) == d),
+            "first": int(first), "sums": self.sums(d) if walls else None,
+            "walls": sum(1 << (side(face) > 0) for face in walls if direction(face) == d),
             **self.flux_arguments,
         }  # fmt: skip
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
             elements = (rows - 1) * s.strides[1] + n
-            chunk = row_chunk(elements, planes)
+            chunk = min(row_chunk(elements, planes), self.longest_row)
             extent = (-(-elements // chunk), 1, planes)
-            return [self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)]
+            return self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)
         other = 3 - d
-        chunk = line_chunk(n, s.size[0] * s.size[other], np.dtype(s.real).itemsize)
+        chunk = min(line_chunk(n, s.size[0] * s.size[other], np.dtype(s.real).itemsize), self.longest)
         extent = (s.size[0], s.size[other], -(-n // chunk))
         lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
-        return [self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)]
+        return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)

@@ -1,11 +1,12 @@
 """The split form of the inviscid terms, and the hybrid one, by every plan (kernels/split.h, kernels/hybrid.h)."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from hiresx.device.interface import Call
 from hiresx.device.wrappers import TILE
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import march_chunk
+from hiresx.rhs.chunks import ENDS, LANES, march_chunk
+from hiresx.rhs.fused import Fused
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
 
 
@@ -40,11 +41,17 @@ class SplitDecomposed(InviscidPlan):
         return calls
 
 
-class SplitFused(InviscidPlan):
+class SplitFused(Fused):
     """The GPU's plan, without work memory: a block of threads marches along a tile of columns, with all directions at
-    once (kernels/split_march.h)."""
+    once (kernels/split_march.h). What the hybrid flux has over the split one comes from the sweeps of AFWENO, of which
+    those chunks alone do anything in which a sensor is above 0."""
 
-    work_variables = 0
+    longest, longest_row = 32, 2 * LANES - ENDS
+
+    @staticmethod
+    def carried(precision: str) -> Set[int]:
+        """None."""
+        return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
         s = self.state
@@ -63,8 +70,7 @@ class SplitFused(InviscidPlan):
         """What the hybrid flux has over the split one where a sensor is above 0, and the sums at walls."""
         s, calls = self.state, []
         if "sensor" in self.flux_arguments:
-            place = s.place | {"sd": s.strides[d], "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "r": s.r}
-            calls.append(self.program.call("hybrid_rates", s.size, **place, **self.flux_arguments))
+            calls.append(self.sweep(d, False, frozenset()))
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)
             calls.append(

@@ -21,7 +21,7 @@ from kernels_alone import (
 )  # fmt: skip
 
 HEADERS = (
-    "half_point.h", "inviscid.h", "split.h", "hybrid.h", "split_points.h", "split_march.h",
+    "half_point.h", "inviscid.h", "scalar.h", "split.h", "hybrid.h", "fused.h", "split_points.h", "split_march.h",
     "sensed.h", "calibration.h",
 )  # fmt: skip
 WEIGHTS = (3 / 4, -3 / 20, 1 / 60)
@@ -95,6 +95,19 @@ def march(kernels, directions: list[int], q: np.ndarray, m: np.ndarray, rates: n
     )
 
 
+def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, rates: np.ndarray) -> None:
+    """What the hybrid flux has over the split one in the direction `d`, in chunks of 4 nodes."""
+    (ni, nj, nk), (_, sj, sk) = SIZE, STRIDES
+    fields = {"chunk": 4, "sv": POINTS, "q": q, "m": area, "sensor": sensor, "viscous_flux": None, "r": rates}
+    fields |= {"first": 0, "walls": 0, "sums": None}
+    if d == 0:
+        chunks = -(-((nj - 1) * sj + ni) // 4)
+        kernels.launch("sweep_along", (chunks, 1, nk), **PLACE, n=ni, rows=nj, **fields)
+        return
+    n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
+    kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=ORIGIN, s2=s2, sd=STRIDES[d], n=n, **fields)
+
+
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
 @pytest.mark.parametrize("interpolation", ["modified", pytest.param("original", marks=pytest.mark.slow)])
 def test_hybrid_fluxes_and_rates(backend, interpolation):
@@ -130,9 +143,8 @@ def test_hybrid_fluxes_and_rates(backend, interpolation):
         assert np.array_equal(flux[there][:, share == 0], split[there][:, share == 0])
         if backend == "cpu":
             continue
-        node = PLACE | {"sd": STRIDES[d], "sv": POINTS}
         march(kernels, [d], q, m, rates, 1)
-        kernels.launch("hybrid_rates", SIZE, **node, q=q, m=area, sensor=sensor, r=rates)
+        sweep(kernels, d, q, area, sensor, rates)
         np.testing.assert_allclose(inside(rates), -np.diff(wanted, axis=3 - d), rtol=0, atol=2e-13 * largest)
 
 
