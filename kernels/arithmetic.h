@@ -25,9 +25,9 @@
 // each of them, and share what is SHARED.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
 // The work of a block of HX_TILE_THREADS threads, for GPUs alone, on a tile of HX_TILE_I by HX_TILE_J of ni by nj nodes:
-// i and j are its first one, k a chunk of what lies along k. The threads meet behind every THREADS { ... }, share what is
-// SHARED, and each keeps MINE(name)[0] and following, declared as PRIVATE(type, name, count), in registers. A constant
-// <kernel>_blocks says how many blocks a multiprocessor should hold.
+// i and j are its first one, k a chunk of what lies along k. The threads meet behind every THREADS { ... }, share the reals
+// of BLOCK_MEMORY(name, <kernel>_own), so many for a block, and each keeps MINE(name)[0] and following, declared as
+// PRIVATE(type, name, count), in registers. A constant <kernel>_blocks says how many blocks a multiprocessor should hold.
 #define TILE_KERNEL(name, ...) HD void name##_tile(int ni, int nj, __VA_ARGS__)
 // A point kernel whose point is a line, or a part of one, for GPUs: many registers, and for what they do not hold
 // OWN_MEMORY(type, name, count), `count` numbers of its own on the chip, which are OWN(name, 0) and following. What does
@@ -51,6 +51,9 @@ HD int own_thread() {
     return thread;
 }
 #define THREADS for (int thread = own_thread(), hx_once = 1; hx_once; hx_once = 0, __syncthreads())
+#define BLOCK_MEMORY(name, count) \
+    extern __shared__ double hx_given_memory[]; \
+    real *const name = reinterpret_cast<real *>(hx_given_memory)
 #define PRIVATE(type, name, count) type name[count]
 #define MINE(name) name
 // A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED.
@@ -67,6 +70,7 @@ HD int own_thread() {
 #define SHARED
 #define LANES for (int lane = 0; lane < 32; ++lane)
 #define THREADS for (int thread = 0; thread < HX_TILE_THREADS; ++thread)
+#define BLOCK_MEMORY(name, count) real name[count]
 #define PRIVATE(type, name, count) type name[HX_TILE_THREADS][count]
 #define MINE(name) name[thread]
 #define OWN_MEMORY(type, name, count) type name[count]

@@ -70,6 +70,7 @@ struct hx_lanes {
 #define THREADS \
     for (hx_lanes hx_block(HX_TILE_THREADS); hx_block.more();) \
         for (int thread = hx_block.next(), hx_once = 1; hx_once; hx_once = 0)
+#define BLOCK_MEMORY(name, count) real name[count]
 #define PRIVATE(type, name, count) type name[HX_TILE_THREADS][count]
 #define MINE(name) name[thread]
 #define OWN_MEMORY(type, name, count) type name[count]

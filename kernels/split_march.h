@@ -1,15 +1,19 @@
 // The split form of the inviscid terms (split.h) in all directions at once, for GPUs: a block of threads owns a tile of
 // columns, one for each thread, and marches along k. The nodes of a plane, with the ghosts of the tile along i and j, come
 // while those before it are computed, and become the variables of split_node once, in memory that the block shares.
-// Their pairs with the nodes on both sides along i and j are read there. Along k a thread keeps the nodes that it passed,
-// and what their rates are so far: each pair is computed once.
+// Their pairs with the nodes on both sides along i and j are read there. Along k a thread keeps the nodes that it passed
+// there too, and in registers what their rates are so far: each pair is computed once.
 #if HX_SPLIT && !defined(HX_CPU)
 // Nodes of a tile with its ghosts along i and along j; without corners, the rows of the tile first.
 constexpr int march_row = HX_TILE_I + 2 * split_reach;
 constexpr int march_rows = march_row * HX_TILE_J;
 constexpr int march_columns = HX_TILE_I * (HX_TILE_J + 2 * split_reach);
 constexpr int march_nodes = march_rows + 2 * split_reach * HX_TILE_I;
-constexpr int split_march_blocks = sizeof(real) == 4 ? 4 : 2;
+// Of a node that was passed; what a block keeps: two planes, with the areas along i and j, and the nodes that it passed.
+constexpr int march_passed = split_variables + 3;
+constexpr int march_plane = split_variables * march_nodes + 3 * march_rows + 3 * march_columns;
+constexpr int split_march_own = 2 * march_plane + split_reach * march_passed * HX_TILE_THREADS;
+constexpr int split_march_blocks = sizeof(real) == 4 ? 5 : split_reach == 3 ? 3 : 2;
 
 // Where node (x, y) of a tile is among its nodes, and among its columns.
 HD int march_place(int x, int y) {
@@ -63,11 +67,21 @@ template <class Node, class Area> HD void split_gather(const Node &node, const A
 // dk are not 0.
 TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
             const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first) {
-    SHARED real nodes[2][split_variables][march_nodes], across[2][3][march_rows], along[2][3][march_columns];
-    // of the nodes behind a thread's own, the nearest first: variables and areas, rates
-    PRIVATE(real, passed, split_reach * (split_variables + 3));
-    PRIVATE(real, rates, split_reach * gas_variables);
-    PRIVATE(real, through, 3);  // the area of its own node
+    BLOCK_MEMORY(memory, split_march_own);
+    PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes behind a thread's own, the nearest first
+    PRIVATE(real, through, 3);  // the area of its own node along k
+    // of place `at` of plane now; areas of the directions i and j
+    const auto node_at = [&](int now, int v, int at) -> real & { return memory[now * march_plane + v * march_nodes + at]; };
+    const auto across = [&](int now, int d, int at) -> real & {
+        return memory[now * march_plane + split_variables * march_nodes + d * march_rows + at];
+    };
+    const auto along = [&](int now, int d, int at) -> real & {
+        return memory[now * march_plane + split_variables * march_nodes + 3 * march_rows + d * march_columns + at];
+    };
+    // of the node of a thread in the last of the planes whose numbers are the same modulo split_reach
+    const auto passed = [&](int turn, int v, int thread) -> real & {
+        return memory[2 * march_plane + (turn * march_passed + v) * HX_TILE_THREADS + thread];
+    };
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk, behind = dk ? split_reach : 0;
     const long long corner = o + i + (long long)j * sj;
     // node(x, y, p, with its area along i, along j) of what a thread brings of plane l
@@ -81,7 +95,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                 node(x, y, corner + x + (long long)y * sj + (long long)l * sk, beyond_i, beyond_j);
         });
     };
-    for (int l = begin - behind - 1, now = 1; l < end + behind; ++l, now = 1 - now) {
+    for (int l = begin - behind - 1, now = 1, turn = 0; l < end + behind; ++l, now = 1 - now) {
         const bool more = l + 1 < end + behind;
         THREADS {
             const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = march_place(x, y);
@@ -91,10 +105,10 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
             if (more) {
                 bring(thread, l + 1, [&](int x, int y, long long p, bool area_i, bool area_j) {
                     const int to = march_place(x, y);
-                    ROLLED for (int v = 0; v < gas_variables; ++v) MARCH_FETCH(nodes[1 - now][v][to], q + v * sv + p);
+                    ROLLED for (int v = 0; v < gas_variables; ++v) MARCH_FETCH(node_at(1 - now, v, to), q + v * sv + p);
                     ROLLED for (int d = 0; d < 3; ++d) {
-                        if (area_i) MARCH_FETCH(across[1 - now][d][to], m + d * sv + p);
-                        if (area_j) MARCH_FETCH(along[1 - now][d][march_column(x, y)], m + (3 + d) * sv + p);
+                        if (area_i) MARCH_FETCH(across(1 - now, d, to), m + d * sv + p);
+                        if (area_j) MARCH_FETCH(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
                     }
                 });
                 if (dk && there)
@@ -104,20 +118,21 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                 real change[gas_variables] = {};
                 if (l >= begin && l < end) {
                     if (di)
-                        split_gather([&](int s, int v) { return nodes[now][v][at + s]; },
-                                     [&](int s, int d) { return across[now][d][at + s]; }, change);
+                        split_gather([&](int s, int v) { return node_at(now, v, at + s); },
+                                     [&](int s, int d) { return across(now, d, at + s); }, change);
                     if (dj)
-                        split_gather([&](int s, int v) { return nodes[now][v][march_place(x, y + s)]; },
-                                     [&](int s, int d) { return along[now][d][march_column(x, y + s)]; }, change);
+                        split_gather([&](int s, int v) { return node_at(now, v, march_place(x, y + s)); },
+                                     [&](int s, int d) { return along(now, d, march_column(x, y + s)); }, change);
                 }
                 if (dk) {
-                    real own[split_variables + 3], pair[gas_variables], done[gas_variables];
-                    real *const before = MINE(passed), *const rate = MINE(rates);
-                    for (int v = 0; v < split_variables; ++v) own[v] = nodes[now][v][at];
+                    real own[march_passed], other[march_passed], pair[gas_variables], done[gas_variables];
+                    real *const rate = MINE(rates);
+                    for (int v = 0; v < split_variables; ++v) own[v] = node_at(now, v, at);
                     for (int d = 0; d < 3; ++d) own[split_variables + d] = MINE(through)[d];
                     if (l >= begin)
                         for (int s = split_reach; s > 0; --s) {
-                            const real *other = before + (s - 1) * (split_variables + 3);
+                            const int then = turn < s ? turn - s + split_reach : turn - s;
+                            for (int v = 0; v < march_passed; ++v) other[v] = passed(then, v, thread);
                             const real weight = split_weight(s) * real(1.0 / 8);
                             split_pair(other, other + split_variables, own, own + split_variables, pair);
                             for (int v = 0; v < gas_variables; ++v) {
@@ -126,12 +141,10 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                             }
                         }
                     for (int v = 0; v < gas_variables; ++v) done[v] = rate[(split_reach - 1) * gas_variables + v];
-                    for (int s = split_reach - 1; s >= 0; --s) {
+                    for (int s = split_reach - 1; s >= 0; --s)
                         for (int v = 0; v < gas_variables; ++v)
                             rate[s * gas_variables + v] = s ? rate[(s - 1) * gas_variables + v] : change[v];
-                        for (int v = 0; v < split_variables + 3; ++v)
-                            before[s * (split_variables + 3) + v] = s ? before[(s - 1) * (split_variables + 3) + v] : own[v];
-                    }
+                    for (int v = 0; v < march_passed; ++v) passed(turn, v, thread) = own[v];
                     for (int v = 0; v < gas_variables; ++v) change[v] = done[v];
                 }
                 if (l - behind >= begin)
@@ -146,20 +159,21 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     const int to = march_place(x, y);
                     real state[gas_variables], node[split_variables];
                     for (int v = 0; v < gas_variables; ++v) {
-                        MARCH_ARRIVE(nodes[1 - now][v][to], q + v * sv + p);
-                        state[v] = nodes[1 - now][v][to];
+                        MARCH_ARRIVE(node_at(1 - now, v, to), q + v * sv + p);
+                        state[v] = node_at(1 - now, v, to);
                     }
                     for (int d = 0; d < 3; ++d) {
-                        if (area_i) MARCH_ARRIVE(across[1 - now][d][to], m + d * sv + p);
-                        if (area_j) MARCH_ARRIVE(along[1 - now][d][march_column(x, y)], m + (3 + d) * sv + p);
+                        if (area_i) MARCH_ARRIVE(across(1 - now, d, to), m + d * sv + p);
+                        if (area_j) MARCH_ARRIVE(along(1 - now, d, march_column(x, y)), m + (3 + d) * sv + p);
                     }
                     split_node(state, node);
-                    for (int v = 0; v < split_variables; ++v) nodes[1 - now][v][to] = node[v];
+                    for (int v = 0; v < split_variables; ++v) node_at(1 - now, v, to) = node[v];
                     (void)p;
                 });
                 for (int d = 0; d < 3; ++d) MINE(through)[d] = coming[d];
             }
         }
+        turn = turn + 1 < split_reach ? turn + 1 : 0;
     }
 }
 #undef MARCH_FETCH
