@@ -26,10 +26,10 @@ def advanced(solver: Solver, steps: int) -> list[np.ndarray]:
     return whole(solver)
 
 
-def off_on_ranks(comm, case, steps: int) -> float:
-    """How far the ranks of `comm` are off what one computes. Collective."""
+def off_on_ranks(comm, case, steps: int, where: str = "cpu") -> float:
+    """How far the ranks of `comm`, on the backend `where`, are off what one computes on the CPU. Collective."""
     ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
-    solver = Solver(case, backend("cpu"), domain=ground)
+    solver = Solver(case, backend(where), domain=ground)
     found = difference(advanced(solver, steps), advanced(Solver(case, backend("cpu")), steps))
     solver.halo.close()
     return found

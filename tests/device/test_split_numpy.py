@@ -20,6 +20,8 @@ from kernels_alone import (
     states,
 )  # fmt: skip
 
+from hiresx.device import wrappers
+
 HEADERS = (
     "half_point.h", "inviscid.h", "scalar.h", "split.h", "hybrid.h", "fused.h", "split_points.h", "split_march.h",
     "sensed.h", "calibration.h",
@@ -66,12 +68,19 @@ def of_lines(array: np.ndarray, d: int) -> np.ndarray:
     return array[(slice(None), *cuts)]
 
 
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """Tiles of which the block holds many, the last ones in part."""
+    monkeypatch.setattr(wrappers, "TILE", (4, 2))
+
+
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
 def test_split_fluxes_and_rates(backend):
-    """In every direction, of states and metrics that have nothing in common from node to node."""
+    """In every direction and in all at once, of states and metrics that have nothing in common from node to node."""
     s, q = states()
     m, _ = geometry()
     kernels = program(backend, HEADERS, inviscid="split")
+    total = np.zeros((5, *SIZE[::-1]))
     for d in range(3):
         extent, place, there = half_points(d)
         flux, rates, area = np.zeros((5, *SHAPE)), np.full((5, *SHAPE), 7.0), m[3 * d : 3 * d + 3]
@@ -81,9 +90,13 @@ def test_split_fluxes_and_rates(backend):
         if backend == "cpu":
             continue
         change = -np.diff(wanted, axis=3 - d)
+        total += change
         for first in (1, 0):
             march(kernels, [d], q, m, rates, first)
             np.testing.assert_allclose(inside(rates), change * (2 - first), rtol=0, atol=1e-13 * np.abs(wanted).max())
+    if backend == "emulated":
+        march(kernels, [0, 1, 2], q, m, rates, 1)
+        np.testing.assert_allclose(inside(rates), total, rtol=0, atol=1e-13 * np.abs(total).max())
 
 
 def march(kernels, directions: list[int], q: np.ndarray, m: np.ndarray, rates: np.ndarray, first: int) -> None:

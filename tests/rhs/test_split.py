@@ -124,14 +124,23 @@ def test_plans_of_the_cpu():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inviscid", ["split", "hybrid"])
-def test_plans_of_gpus(inviscid):
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        {"inviscid": "split"},
+        {"inviscid": "split", "interpolation": "modified7", "weights": "z"},
+        {"inviscid": "hybrid"},
+        {"inviscid": "hybrid", "interpolation": "original"},
+    ],
+    ids=["split", "eighth-order", "hybrid", "original"],
+)
+def test_plans_of_gpus(scheme):
     """The same by the CUDA form of the kernels."""
-    case = gap(scheme={"inviscid": inviscid})
+    case = gap(scheme=scheme)
     first = rates(case, "cpu", "pencils")
     for plan in ("fused", "decomposed", "compact"):
         assert np.abs(first - rates(case, "emulated", plan)).max() < 1e-13 * np.abs(first).max()
-    if inviscid == "hybrid":
+    if scheme == {"inviscid": "hybrid"}:
         assert kept("emulated", "fused") < 1e-13
 
 
@@ -157,6 +166,19 @@ def _off_on_ranks(comm) -> float:
 def test_ranks():
     """Two ranks have what one has, sensors and their halos included."""
     assert max(run_ranks(2, _off_on_ranks)) < 1e-13
+
+
+def _off_on_emulated_ranks(comm, inviscid: str) -> float:
+    given = [f'scheme.inviscid="{inviscid}"', "grid.n=[24,18,20]"]
+    given += ["scheme.hybrid.threshold=0.002"] if inviscid == "hybrid" else []
+    return off_on_ranks(comm, load("taylor-green", overrides=given), 3, "emulated")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inviscid", ["split", "hybrid"])
+def test_ranks_of_gpus(inviscid):
+    """The directions that wait for another rank's ghosts add to what the others have left."""
+    assert max(run_ranks(2, _off_on_emulated_ranks, inviscid, timeout=180.0)) < 1e-13
 
 
 def test_shock_tube_as_afweno():
