@@ -69,6 +69,14 @@ def _single() -> tuple[Case, Grid]:
     return case.model_copy(update={"scheme": case.scheme.model_copy(update={"precision": "fp32"})}), grid
 
 
+def _hybrid() -> tuple[Case, Grid]:
+    """The blocks of the box by the hybrid scheme, whose sensor sees some of the flow."""
+    case, grid = _turned()
+    scheme = case.scheme.model_copy(update={"inviscid": "hybrid"})
+    hybrid = scheme.hybrid.model_copy(update={"threshold": 0.0006})
+    return case.model_copy(update={"scheme": scheme.model_copy(update={"hybrid": hybrid})}), grid
+
+
 def _scalars() -> tuple[Case, None]:
     """Two passive scalars that spread, on a wavy box."""
     scalars = '[{name="dye", schmidt=0.7, initial=0.7}, {name="ink", schmidt=0.4, initial=0.2}]'
@@ -107,6 +115,7 @@ FLOWS = {
     "round jet": Flow(_round, ("fused",)),
     "turned blocks": Flow(_turned, ("fused", "decomposed")),
     "single precision": Flow(_single, ("fused",)),
+    "hybrid": Flow(_hybrid, ("fused",)),
     "scalars": Flow(_scalars, ("decomposed",)),
     "patched faces": Flow(_patched, ("fused", "decomposed")),
     "poles": Flow(_poles, ("fused",)),

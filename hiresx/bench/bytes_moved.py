@@ -15,6 +15,7 @@ _READ_WRITTEN = {
     "inviscid_sweep": (8, 5),  # q, m; r
     "sweep_along": (8, 5),
     "sweep_across": (8, 5),
+    "split_march": (14, 5),
     "interpolate": (8, 10),  # q, m; minus, plus
     "physical_flux": (8, 6),  # q, m; f, pressure
     "numerical_flux": (19, 5),  # m, minus, plus, f, pressure; minus
@@ -45,15 +46,16 @@ _OF_SCALAR = {
     "scalar_difference": (1, 1, "flux", 0),
 }
 # These add to r, of so many variables of the gas, and so read it, unless they are the first to write it.
-_ADDS = {"inviscid_sweep": 5, "sweep_along": 5, "sweep_across": 5, "flux_difference": 5, "scalar_difference": 0}
+_ADDS = {"inviscid_sweep": 5, "sweep_along": 5, "sweep_across": 5, "split_march": 5, "flux_difference": 5}
+_ADDS |= {"scalar_difference": 0}
 # The viscous fluxes of the gas that a fused sweep takes the differences of.
 _CARRIED = 4
 
 
 def reals(kernel: str, arguments: Mapping[str, Any]) -> float:
     """Reals that `kernel` moves per point it visits, given its arguments by name. NaN for a kernel whose time is not a
-    matter of bandwidth: one that visits faces, or follows lists."""
-    if kernel not in _READ_WRITTEN:
+    matter of bandwidth: one that visits faces, follows lists, or passes over nodes that a sensor does not mark."""
+    if kernel not in _READ_WRITTEN or "sensor" in arguments:
         return math.nan
     of_scalar, scalars = 0, 0
     if kernel in _OF_SCALAR:
