@@ -22,18 +22,31 @@ HD int march_place(int x, int y) {
 }
 HD int march_column(int x, int y) { return (y + split_reach) * HX_TILE_I + x; }
 
-// visit(x, y) of the nodes that a thread brings: its own, and its share of the ghosts.
-template <class Visit> HD void march_visit(int thread, bool ghosts, const Visit &visit) {
-    visit(thread % HX_TILE_I, thread / HX_TILE_I);
-    constexpr int across = 2 * split_reach * HX_TILE_J, all = across + 2 * split_reach * HX_TILE_I;
-    if (!ghosts) return;
-    for (int e = thread; e < all; e += HX_TILE_THREADS) {
-        const bool row = e < across;
-        const int g = row ? e % (2 * split_reach) : (e - across) / HX_TILE_I;
-        const int beside = g < split_reach ? g - split_reach : g - split_reach + (row ? HX_TILE_I : HX_TILE_J);
-        visit(row ? beside : (e - across) % HX_TILE_I, row ? e / (2 * split_reach) : beside);
+// What a tile whose first node is (i, j) of ni by nj takes of a plane.
+struct MarchTile {
+    int i, j, ni, nj;
+    bool along_i, along_j;  // the directions that it has
+
+    // visit(x, y, with its area of direction i, of j) of a node that a thread brings, if there is one
+    template <class Visit> HD void node(int x, int y, bool ghosts, const Visit &visit) const {
+        const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
+        const bool area_i = ghosts && along_i && row && i + x < ni + split_reach;
+        const bool area_j = ghosts && along_j && column && j + y < nj + split_reach;
+        if ((column && row) || area_i || area_j) visit(x, y, area_i, area_j);
     }
-}
+    // the same of its own node, and of its share of the ghosts
+    template <class Visit> HD void bring(int thread, bool ghosts, const Visit &visit) const {
+        node(thread % HX_TILE_I, thread / HX_TILE_I, ghosts, visit);
+        constexpr int across = 2 * split_reach * HX_TILE_J, all = across + 2 * split_reach * HX_TILE_I;
+        if (!ghosts) return;
+        for (int e = thread; e < all; e += HX_TILE_THREADS) {
+            const bool row = e < across;
+            const int g = row ? e % (2 * split_reach) : (e - across) / HX_TILE_I;
+            const int beside = g < split_reach ? g - split_reach : g - split_reach + (row ? HX_TILE_I : HX_TILE_J);
+            node(row ? beside : (e - across) % HX_TILE_I, row ? e / (2 * split_reach) : beside, ghosts, visit);
+        }
+    }
+};
 
 // What memory keeps in another type than `real` is loaded where the rest has come.
 #ifdef HX_WORK_FP32
@@ -84,27 +97,18 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     };
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk, behind = dk ? split_reach : 0;
     const long long corner = o + i + (long long)j * sj;
-    // node(x, y, p, with its area along i, along j) of what a thread brings of plane l
-    const auto bring = [&](int thread, int l, const auto &node) {
-        const bool whole = l >= begin && l < end;
-        march_visit(thread, whole, [&](int x, int y) {
-            const bool column = x >= 0 && x < HX_TILE_I && i + x < ni, row = y >= 0 && y < HX_TILE_J && j + y < nj;
-            const bool beyond_i = whole && di && row && i + x < ni + split_reach;
-            const bool beyond_j = whole && dj && column && j + y < nj + split_reach;
-            if ((column && row) || beyond_i || beyond_j)
-                node(x, y, corner + x + (long long)y * sj + (long long)l * sk, beyond_i, beyond_j);
-        });
-    };
+    const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
     for (int l = begin - behind - 1, now = 1, turn = 0; l < end + behind; ++l, now = 1 - now) {
-        const bool more = l + 1 < end + behind;
+        const bool more = l + 1 < end + behind, ghosts = l + 1 >= begin && l + 1 < end;
         THREADS {
             const int x = thread % HX_TILE_I, y = thread / HX_TILE_I, at = march_place(x, y);
             const bool there = i + x < ni && j + y < nj;
             const long long p = corner + x + (long long)y * sj + (long long)l * sk;
             real coming[3] = {};
             if (more) {
-                bring(thread, l + 1, [&](int x, int y, long long p, bool area_i, bool area_j) {
+                tile.bring(thread, ghosts, [&](int x, int y, bool area_i, bool area_j) {
                     const int to = march_place(x, y);
+                    const long long p = corner + x + (long long)y * sj + (l + 1ll) * sk;
                     ROLLED for (int v = 0; v < gas_variables; ++v) MARCH_FETCH(node_at(1 - now, v, to), q + v * sv + p);
                     ROLLED for (int d = 0; d < 3; ++d) {
                         if (area_i) MARCH_FETCH(across(1 - now, d, to), m + d * sv + p);
@@ -155,8 +159,9 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
             }
             FETCHED;
             if (more) {
-                bring(thread, l + 1, [&](int x, int y, long long p, bool area_i, bool area_j) {
+                tile.bring(thread, ghosts, [&](int x, int y, bool area_i, bool area_j) {
                     const int to = march_place(x, y);
+                    const long long p = corner + x + (long long)y * sj + (l + 1ll) * sk;
                     real state[gas_variables], node[split_variables];
                     for (int v = 0; v < gas_variables; ++v) {
                         MARCH_ARRIVE(node_at(1 - now, v, to), q + v * sv + p);
