@@ -43,9 +43,8 @@ KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const in
 // that what is amplified there grows); in viscous flow, those of no heat and no friction. The normal velocity
 // is odd but for the parabola's curvature. At jumps the flow is mirrored as at a plane.
 // With a body force of the acceleration a (`kept` is its array, the arguments are those of the kernel `body_force`) the
-// pressure has the slope rho a.n besides, planes that the force pushes the gas against included, and the third derivative
-// a.n d^2 rho/dn^2 of gas at rest. The temperature then has the slope of its parabola, in place of the density, so that an
-// isothermal layer has the ghosts that are its own.
+// pressure has the slope rho a.n besides, at planes that the force pushes the gas against too. The temperature then has the
+// slope of its parabola, in place of the density, which leaves an isothermal layer its temperature.
 KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, const int *begin, const int *rows,
        const real *buffer, const real *turn, const real *geometry, real ax, real ay, real az, real kx, real ky, real kz,
        optional<const real *> kept, stride sv, state_field<conserved_variables> q) {
@@ -79,7 +78,7 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
     auto bounded = [&](real image, real added) {
         return image + larger(real(-0.5) * image, smaller(image, added));
     };
-    const real p = bounded(pressure[0], real(-2) * d * (share * slope + force * even(density) * real(1.0 / 6)));
+    const real p = bounded(pressure[0], -share * real(2) * d * slope);
 #ifdef HX_VISCOUS
     const real rho = density[0] * (p / pressure[0]);
     const real velocity_slope = share * real(-2) * d;
