@@ -1,6 +1,7 @@
 """The `[body_force]` table: an acceleration of the gas, given or such that it keeps the mass flow."""
 
 from collections.abc import Iterator
+from math import hypot
 from typing import Any, Literal
 
 from pydantic import Field
@@ -13,7 +14,8 @@ class BodyForce(Table):
     """The same acceleration a of the gas everywhere: rho a in the momentum, rho u . a in the energy. It drives a
     channel or a pipe that is periodic along the flow; with `keep` a changes from step to step so that the mean of rho u
     along `axis` stays. Its history `body_force` has that mean, a along `axis` and the force per volume, mean density
-    times a, whose average over time is what friction takes: tau_w = force x volume / area of the walls."""
+    times a, whose average over time is what friction takes: tau_w = force x volume / area of the walls. A slip wall may
+    take a force that is normal to it, a plane of symmetry not."""
 
     acceleration: Vector = Field(
         (0.0, 0.0, 0.0),
@@ -30,6 +32,14 @@ class BodyForce(Table):
         "taken",
     )
     every: Points = Field(10, description="steps between samples of the history")
+
+    @property
+    def directions(self) -> tuple[Vector, ...]:
+        """Unit vectors along which it acts: that of `acceleration`, and `axis` where it keeps the flow along it."""
+        size = hypot(*self.acceleration)
+        x, y, z = (a / size for a in self.acceleration) if size else (0.0, 0.0, 0.0)
+        along = (float(self.axis == "x"), float(self.axis == "y"), float(self.axis == "z"))
+        return ((x, y, z),) * bool(size) + (along,) * (self.keep is not None)
 
 
 def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:

@@ -52,7 +52,7 @@ def check(
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
         planned = estimate(case, grid=built)
         setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
-        setup["warnings"] += check_walls.notes_of_body_force(case, decomposition)
+        setup["warnings"] += check_walls.notes_of_sources(case, decomposition)
         setup["warnings"] += check_inflow.notes_of_turbulence(decomposition)
         setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])
         setup["warnings"] += check_setup.aliasing_remarks(case, decomposition, watched["probe"], planned["dt"])

@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.mirror_points import Coordinates, find_mirror_sources
-from hiresx.decomposition.oblique_walls import inward_rows, walls
+from hiresx.decomposition.oblique_walls import is_pushed, walls
 
 if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition
@@ -65,29 +65,17 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
     return reported
 
 
-def notes_of_body_force(case: Case, decomposition: "Decomposition") -> Iterator[str]:
-    """A note for each slip wall and plane of symmetry that the body force pushes the gas against: their ghosts know no
-    slope of the pressure that balances it."""
-    if case.body_force is None:
-        return
-    pushes = [np.array(case.body_force.acceleration)]
-    if case.body_force.keep:
-        pushes.append(np.eye(3)["xyz".index(case.body_force.axis)])
+def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str]:
+    """A note for each slip wall that formulas of `[source]` may push the gas against: ghosts there know no slope of the
+    pressure that balances them, as they know that of a body force."""
+    formulas = case.source.texts() if case.source else {}
+    pushes = {key: np.eye(3)[n] for n, key in enumerate(("rho_u", "rho_v", "rho_w")) if key in formulas}
     for patch in decomposition.patches:
-        if patch.condition.kernel != "reflect":
-            continue
-        block = decomposition.blocks[patch.block]
-        nodes = inward_rows(block, patch.face, patch.range, 1)[0]
-        along = [np.gradient(nodes, axis=axis) for axis in (1, 2, 3) if nodes.shape[axis] > 1]
-        if len(block.active) == 2 and len(along) == 1:
-            along.append(np.broadcast_to(np.array([0.0, 0.0, 1.0])[:, None, None, None], nodes.shape))
-        if len(along) != 2:  # of one row of nodes: the other patches of its condition show its normal
-            continue
-        normal = np.cross(along[0], along[1], axis=0)
-        normal = normal / np.maximum(np.linalg.norm(normal, axis=0), np.finfo(float).tiny)
-        against = max(float(np.abs(np.tensordot(push, normal, 1)).max()) for push in pushes)
-        if against > 1e-6 * max(float(np.linalg.norm(push)) for push in pushes):
+        across = [key for key, push in pushes.items() if is_pushed(decomposition, patch, [push])]
+        if across and patch.condition.kernel == "reflect":
+            name = decomposition.blocks[patch.block].name
             yield (
-                f"body_force acts across face {patch.face} of block '{block.name}' ({patch.condition.type}): the "
-                "pressure there has no slope that balances it, and the flow is of first order beside it (page Numerics)"
+                f"source.{' and '.join(across)} may act across face {patch.face} of block '{name}' "
+                f"({patch.condition.type}): where it is not zero there the pressure has no slope that balances it, and "
+                "the flow is of first order beside it; an acceleration that is the same everywhere is [body_force]"
             )

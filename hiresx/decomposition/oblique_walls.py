@@ -1,13 +1,15 @@
 """Slip walls, planes of symmetry and axes whose ghosts are not the mirror images of nodes: those that grid lines meet
-at other angles than right ones, and curved ones."""
+at other angles than right ones, curved ones, and those that a body force pushes the gas against."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hiresx.base.arrays import triple
+from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, Range, direction, side, slices
 from hiresx.grid.connections import TOLERANCE
@@ -30,7 +32,8 @@ EDGE, SHARPER = 0.05, 3.0
 class Wall:
     """A patch of the whole blocks with a mirror: `normal` and a `point` of its plane, None where it lies on none.
     `angle`: the largest one, in degrees, between a grid line there and the normal. `edged`: whether it has an edge,
-    where a mirror has no one normal. `curved`: whether the flow along it takes a pressure that rises along the normal.
+    where a mirror has no one normal. `curved`: whether the flow along it, or a body force, takes a pressure that rises
+    along the normal.
     `smooth`: whether polynomials of the highest degree continue its grid lines. `mirrors_places`: whether ghosts take
     the flow at the mirror images of their own places, not that at nodes.
 
@@ -55,7 +58,7 @@ def walls(whole: "Decomposition") -> list[Wall]:
         block = whole.blocks[patch.block]
         mirror = patch.condition.kernel in ("reflect", "axis")
         if mirror and len(block.active) > 1 and not mirrors(whole, patch):
-            found.append(_wall(block, n, patch, whole.stencil.halo, whole.axisymmetric))
+            found.append(_wall(block, n, patch, whole))
     made: list[Wall] = []
     of_place = {wall.place: wall for wall in found}
     for places in groups(whole, list(of_place)):
@@ -159,8 +162,36 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
     return np.stack(rows)
 
 
-def _wall(block: Block, place: int, patch: "Patch", halo: int, axisymmetric: bool) -> Wall:
+def check_pushed_planes(whole: "Decomposition") -> None:
+    """Raises HiresxError for a plane of symmetry that a body force pushes the gas against: beyond it the force would
+    push the other way. So it is with any plane at which half a ring around a pole is reflected."""
+    for patch in whole.patches:
+        symmetric = patch.condition.type == "symmetry"
+        if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):
+            continue
+        if symmetric or mirrors(whole, patch):
+            raise HiresxError(
+                f"body_force acts across face {patch.face} of block '{whole.blocks[patch.block].name}' "
+                f"({patch.condition.type}), behind which the flow is the mirror image",
+                'give this face the type "slip-wall"' if symmetric else "take a whole ring around the pole",
+            )
+
+
+def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike]) -> bool:
+    """True if one of the vectors `pushes` has a component normal to the patch, which is known where it is several nodes
+    broad."""
+    block, d = whole.blocks[patch.block], direction(patch.face)
+    if not pushes or not is_broad(block, patch):
+        return False
     dimensions = len(block.active)
+    face = inward_rows(block, patch.face, patch.range, 1)[0, :dimensions]
+    normals = _local_normals(face, d, [e for e in block.active if e != d])
+    along = np.tensordot(np.asarray(pushes)[:, :dimensions], normals, axes=1)
+    return bool(np.abs(along).max() > NORMAL)
+
+
+def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> Wall:
+    dimensions, halo = len(block.active), whole.stencil.halo
     rows = inward_rows(block, patch.face, patch.range, halo + 1)[:, :dimensions]
     d = direction(patch.face)
     tangents = [e for e in block.active if e != d]
@@ -181,8 +212,9 @@ def _wall(block: Block, place: int, patch: "Patch", halo: int, axisymmetric: boo
     known = normal is not None or is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
     # of a wall of revolution too, but for planes normal to the axis
-    bent = normal is None or (axisymmetric and abs(normal[1]) > NORMAL)
-    curved = bent and is_broad(block, patch) and patch.condition.kernel == "reflect"
+    bent = normal is None or (whole.axisymmetric and abs(normal[1]) > NORMAL)
+    reflects = is_broad(block, patch) and patch.condition.kernel == "reflect"
+    curved = reflects and (bent or is_pushed(whole, patch, whole.pushes))
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
     return Wall(place, normal, point, angle, edged, curved, smooth)
 

@@ -10,6 +10,7 @@ from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
+from hiresx.decomposition.oblique_walls import check_pushed_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import over_the_poles
 from hiresx.equations.stencil import Stencil
@@ -59,7 +60,7 @@ class Decomposition:
 
     `parts`: per block what it is of the grid's blocks, and whose. Before anything is cut, all of one each, of rank 0.
     `stencil`: that of the run, by which ghosts and parts are as wide as they are. `axisymmetric`: whether y is the
-    radius.
+    radius. `pushes`: unit vectors along which a body force acts.
     """
 
     blocks: tuple[Block, ...]
@@ -68,6 +69,7 @@ class Decomposition:
     parts: tuple[Part, ...]
     stencil: Stencil = field(default_factory=Stencil)
     axisymmetric: bool = False
+    pushes: tuple[tuple[float, float, float], ...] = ()
 
     @property
     def points(self) -> int:
@@ -130,7 +132,11 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
         log.info("the grid is read whole by the first rank of every host for its patched interfaces")
         blocks = read_whole(blocks)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
-    return Decomposition(blocks, tuple(connections), tuple(patches), parts, reaches, axisymmetric)
+    force = getattr(case, "body_force", None)
+    pushes = () if force is None else force.directions
+    found = Decomposition(blocks, tuple(connections), tuple(patches), parts, reaches, axisymmetric, pushes)
+    check_pushed_planes(found)
+    return found
 
 
 def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) -> Iterable[Placed]:

@@ -30,6 +30,7 @@ def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
         tuple(parts),
         decomposition.stencil,
         decomposition.axisymmetric,
+        decomposition.pushes,
     )
 
 

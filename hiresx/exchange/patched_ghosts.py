@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.decomposition import Domain, mirror_points, patched_donors
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
 from hiresx.mpi.communicator import Communicator
+from hiresx.rhs.terms.body_force import acceleration
 
 # What is exchanged: the state, viscous fluxes, or else a field that a term gives, by its name.
 STATE, FLUX = "state", "fluxes"
@@ -163,8 +165,13 @@ class InterpolatedGhosts(ABC):
                 if isinstance(entry, mirror_points.MirrorSources) and entry.geometry is not None:
                     geometry = np.ascontiguousarray(entry.geometry[:, chosen - ghosts[n]], dtype=real)
                     extra |= {"n": len(chosen), "geometry": device(geometry)}
+                    extra |= self._acceleration(self._states[places[int(p)]])
                 kernel, d = _kernel(entry), int(along[chosen[0]])
                 self._takes.append(_Take(places[int(p)], d, len(chosen), kernel, to, begin, shares, extra))
+
+    def _acceleration(self, state: BlockState) -> dict[str, Any]:
+        """Arguments of the kernel of curved walls: the body force."""
+        return {}
 
     @abstractmethod
     def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
@@ -283,8 +290,15 @@ class MirroredGhosts(InterpolatedGhosts):
     """The ghosts of the state behind all walls that mirror places; `places`: the patches of the whole blocks."""
 
     def __init__(
-        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
-    ):  # fmt: skip
+        self,
+        case: Case,
+        backend: Backend,
+        program: Program,
+        comm: Communicator,
+        domain: Domain,
+        states: Sequence[BlockState],
+    ):
+        self._case = case
         super().__init__(
             backend,
             program,
@@ -294,6 +308,9 @@ class MirroredGhosts(InterpolatedGhosts):
             lambda: mirror_points.find_mirror_sources(domain.whole, domain.extended),
         )
         self.places = frozenset(entry.place for entry in self.located)
+
+    def _acceleration(self, state: BlockState) -> dict[str, Any]:
+        return acceleration(self._case, state)
 
     def _shares(self, domain: Domain, found: Sequence[mirror_points.MirrorSources]) -> Iterator[patched_donors.Rows]:
         return mirror_points.rows(domain.whole, domain.cut, found)

@@ -138,7 +138,7 @@ class PoleCondition(FaceCondition):
 class Extrapolate(FaceCondition):
     """An outflow. What enters a subsonic one is a matter of rates (`hiresx.rhs.outflow`)."""
 
-    kernel = "extrapolate"
+    kernel: str | None = "outflow"
 
     def ghost(self) -> None:
         s, rated = self.state, int(self.patch.condition.kernel == "outflow")
@@ -146,10 +146,27 @@ class Extrapolate(FaceCondition):
         self._launch("extrapolate", self._box, **self._face, direction=self._inward, rated=rated, m=area, q=s.q)
 
 
+class SupersonicOutflow(Extrapolate):
+    """Where everything leaves: viscous terms are made of the continued flow, too."""
+
+    kernel = "extrapolate"
+    continued = False
+
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, case: Case):
+        super().__init__(backend, program, state, patch)
+        self._inverse_reynolds = 1 / (case.gas.reynolds or np.inf)
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
+
+
 class Prescribe(FaceCondition):
     """`profile(x, y, z, t)` gives (rho, u, v, w, p); evaluated once, or before every stage unless `steady`, and once
     for each time: the last stages of a step and the first of the next often have one in common. Where it gives waves,
     once as well: the device goes on by itself."""
+
+    continued = False
+    flux_degree = 3
 
     def __init__(
         self,
@@ -270,8 +287,7 @@ def _of_the_patch() -> dict[str, type[FaceCondition]]:
     for kind in kinds:
         kinds += kind.__subclasses__()
     found = {kind.kernel: kind for kind in kinds if kind.kernel is not None}
-    # The ghosts of the outflows are the same.
-    return found | {"outflow": Extrapolate, "total_inflow": TotalInflow}
+    return found | {"total_inflow": TotalInflow}
 
 
 def check(patches: Sequence[Patch]) -> None:
@@ -309,6 +325,8 @@ def condition(
     simple = _of_the_patch()
     if spec.kernel == NoSlip.kernel:
         return NoSlip(backend, program, state, patch, cut, curved, case, extended)
+    if spec.kernel == SupersonicOutflow.kernel:
+        return SupersonicOutflow(backend, program, state, patch, case)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

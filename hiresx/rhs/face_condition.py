@@ -133,6 +133,14 @@ class FaceCondition:
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 
+    def _leaving_flux(self, rows: Any, variables: int, inverse_reynolds: float) -> None:
+        """Ghosts of so many viscous fluxes `rows` behind a supersonic outflow."""
+        s = self.state
+        self._launch(
+            "outflow_flux", self._box, **self._face, variables=variables, direction=self._inward,
+            inverse_reynolds=inverse_reynolds, m=s.areas[self._direction], jacobian=s.jacobian, q=s.q, flux=rows,
+        )  # fmt: skip
+
     def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
         """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
         d, halo = self._direction, self._halo

@@ -31,7 +31,7 @@ _BEHIND = 10
 
 class ScalarCondition(FaceCondition):
     """Scalar number `number` on one patch; `value`: what the case gives it there, if anything, brought up to date
-    before every stage unless `steady`."""
+    before every stage unless `steady`; `inverse_reynolds`: that of the gas or of the scalar, whichever is larger."""
 
     # Whether the value is wanted in the ghosts behind the face too.
     in_ghosts = False
@@ -46,8 +46,10 @@ class ScalarCondition(FaceCondition):
         value: Value | None,
         steady: bool,
         extended: tuple[np.ndarray, ...],
+        inverse_reynolds: float,
     ):
         super().__init__(backend, program, state, patch)
+        self._inverse_reynolds = inverse_reynolds
         self.rank = _BEHIND + type(self).rank
         self._scalar, self._rate = state.scalars[number]
         self._number, self._row = number, len(GAS_GRADIENTS) + number
@@ -166,6 +168,8 @@ class Given(ScalarCondition):
     """Inflows at which everything is given."""
 
     in_ghosts = True
+    continued = False
+    flux_degree = 3
 
     def node(self) -> None:
         n1, n2 = self.extent
@@ -200,6 +204,15 @@ class Open(ScalarCondition):
             )
 
 
+class Leaving(Open):
+    """Supersonic outflows."""
+
+    continued = False
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        self._leaving_flux(fluxes[self._direction][self._row : self._row + 1], 1, self._inverse_reynolds)
+
+
 class Entering(Open):
     """Inflows at which s is given and the gas's own nodes are computed."""
 
@@ -232,7 +245,7 @@ _KINDS: dict[str, type[ScalarCondition]] = {
     "prescribe": Given,
     "characteristic": Open,
     "total_inflow": Entering,
-    "extrapolate": Open,
+    "extrapolate": Leaving,
     "outflow": Open,
     "patched": WithTheGas,
     "pole": WithTheGas,
@@ -276,7 +289,8 @@ def conditions(
             value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
         steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
         kind = (_MIRRORED if mirrored else _KINDS)[spec.kernel]
-        yield kind(backend, program, state, patch, number, value, steady, extended)
+        viscous = max(1.0, 1 / case.scalar[number].schmidt) / (case.gas.reynolds or np.inf)
+        yield kind(backend, program, state, patch, number, value, steady, extended, viscous)
 
 
 def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> np.ndarray:

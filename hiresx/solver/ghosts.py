@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.device.call import Calls
 from hiresx.exchange.halo import HaloExchange
@@ -14,7 +15,7 @@ class Ghosts:
     """`halo`: the exchange of connected faces. `patched`: that of patched faces. `mirrored`: the ghosts of walls that
     mirror positions. `overlap` false waits for halos at once, to measure the gain of overlapping. Collective."""
 
-    def __init__(self, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
+    def __init__(self, case: Case, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
         self._program, self.overlap = blocks.program, overlap
         self.halo = HaloExchange(
             blocks.backend,
@@ -29,7 +30,9 @@ class Ghosts:
             self.halo.start_field(field.name)
             self.halo.finish_field(field.name)
         self.patched = PatchedExchange(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
-        self.mirrored = MirroredGhosts(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
+        self.mirrored = MirroredGhosts(
+            case, blocks.backend, blocks.program, blocks.comm, domain, blocks.states
+        )  # fmt: skip
 
     @property
     def others(self) -> bool:

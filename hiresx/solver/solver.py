@@ -101,7 +101,7 @@ class Solver:
         # The seconds of the compilation.
         self.compile_s = self._blocks.compile_s
         self.states = self._blocks.states
-        self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
+        self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
         self._conditions = Conditions(
             case, self._blocks, self.grid, profiles or {}, self.halo.memory, self._ghosts.mirrored.places

@@ -22,3 +22,34 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
         for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
     }
 }
+
+#ifdef HX_VISCOUS
+// Ghosts of the normal viscous flux behind a supersonic outflow: the cubic through the four nodes. It is drawn back to the
+// node on the face, as if the flux had no normal derivative, where density or pressure jumps, and where the slowest wave
+// leaves so slowly that viscosity carries the cubic's errors inwards (with given nu they would grow on fine grids): all of
+// the cubic is taken where the cell's Reynolds number (u_n - c) d/nu is above 1/2, none of it below 1/4. So it is with the
+// flux of a scalar, one of the `variables`; inverse_reynolds: of the larger diffusivity.
+KERNEL(outflow_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables,
+       real direction, real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian,
+       const_state_field<gas_variables> q, work_field<1> flux) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real state[4][gas_variables], outward = real(0), area2 = real(0);
+    real share = smooth_share(q, p, sn, sv, state);
+    for (int c = 0; c < 3; ++c) {
+        const real n = m[c * sv + p];
+        outward -= direction * n * state[0][c + 1];
+        area2 += n * n;
+    }
+    const real rho = state[0][0], warmth = gas_gamma * primitive(state[0]).p / rho;
+    const real slowest = outward - rho * square_root(warmth * area2);
+    const real viscous = viscosity(warmth) * inverse_reynolds * jacobian[p] * area2;
+    share *= larger(real(0), smaller(real(1), real(4) * slowest / viscous - real(1)));
+    for (int v = 0; v < variables; ++v) {
+        work_real *f = flux + v * sv + p;
+        const real at_face = f[0];
+        real ghosts[difference_reach];
+        extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
+        for (int l = 0; l < difference_reach; ++l) f[-(l + 1) * sn] = at_face + share * (ghosts[l] - at_face);
+    }
+}
+#endif

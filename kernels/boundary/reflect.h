@@ -42,8 +42,12 @@ KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const in
 // nothing else says what entropy and vorticity do (not the parabolas themselves, which go on behind the wall so steeply
 // that what is amplified there grows); in viscous flow, those of no heat and no friction. The normal velocity
 // is odd but for the parabola's curvature. At jumps the flow is mirrored as at a plane.
+// With a body force of the acceleration a (`kept` is its array, the arguments are those of the kernel `body_force`) the
+// pressure has the slope rho a.n besides, at planes that the force pushes the gas against too. The temperature then has the
+// slope of its parabola, in place of the density, which leaves an isothermal layer its temperature.
 KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, const int *begin, const int *rows,
-       const real *buffer, const real *turn, const real *geometry, stride sv, state_field<conserved_variables> q) {
+       const real *buffer, const real *turn, const real *geometry, real ax, real ay, real az, real kx, real ky, real kz,
+       optional<const real *> kept, stride sv, state_field<conserved_variables> q) {
     real value[3][conserved_variables], normal[3], along[3][3], through[3], density[3], pressure[3];
     for (int c = 0; c < 3; ++c) normal[c] = geometry[(long long)c * n + i];
     for (int a = 0; a < 3; ++a) {
@@ -58,7 +62,11 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
     const real d = of(3), u[3] = {along[0][1], along[1][1], along[2][1]};
     const real turned[3] = {of(4) * u[0] + of(7) * u[1] + of(8) * u[2], of(7) * u[0] + of(5) * u[1] + of(9) * u[2],
                             of(8) * u[0] + of(9) * u[1] + of(6) * u[2]};
-    const real slope = density[1] * (turned[0] * u[0] + turned[1] * u[1] + turned[2] * u[2]);
+    const bool forced = kept != nullptr;
+    const real more = forced ? kept[0] : real(0);
+    const real force =
+        (ax + more * kx) * normal[0] + (ay + more * ky) * normal[1] + (az + more * kz) * normal[2];
+    const real slope = density[1] * (turned[0] * u[0] + turned[1] * u[1] + turned[2] * u[2] + force);
     const real share = correction_scale(larger(jump_sensor(density[1], density[2], density[0]),
                                                jump_sensor(pressure[1], pressure[2], pressure[0])));
     // -2 d f' and d^2 f'' at the foot of the parabola f through the image, the foot and the third place
@@ -75,7 +83,9 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
     const real rho = density[0] * (p / pressure[0]);
     const real velocity_slope = share * real(-2) * d;
 #else
-    const real rho = bounded(density[0], odd(density));
+    real warmth[3];
+    for (int a = 0; a < 3; ++a) warmth[a] = pressure[a] / density[a];
+    const real rho = forced ? p / bounded(warmth[0], odd(warmth)) : bounded(density[0], odd(density));
 #endif
     const real across = -through[0] + even(through);
     real squares = real(0);

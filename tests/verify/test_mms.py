@@ -119,6 +119,14 @@ def test_orders(name):
     assert check.limit.holds(value), (name, value, check.curve_values(bench))
 
 
+@pytest.mark.parametrize("boundary", ["prescribed", "inflow and outflow"])
+def test_viscous_flow_through_faces(boundary):
+    """It was of order 1.3 where the flow is prescribed, and of .5 where it leaves."""
+    setup = mms.Setup(mms.THROUGH, (16, 24), (("weights", "linear"),), boundary, "y", 100.0, amplitude=0.0)
+    found = mms.curves(Workbench("cpu"), setup)
+    assert min(mms.orders(found)) > 4.5, found
+
+
 def test_a_table_has_errors_and_orders():
     curve = {"n": [16.0, 32.0], "L1": [3.2e-3, 1e-4], "L2": [6.4e-3, 1e-4], "Linf": [1e-2, 2.5e-3]}
     columns, rows = mms.page_table({"a flow": curve})

@@ -2,6 +2,7 @@
 between steps, in the field `kept_acceleration` (hiresx.output.watch.monitors.body_force)."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from hiresx.case import Case
 from hiresx.device.interface import Program
@@ -11,17 +12,22 @@ from hiresx.rhs.terms import Term
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
     """The force and its work, behind the rates of everything else."""
-    force = case.body_force
-    if force is None:
+    if case.body_force is None:
         return
-    along = [float(force.axis == axis) for axis in "xyz"]
-    names = zip(("ax", "ay", "az", "kx", "ky", "kz"), (*force.acceleration, *along), strict=True)
-    numbers = {name: float(number) for name, number in names}
     calls = [
         program.call(
-            "body_force", s.size, **s.place, sv=s.variable_stride, q=s.q, jacobian=s.jacobian, **numbers,
-            kept=s.array("kept_acceleration"), r=s.r,
+            "body_force", s.size, **s.place, sv=s.variable_stride, q=s.q, jacobian=s.jacobian, r=s.r,
+            **acceleration(case, s),
         )
         for s in states
     ]  # fmt: skip
     yield Term("body force", calls)
+
+
+def acceleration(case: Case, state: BlockState) -> dict[str, Any]:
+    """The arguments of kernels by which they know the acceleration, in c_ref^2 / L; `kept` is None without a force."""
+    force = case.body_force
+    given, axis = ((0.0, 0.0, 0.0), "") if force is None else (force.acceleration, force.axis)
+    numbers = zip(("ax", "ay", "az", "kx", "ky", "kz"), (*given, *(a == axis for a in "xyz")), strict=True)
+    kept = None if force is None else state.array("kept_acceleration")
+    return {name: float(number) for name, number in numbers} | {"kept": kept}
