@@ -65,6 +65,15 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
     return reported
 
 
+def check_wall_models(decomposition: "Decomposition") -> None:
+    """Raises HiresxError for a wall with a model that has no exchange node (`hiresx.rhs.modelled_wall`)."""
+    from hiresx.rhs.modelled_wall import exchange_nodes
+
+    for patch in decomposition.patches:
+        if patch.condition.type == "modelled-wall":
+            exchange_nodes(decomposition.blocks[patch.block], patch)
+
+
 def notes_of_body_force(case: Case, decomposition: "Decomposition") -> Iterator[str]:
     """A note for each slip wall and plane of symmetry that the body force pushes the gas against: their ghosts know no
     slope of the pressure that balances it."""

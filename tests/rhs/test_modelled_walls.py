@@ -8,7 +8,7 @@ from kernels_alone import GAMMA, PRANDTL, program, sutherland
 from same_everywhere import same_everywhere
 from wholes import whole
 
-from hiresx import Case, HiresxError, Simulation
+from hiresx import Case, HiresxError, Simulation, cli
 from hiresx.output.watch import history
 
 KAPPA, DAMPING, TURBULENT_PRANDTL = 0.41, 17.0, 0.9
@@ -202,3 +202,10 @@ def test_what_cannot_be_is_refused(keys, said):
             case["boundary"][0][key] = value
     with pytest.raises(HiresxError, match=said):
         Simulation(Case.from_dict(case), "cpu", initial=stirred)
+
+
+def test_check_knows_them(capfd):
+    assert cli.execute(["check", "channel", "--preset", "wmles"]) == 0
+    assert "wall model" in capfd.readouterr().out
+    assert cli.execute(["check", "channel", "--preset", "wmles", "--set", "boundary.0.exchange_nodes=33"]) == 2
+    assert "its exchange height lies beyond the 33 nodes" in capfd.readouterr().err
