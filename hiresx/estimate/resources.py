@@ -230,8 +230,8 @@ def layout(case: Case, plan: str) -> Layout:
     eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
     return Layout(
         storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, eddies,
-        body_force=case.body_force is not None, filtered=case.filter is not None,
-        coordinates=case.source is not None,
+        eddy_coefficients=int(case.turbulence.dynamic), body_force=case.body_force is not None,
+        filtered=case.filter is not None, coordinates=case.source is not None,
     )  # fmt: skip
 
 
