@@ -23,8 +23,9 @@ Halo = Literal["state", "fluxes", "term", "metrics"]
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity (`eddy_fields`)
-    and of what it is multiplied by (`eddy_coefficients`), a `body_force`, an explicit filter (`filtered`), and `coordinates` that kernels read."""
+    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity
+    (`eddy_fields`) and of its coefficient (`eddy_coefficients`), a `body_force`, an explicit filter (`filtered`), and
+    `coordinates` that kernels read."""
 
     storage: Storage
     equations: Equations = GAS

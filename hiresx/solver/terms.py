@@ -183,8 +183,8 @@ class Terms:
 
     def _viscous_steps(self, coefficient: Sequence[str]) -> list[Step]:
         """Return the steps of the viscous fluxes and of their exchange. If they precede the inviscid terms, fluxes of
-        inner nodes are computed during the exchange of the state, unless they need a `coefficient`. Else they follow the
-        inviscid terms and use their memory."""
+        inner nodes are computed during the exchange of the state, unless they need a `coefficient`. Else they follow
+        the inviscid terms and use their memory."""
         ghosts = self._ghosts
         fluxes = [block.fluxes for block in self.viscous]
         work = [block.all_fluxes for block in self.viscous]
