@@ -51,7 +51,8 @@ template <class T> HD void primitive_rates(const_state_pointer q, long long p, l
 VECTOR_KERNEL(viscous_flux_along, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<3> through,
               const_work_field<1> jacobian,
-              real inverse_reynolds, work_field<HX_EDDY_FIELDS> eddies, work_field<gradient_variables> flux) {
+              real inverse_reynolds, const_work_field<HX_EDDY_COEFFICIENTS> coefficient,
+              work_field<HX_EDDY_FIELDS> eddies, work_field<gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T gradient[gradient_variables][3], own[gradient_variables], rate[3][gradient_variables], area[3];
     primitive_rates(q, p, (long long)di, sv, rate[0]);
@@ -68,11 +69,11 @@ VECTOR_KERNEL(viscous_flux_along, int i, int j, int k, int o, int sj, int sk, in
     for (int c = 0; c < 3; ++c) area[c] = load<T>(through + c * sv + p);
     node_primitives(q, p, sv, own);
 #if HX_EDDY_FIELDS
-    const T eddy =
-        keep_eddies(gradient, load<T>(q + p), scale, directions_of(di, dj, dk), inverse_reynolds, eddies + p);
+    const T eddy = keep_eddies(gradient, load<T>(q + p), scale, directions_of(di, dj, dk), inverse_reynolds,
+                               coefficient + p, eddies + p);
 #else
     const T eddy = T(real(0));
-    (void)eddies;
+    (void)coefficient, (void)eddies;
 #endif
     const ViscousStress<T> stress = viscous_stress(own, gradient, eddy, inverse_reynolds);
     store_viscous_flux(area, stress, gradient, sv, flux + p);

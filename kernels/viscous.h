@@ -61,16 +61,23 @@ HD real over_schmidt(int) { return real(0); }
 
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
-// The eddy viscosity over mu_ref of a node, which the field `eddies` keeps at p. The width of the filter is the root of the
+// The eddy viscosity over mu_ref of a node, which the field `eddies` keeps at p, with the node's `coefficient` of models
+// that have one. The width of the filter is the root of the
 // cell's volume 1/J, square and cube root of area and volume. Without a model it is 0, and nothing is kept.
 #if HX_EDDY_FIELDS
 constexpr real eddy_heat = real(1.0 / (HX_EDDY_PRANDTL * (HX_GAMMA - 1.0)));
 constexpr real over_eddy_schmidt = real(1.0 / HX_EDDY_SCHMIDT);
 
 template <class T>
-HD T keep_eddies(T (*gradient)[3], T rho, T jacobian, int directions, real inverse_reynolds, work_real *eddies) {
+HD T keep_eddies(T (*gradient)[3], T rho, T jacobian, int directions, real inverse_reynolds,
+                 const work_real *coefficient, work_real *eddies) {
     const T width_square = power(jacobian, real(-2) / real(directions));
-    const T ratio = eddy_viscosity(gradient, rho, width_square) * (real(1) / inverse_reynolds);
+    T ratio = eddy_viscosity(gradient, rho, width_square) * (real(1) / inverse_reynolds);
+#if HX_EDDY_COEFFICIENTS
+    ratio = ratio * load<T>(coefficient);
+#else
+    (void)coefficient;
+#endif
     store(eddies, ratio);
     return ratio;
 }
@@ -130,7 +137,8 @@ HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian,
-              real inverse_reynolds, const_state_field<HX_EDDY_FIELDS> q, work_field<HX_EDDY_FIELDS> eddies,
+              real inverse_reynolds, const_state_field<HX_EDDY_FIELDS> q,
+              const_work_field<HX_EDDY_COEFFICIENTS> coefficient, work_field<HX_EDDY_FIELDS> eddies,
               work_field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     // of the next row, on a CPU: of so many arrays its hardware foresees little
@@ -150,11 +158,11 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
         for (int c = 0; c < 3; ++c) gradient[v][c] = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
     }
 #if HX_EDDY_FIELDS
-    const T eddy =
-        keep_eddies(gradient, load<T>(q + p), scale, directions_of(di, dj, dk), inverse_reynolds, eddies + p);
+    const T eddy = keep_eddies(gradient, load<T>(q + p), scale, directions_of(di, dj, dk), inverse_reynolds,
+                               coefficient + p, eddies + p);
 #else
     const T eddy = T(real(0));
-    (void)q, (void)eddies;
+    (void)q, (void)coefficient, (void)eddies;
 #endif
     const ViscousStress<T> stress = viscous_stress(own, gradient, eddy, inverse_reynolds);
     for (int d = 0; d < 3; ++d)

@@ -2,10 +2,12 @@
 `kernels/boundary/<kernel>.h`."""
 
 import operator
+from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from hiresx.case.face_formulas import FaceValue
 from hiresx.case.model import Listed, Positive, State, Table, Vector, case_error
@@ -136,6 +138,45 @@ class NoSlipWall(Condition, Scalars):
             if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise case_error(f"takes {one} or {other}, not both")
         return self
+
+
+class ModelledWall(Condition):
+    """Wall to which the gas sticks, with a layer that the grid does not resolve: the flow slips along the wall's nodes,
+    and friction and heat flux are those of an equilibrium boundary layer below a node further inside, the exchange
+    node (Kawai & Larsson 2012)."""
+
+    kernel = "reflect"
+    type: Literal["modelled-wall"] = "modelled-wall"
+    temperature: Positive | None = Field(
+        None, description="temperature of the wall / reference temperature; absent: adiabatic"
+    )
+    velocity: Vector = Field((0.0, 0.0, 0.0), description="velocity of the wall [u, v, w] / reference sound speed")
+    exchange_nodes: int | None = Field(
+        None,
+        ge=2,
+        description="which node before the wall is the exchange node, best the third to the fifth; absent: the fourth",
+    )
+    exchange_height: Positive | None = Field(
+        None, description="the exchange node is the first one at this distance from the wall or beyond, in L"
+    )
+
+    @model_validator(mode="after")
+    def _one_exchange(self) -> Self:
+        if self.exchange_height is not None and self.exchange_nodes is not None:
+            raise case_error("takes exchange_nodes or exchange_height, not both")
+        return self
+
+
+def modelled_wall_errors(case: Any) -> Iterator[PydanticCustomError]:
+    """Yield the errors of modelled walls in a case that cannot have them."""
+    for n, wall in enumerate(case.boundary):
+        if not isinstance(wall, ModelledWall):
+            continue
+        place = f'boundary.{n}: type = "{wall.type}"'
+        if case.gas.reynolds is None:
+            yield case_error(f'{place} needs viscosity: give gas.reynolds, or take "slip-wall"')
+        if case.axisymmetric:
+            yield case_error(f'{place} is not there for axisymmetric flow; take "no-slip-wall"')
 
 
 class SupersonicInflow(Condition, Scalars):

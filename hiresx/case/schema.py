@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from hiresx.case import functions
 from hiresx.case.body_force import BodyForce, body_force_errors
-from hiresx.case.boundaries import Boundary
+from hiresx.case.boundaries import Boundary, modelled_wall_errors
 from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.face_formulas import face_value_errors
 from hiresx.case.filter import Filter
@@ -321,7 +321,7 @@ class Case(Table):
         errors = (
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *scheme_errors(self.scheme),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
-            *synthetic_turbulence_errors(self),
+            *synthetic_turbulence_errors(self), *modelled_wall_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

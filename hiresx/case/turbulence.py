@@ -23,7 +23,8 @@ class Turbulence(Table):
     model: Annotated[str, kernel_choice("turbulence")] = Field(
         NONE,
         description="none: small scales are resolved or left to the scheme; smagorinsky; or wale, vreman or sigma, "
-        "which vanish in pure shear; sigma also in every two-dimensional flow",
+        "which vanish in pure shear; sigma also in every two-dimensional flow; or dynamic_smagorinsky, which takes its "
+        "constant from the flow",
     )
     constant: Positive | None = Field(
         None,
@@ -32,6 +33,11 @@ class Turbulence(Table):
     )
     prandtl: Positive = Field(0.9, description="turbulent Prandtl number: the heat flux is that of mu_t / prandtl")
     schmidt: Positive = Field(0.7, description="turbulent Schmidt number of passive scalars")
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the model takes its coefficient from the flow."""
+        return bool(kernels.trait("turbulence", self.model, "eddy_coefficients", silent=0))
 
     @property
     def taken_constant(self) -> float:
@@ -50,6 +56,8 @@ def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
             )
         return
     asked = f'turbulence.model = "{model}"'
+    if case.turbulence.dynamic and case.turbulence.constant is not None:
+        yield case_error(f"{asked} takes its constant from the flow: leave turbulence.constant out")
     if case.gas.reynolds is None:
         yield case_error(f"{asked} needs the viscous terms that it acts in: give gas.reynolds, or leave the model out")
     if case.axisymmetric:

@@ -48,6 +48,7 @@ def check(
         built, quality, decomposition, proofs = found.grid, found.quality, found.decomposition, found.proofs
         interfaces = found.interfaces
         mirrors = check_walls.report(decomposition, found.extended)
+        check_walls.check_wall_models(decomposition)
         watched = monitors.check(case, decomposition)
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
         planned = estimate(case, grid=built)

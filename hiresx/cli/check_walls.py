@@ -65,6 +65,15 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
     return reported
 
 
+def check_wall_models(decomposition: "Decomposition") -> None:
+    """Raises HiresxError for a wall with a model that has no exchange node (`hiresx.rhs.modelled_wall`)."""
+    from hiresx.rhs.modelled_wall import exchange_nodes
+
+    for patch in decomposition.patches:
+        if patch.condition.type == "modelled-wall":
+            exchange_nodes(decomposition.blocks[patch.block], patch)
+
+
 def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str]:
     """A note for each slip wall that formulas of `[source]` may push the gas against: ghosts there know no slope of the
     pressure that balances them, as they know that of a body force."""

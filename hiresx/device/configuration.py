@@ -153,6 +153,8 @@ def _of_eddies(c: Configuration, root: Path) -> list[str]:
         _header(c, "turbulence", root)
         count = kernels.trait("turbulence", c.turbulence, "eddy_fields", root)
     lines = [f"#define HX_EDDY_FIELDS {count}"]
+    coefficients = kernels.trait("turbulence", c.turbulence, "eddy_coefficients", root, silent=0) if count else 0
+    lines.append(f"#define HX_EDDY_COEFFICIENTS {coefficients}")
     if not count:
         return lines
     largest = largest_diffusivity(c.gamma, c.eddy_prandtl, (c.eddy_schmidt,) if c.schmidt else ())

@@ -23,8 +23,9 @@ Halo = Literal["state", "fluxes", "term", "metrics"]
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity (`eddy_fields`), a
-    `body_force`, an explicit filter (`filtered`), and `coordinates` that kernels read."""
+    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity
+    (`eddy_fields`) and of its coefficient (`eddy_coefficients`), a `body_force`, an explicit filter (`filtered`), and
+    `coordinates` that kernels read."""
 
     storage: Storage
     equations: Equations = GAS
@@ -35,6 +36,7 @@ class Layout:
     flux_fields: int = 0
     hybrid: bool = False
     eddy_fields: int = 0
+    eddy_coefficients: int = 0
     body_force: bool = False
     filtered: bool = False
     coordinates: bool = False
@@ -174,6 +176,17 @@ FIELDS: tuple[Field, ...] = (
         lambda layout: layout.eddy_fields,
         restarts=True,
         shown="eddy viscosity / reference viscosity, of the last stage",
+    ),
+    # of the dynamic Smagorinsky model (hiresx.rhs.terms.dynamic_smagorinsky): the rate of strain, the products of which
+    # the coefficient is a quotient, and this
+    Field("strain", "work", lambda layout: 6, lambda layout: layout.eddy_coefficients, halo="term"),
+    Field("products", "work", lambda layout: 2, lambda layout: layout.eddy_coefficients, halo="term"),
+    Field(
+        "eddy_coefficient",
+        "work",
+        lambda layout: 1,
+        lambda layout: layout.eddy_coefficients,
+        shown="coefficient C of the eddy viscosity rho C delta^2 |S|, of the last stage",
     ),
     # what is added to the acceleration of the body force to keep the mass flow
     Field("kept_acceleration", "real", per_point=lambda layout: False, count=lambda layout: int(layout.body_force)),

@@ -111,6 +111,12 @@ class BlockState:
         eddies = self.array("eddy_viscosity")
         return {} if eddies is None else {"eddies": eddies}
 
+    @property
+    def eddy_model(self) -> dict[str, Any]:
+        """The arguments of kernels that give the eddy viscosity; none without a model of turbulence."""
+        coefficient = self.array("eddy_coefficient")
+        return self.eddy_arguments | ({} if coefficient is None else {"coefficient": coefficient})
+
     def _aliased_array(self, field: Field, host_name: str) -> Any:
         host, variables, kind = self.array(host_name), field.variables(self.layout), field.kind(self.layout)
         if str(host.dtype) == kind:

@@ -230,8 +230,8 @@ def layout(case: Case, plan: str) -> Layout:
     eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
     return Layout(
         storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, eddies,
-        body_force=case.body_force is not None, filtered=case.filter is not None,
-        coordinates=case.source is not None,
+        eddy_coefficients=int(case.turbulence.dynamic), body_force=case.body_force is not None,
+        filtered=case.filter is not None, coordinates=case.source is not None,
     )  # fmt: skip
 
 
@@ -298,6 +298,8 @@ def _additions(case: Case) -> Iterator[str]:
         yield f"{case.scheme.inviscid} inviscid terms"
     if case.turbulence.model != "none":
         yield f"eddy viscosity ({case.turbulence.model})"
+    if any(condition.type == "modelled-wall" for condition in case.boundary):
+        yield "wall model"
     if case.body_force is not None:
         yield "body force" if case.body_force.keep is None else "body force that keeps the mass flow"
     if case.source is not None:

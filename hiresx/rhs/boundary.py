@@ -21,6 +21,7 @@ from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction
 from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
@@ -319,6 +320,8 @@ def condition(
     coordinates with ghosts; `cut`: all parts of the `case`; `mirrored`: whether ghosts come from mirrored
     places; `curved`: whether a no-slip wall of given temperature is curved."""
     spec = patch.condition
+    if spec.type == "modelled-wall":
+        return ModelledWall(backend, program, state, patch, case, mirrored)
     if mirrored:
         kind = MirroredAxis if spec.kernel == "axis" else MirroredPlaces
         return kind(backend, program, state, patch)

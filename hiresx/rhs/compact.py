@@ -44,7 +44,7 @@ class CompactViscous:
             self.flux[d] = program.call(
                 "viscous_flux_along", s.size, **s.place, **s.derivative_strides, sv=sv, q=s.q, m=s.metrics,
                 through=s.areas[d], jacobian=s.jacobian, inverse_reynolds=1.0 / reynolds,
-                **s.eddy_arguments, flux=along,
+                **s.eddy_model, flux=along,
             )  # fmt: skip
             self.difference[d] = program.call(
                 "viscous_difference_along", s.size, **s.place, sd=s.strides[d], sv=sv, flux=along, r=s.r

@@ -45,7 +45,7 @@ class Viscous:
         none: Set[str] = frozenset()
         self.late = remote if ahead else none
         self.inverse_reynolds = 1.0 / reynolds
-        along, eddies = s.derivative_strides, s.eddy_arguments
+        along, eddies = s.derivative_strides, s.eddy_model
         flow = {"q": s.q} if eddies else {}
         left = {name: 0 if d in carried else stride for d, (name, stride) in enumerate(along.items())}
 

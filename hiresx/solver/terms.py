@@ -12,6 +12,7 @@ from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.plans import fluxes_ahead, inviscid_class
 from hiresx.rhs.repeated import repeat_at_faces
 from hiresx.rhs.terms import (
+    EDDY_COEFFICIENT,
     FLUX_FIELDS,
     FLUXES,
     GHOSTS,
@@ -99,8 +100,9 @@ class Terms:
         conditions, ghosts, others = self._conditions, self._ghosts, self._ghosts.others
         steps = [self._launch_step("boundary", conditions.ghost_calls(), (), [GHOSTS] if others else [GHOSTS, HALOS])]
         # All ranks have the same tasks, with or without parts with viscous terms: exchanges are collective.
+        coefficient = [EDDY_COEFFICIENT] * self._blocks.layout.eddy_coefficients
         if self._is_viscous:
-            steps += self._viscous_steps()
+            steps += self._viscous_steps(coefficient)
         early = ghosts.meanwhile([block.early for block in self.inviscid])
         late = ghosts.meanwhile([block.late for block in self.inviscid])
         # Fields for the flux are computed from the state with all its ghosts: no work overlaps with their exchange.
@@ -110,7 +112,7 @@ class Terms:
         steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
         if others:
             arrival: Task = ("exchange", lambda stage: ghosts.finish_state())
-            before = INNER_FLUXES if self.viscous_first else GHOSTS if read else INNER
+            before = GHOSTS if read or coefficient else INNER_FLUXES if self.viscous_first else INNER
             steps.append(Step([arrival], [before], [HALOS]))
             behind = [HALOS, INNER, *map(with_halos, read)]
             steps.append(Step([("inviscid", lambda stage: late())], behind, [INVISCID]))
@@ -130,7 +132,9 @@ class Terms:
                 friction = [call for a in self.axisymmetric for call in a.friction]
                 steps.append(self._launch_step("axisymmetric", friction, [VISCOUS], [SOURCES]))
         if self._compact is not None:
-            steps.append(Step(compact_tasks(self._blocks, ghosts, conditions, self._compact), [RATES], [VISCOUS]))
+            steps.append(
+                Step(compact_tasks(self._blocks, ghosts, conditions, self._compact), [RATES, *coefficient], [VISCOUS])
+            )
         if conditions.sponges:
             steps.append(self._launch_step("sponge", conditions.sponge_calls(), [RATES], [SOURCES]))
         exchanged = {field.name for field in FIELDS if field.halo == "term"}
@@ -177,18 +181,18 @@ class Terms:
         arrival: Task = ("exchange", lambda stage: self._ghosts.finish_fluxes())
         return [arrival, inner] if self.viscous_first else [inner, arrival, outer]
 
-    def _viscous_steps(self) -> list[Step]:
+    def _viscous_steps(self, coefficient: Sequence[str]) -> list[Step]:
         """Return the steps of the viscous fluxes and of their exchange. If they precede the inviscid terms, fluxes of
-        inner nodes are computed during the exchange of the state. Else they follow the inviscid terms and use their
-        memory."""
+        inner nodes are computed during the exchange of the state, unless they need a `coefficient`. Else they follow
+        the inviscid terms and use their memory."""
         ghosts = self._ghosts
         fluxes = [block.fluxes for block in self.viscous]
         work = [block.all_fluxes for block in self.viscous]
         inner, outer = list(self._inner_fluxes()), list(self._outer_fluxes())
         send: Task = ("exchange", lambda stage: ghosts.send_fluxes(fluxes, work))
-        if not (self.viscous_first and ghosts.others):
+        if coefficient or not (self.viscous_first and ghosts.others):
             calls = [call for calls in (*inner, *outer) for call in calls]
-            needs = [GHOSTS if self.viscous_first else RATES]
+            needs = [GHOSTS if self.viscous_first else RATES, *coefficient]
             return [self._launch_step("viscous", calls, needs, [FLUXES]), Step([send], [FLUXES], [SENT])]
         early = ghosts.meanwhile(inner)
         return [

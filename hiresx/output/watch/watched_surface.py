@@ -1,5 +1,6 @@
 """The flow at nodes on faces: fluxes of mass, momentum and energy, pressure, friction and heat."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection
 from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
 from hiresx.output.watch.gather import Take
+from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.solver import Solver
 
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
@@ -80,9 +82,10 @@ class WatchedSurface:
         self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
-        states = np.concatenate([np.full(piece.n, piece.state) for piece in pieces])
-        self._take = Take(solver, np.broadcast_to(states, places.shape).ravel(), places.ravel())
+        states = np.broadcast_to(np.concatenate([np.full(piece.n, piece.state) for piece in pieces]), places.shape)
+        self._take = Take(solver, states.ravel(), places.ravel())
         self._rows = len(places)
+        self._modelled = list(_of_modelled_walls(solver, states[0], places[0]))
         if self._viscous:
             self._factors, self._slopes = (
                 np.concatenate([getattr(piece, name) for piece in pieces], axis=-1) for name in ("factors", "slopes")
@@ -126,8 +129,13 @@ class WatchedSurface:
         friction, heat = np.zeros((3, self.n)), np.zeros(self.n)
         if self._viscous:
             friction, heat = self._viscous_terms(rows)
+            working = np.stack([u, v, w])
+            for condition, nodes, mine in self._modelled:
+                modelled = condition.modelled()[:, nodes] * np.linalg.norm(area[:, mine], axis=0)
+                friction[:, mine], heat[mine] = modelled[:3], -modelled[3]
+                working[:, mine] = condition.velocity[:, None]  # not that at which the flow slips
             fluxes[1:4] += friction
-            fluxes[4] += u * friction[0] + v * friction[1] + w * friction[2] + heat
+            fluxes[4] += (working * friction).sum(axis=0) + heat
         square = (area * area).sum(axis=0)
         # a node on the axis has no area, and nothing passes there
         mach = volume / np.sqrt(np.where(square > 0, square, 1.0) * gamma * p / rho)
@@ -223,6 +231,20 @@ class _Piece:
             self.slopes = np.stack(slopes)
             self.factors = np.stack(factors) if factors else np.zeros((0, DIFFERENCE_NODES, self.n))
         self.places = np.stack(places)
+
+
+def _of_modelled_walls(
+    solver: Solver, states: np.ndarray, places: np.ndarray
+) -> Iterator[tuple[ModelledWall, np.ndarray, np.ndarray]]:
+    """The walls with a model among nodes at `places` (n,) of the padded arrays of `states`: which of their nodes are
+    among these, and where."""
+    for condition in solver.conditions:
+        if isinstance(condition, ModelledWall):
+            (part,) = (n for n, state in enumerate(solver.states) if state is condition.state)
+            here = np.flatnonzero(states == part)
+            _, nodes, found = np.intersect1d(condition.places(), places[here], return_indices=True)
+            if found.size:
+                yield condition, nodes, here[found]
 
 
 def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -> tuple[np.ndarray, np.ndarray]:

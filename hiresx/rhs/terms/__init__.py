@@ -27,6 +27,8 @@ GHOSTS, HALOS = "ghosts", "halos"
 FLUX_FIELDS = "flux_fields"
 # That by which hybrid fluxes are blended, where they are.
 SHOCK_SENSOR = "shock_sensor"
+# What the eddy viscosity is multiplied by, of models that take it from the flow.
+EDDY_COEFFICIENT = "eddy_coefficient"
 # Viscous fluxes of nodes that need no halos; all, with the ghosts of physical faces; on their way to other ranks.
 INNER_FLUXES, FLUXES, SENT = "inner viscous fluxes", "viscous fluxes", "viscous fluxes on their way"
 # Of `r`: of what needs no halos, of all inviscid terms, with what faces make of them, with the viscous ones, and with

@@ -16,7 +16,8 @@ from hiresx.output.watch.watched import WatchedRun
 from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver
 
-WALLS = ("no-slip-wall", "slip-wall")
+# By whether friction and heat pass them.
+WALLS = (("no-slip-wall", "modelled-wall"), ("slip-wall",))
 # Where the components of a force point, in plane flow and around an axis.
 PLANE = tuple(f" along {c}" for c in "xyz")
 ROUND = (" along x", ", sum of the radial components", ", sum of the components along the swirl")
@@ -81,7 +82,7 @@ def _walls(key: str, spec: Spec, decomposition: Decomposition) -> list[tuple[int
     for mirror in (False, True):
         chosen: dict[tuple[int, str], np.ndarray] = {}
         for patch in decomposition.patches:
-            if patch.condition.type != WALLS[mirror]:
+            if patch.condition.type not in WALLS[mirror]:
                 continue
             wall = mask(decomposition, patch.block, patch.face, patch.range)
             for b, face, inside in named:
@@ -90,7 +91,7 @@ def _walls(key: str, spec: Spec, decomposition: Decomposition) -> list[tuple[int
         walls += [(b, face, nodes, mirror) for (b, face), nodes in chosen.items() if nodes.any()]
     if not walls:
         raise HiresxError(
-            f'{key} "{spec.name}": there is no wall ({" or ".join(WALLS)}) on the faces it names',
+            f'{key} "{spec.name}": there is no wall ({" or ".join((*WALLS[0], *WALLS[1]))}) on the faces it names',
             "name the faces, the block or the region of a wall",
         )
     return walls

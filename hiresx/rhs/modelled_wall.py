@@ -1,0 +1,110 @@
+"""Walls with an equilibrium wall model (kernels/boundary/modelled_wall.h)."""
+
+from typing import Any, cast
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.boundaries import ModelledWall as Spec
+from hiresx.decomposition import Patch
+from hiresx.decomposition.oblique_walls import inward_rows
+from hiresx.device.interface import Backend, Program
+from hiresx.device.state import BlockState
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block, direction
+from hiresx.rhs.face_condition import FaceCondition
+
+# The exchange node, counted from the wall.
+USUAL_NODES = 4
+
+
+def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Which node before each node of a wall on `block` is the exchange node, (n2, n1), and its distance from the wall:
+    along `normal` (3, ...), or in all.
+
+    Raises HiresxError where there are too few nodes below the exchange height, or none at it."""
+    spec = cast(Spec, patch.condition)
+    d = direction(patch.face)
+    rows = block.size[d]
+    nodes = inward_rows(block, patch.face, patch.range, rows)
+    steps = nodes - nodes[0]
+    away = np.linalg.norm(steps, axis=1) if normal is None else np.abs(np.sum(steps * normal, axis=1))
+    n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in range(3) if e != d)
+    away = away.reshape(rows, n2, n1)
+    exchange = np.full((n2, n1), spec.exchange_nodes or USUAL_NODES)
+    if spec.exchange_height is not None:
+        exchange = np.sum(away < spec.exchange_height * (1 - 1e-9), axis=0)
+    where = f"{spec.type} on {patch.face} of block '{block.name}'"
+    if exchange.max() >= rows:
+        raise HiresxError(
+            f"{where}: its exchange height lies beyond the {rows} nodes that the block, or this rank's part of it, has "
+            "from the wall on",
+            "give a smaller exchange_height or exchange_nodes, or cut the block less (fewer ranks)",
+        )
+    if exchange.min() < 2:
+        raise HiresxError(
+            f"{where}: its exchange height {spec.exchange_height:g} is below the second node before the wall, which is "
+            f"{away[2].max():.4g} away: too few nodes",
+            "give a larger exchange_height, best that of the third to fifth node, or a finer grid",
+        )
+    return exchange, np.take_along_axis(away, exchange[None], axis=0)[0]
+
+
+class ModelledWall(FaceCondition):
+    """The flow slips along the wall, as along a slip wall; the viscous flux through it is that of the model.
+    `mirrored`: whether ghosts of the state come from the mirror images of their own places.
+
+    Raises HiresxError as `exchange_nodes`."""
+
+    rank = 1
+
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, case: Case, mirrored: bool):
+        super().__init__(backend, program, state, patch)
+        spec = cast(Spec, patch.condition)
+        self._mirrored, self._normal = mirrored, state.areas[self._direction]
+        self.velocity = np.array(spec.velocity)
+        wall = dict(zip("uvw", spec.velocity, strict=True))
+        box = tuple(slice(*interval) for interval in reversed(patch.range))
+        area = state.interior(backend.to_host(self._normal))[:, *box]
+        exchange, heights = exchange_nodes(state.block, patch, area / np.linalg.norm(area, axis=0))
+        self._modelled = backend.zeros((4, *heights.shape), state.real)
+        self._given = {"n1": self.extent[0], "count": heights.size, **wall, "modelled": self._modelled}
+        self._flow = {
+            "temperature": spec.temperature or 0.0,
+            "inverse_reynolds": 1.0 / (case.gas.reynolds or np.inf),
+            "exchange": backend.to_device(exchange.astype(np.int32)),
+            "heights": backend.to_device(heights.astype(state.real)),
+        }
+
+    def node(self) -> None:
+        self._launch("reflect_node", self._box, **self._face, m=self._normal, q=self.state.q)
+
+    def ghost(self) -> None:
+        if not self._mirrored:
+            self._launch("reflect_ghost", self._box, **self._face, m=self._normal, q=self.state.q)
+
+    def viscous_node(self, fluxes: Any) -> None:
+        self.model()
+
+    def model(self) -> None:
+        s = self.state
+        self._launch("modelled_wall", self._box, **self._face, **self._given, **self._flow, m=self._normal, q=s.q)
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        flux = fluxes[self._direction]
+        self._launch(
+            "modelled_wall_flux", self._box, **self._face, **self._given, direction=self._inward, m=self._normal,
+            flux=flux,
+        )  # fmt: skip
+
+    def places(self) -> np.ndarray:
+        """Of the wall's nodes in the padded arrays, (n,)."""
+        first, second = (np.arange(n) * self._nodes[step] for n, step in zip(self.extent, ("s1", "s2"), strict=True))
+        found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
+        return found
+
+    def modelled(self) -> np.ndarray:
+        """For the state as it is, at `places`, (4, n): the force of the gas on the wall over its area, x, y, z, in
+        rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""
+        self.model()
+        return self._backend.to_host(self._modelled).reshape(4, -1).astype(np.float64)
