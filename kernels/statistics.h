@@ -190,3 +190,72 @@ KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, stride sv, c
     }
 }
 #endif
+
+// Before both of these, whose means are in `gas` and `weighted`: tau_xx, yy, zz, xy, xz, yz; du_i/dx_j row by row; the
+// covariances of p with u, v, w and div u, of u_i with tau_ix, tau_iy, tau_iz, and of tau_ij with du_i/dx_j; and the
+// Favre third moments u_i u_i u, v, w over 2 (Pebay 2008). Arguments as of column_energy.
+KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+       const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
+       const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
+       int height, long long count, double share, const double *gas, const double *weighted, double *mean) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long node = i + (long long)width * (j + (long long)height * k);
+    double *at = mean + node;
+    real own[gas_gradients], g[gas_gradients][3];
+    for (int v = 0; v < gas_gradients; ++v) {
+        const work_real *field = w + v * sv + p;
+        own[v] = field[0];
+        const real xi = derivative<real>([&](int s) { return real(field[s * di]); }) * jacobian[p];
+        const real eta = derivative<real>([&](int s) { return real(field[(long long)s * dj]); }) * jacobian[p];
+        const real zeta = derivative<real>([&](int s) { return real(field[(long long)s * dk]); }) * jacobian[p];
+        for (int c = 0; c < 3; ++c)
+            g[v][c] = m[c * sv + p] * xi + m[(3 + c) * sv + p] * eta + m[(6 + c) * sv + p] * zeta;
+    }
+    double tau[6] = {};
+#ifdef HX_VISCOUS
+#if HX_EDDY_FIELDS
+    const real eddy = eddies[p];
+#else
+    const real eddy = real(0);
+#endif
+    const ViscousStress<real> stress = viscous_stress(own, g, eddy, inverse_reynolds);
+    tau[0] = stress.xx, tau[1] = stress.yy, tau[2] = stress.zz;
+    tau[3] = stress.xy, tau[4] = stress.xz, tau[5] = stress.yz;
+#else
+    (void)inverse_reynolds;
+#endif
+    (void)eddies;
+    const double rho = q[p], left = 1.0 - share;
+    double u[3], d[3], f[3];
+    for (int c = 0; c < 3; ++c) {
+        u[c] = q[(1 + c) * sv + p] / rho;
+        d[c] = u[c] - gas[(1 + c) * count + node], f[c] = u[c] - weighted[(1 + c) * count + node];
+    }
+    const double pressure = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]));
+    const double dp = pressure - gas[4 * count + node];
+    double dtau[6], dg[9];
+    for (int n = 0; n < 6; ++n) dtau[n] = tau[n] - at[n * count], at[n * count] += share * dtau[n];
+    for (int n = 0; n < 9; ++n) {
+        double *held = at + (6 + n) * count;
+        dg[n] = g[n / 3][n % 3] - *held, *held += share * dg[n];
+    }
+    const int place[9] = {0, 3, 4, 3, 1, 5, 4, 5, 2};  // of tau_ij
+    double product[8] = {dp * d[0], dp * d[1], dp * d[2], dp * (dg[0] + dg[4] + dg[8]), 0.0, 0.0, 0.0, 0.0};
+    for (int n = 0; n < 9; ++n) {
+        product[4 + n % 3] += d[n / 3] * dtau[place[n]];
+        product[7] += dtau[place[n]] * dg[n];
+    }
+    for (int n = 0; n < 8; ++n) {
+        double *held = at + (15 + n) * count;
+        *held = left * (*held + share * product[n]);
+    }
+    const double before = weighted[node], mass = share * rho / (before + share * (rho - before)), rest = 1.0 - mass;
+    const double *moments = weighted + gas_gradients * count + count + node;  // uu, vv, ww, uv, uw, vw of before
+    const double square = f[0] * f[0] + f[1] * f[1] + f[2] * f[2];
+    const double trace = moments[0] + moments[count] + moments[2 * count];
+    for (int c = 0; c < 3; ++c) {
+        double *held = at + (23 + c) * count, with = trace * f[c];
+        for (int n = 0; n < 3; ++n) with += 2.0 * moments[place[3 * n + c] * count] * f[n];
+        *held = rest * (*held + 0.5 * mass * ((1.0 - 2.0 * mass) * square * f[c] - with));
+    }
+}

@@ -188,8 +188,10 @@ class Average(SampledTable):
     """Time averages, every sample weighted with the time it stands for, kept in float64.
 
     Means of rho, u, v, w, p, T and their second moments; Favre (mass-weighted) means of u, v, w, T, stresses and heat
-    flux. Written to averages.nc as often as the fields are, and kept in checkpoints. Costs 15 (Reynolds) and 14 (Favre)
-    numbers of 8 bytes per point.
+    flux. With `budget` what the budget of the turbulent kinetic energy needs besides: mean stresses and velocity
+    gradients, covariances with the pressure, third moments (`hiresx post turbulence`). Written to averages.nc as often
+    as the fields are, and kept in checkpoints. Costs 15 (Reynolds), 14 (Favre) and 26 (budget) numbers of 8 bytes per
+    point.
     """
 
     own_history = False
@@ -197,9 +199,14 @@ class Average(SampledTable):
     start: float = Field(0.0, ge=0, description="time at which averaging begins, in L / c_ref")
     reynolds: bool = Field(True, description="unweighted means and second moments")
     favre: bool = Field(True, description="mass-weighted means and second moments")
+    budget: bool = Field(
+        False, description="what the budget of the turbulent kinetic energy needs; with reynolds and favre"
+    )
 
     @model_validator(mode="after")
     def _something(self) -> Self:
         if not (self.reynolds or self.favre):
             raise case_error("averages need reynolds or favre")
+        if self.budget and not (self.reynolds and self.favre):
+            raise case_error("average.budget needs reynolds and favre; leave them true")
         return self

@@ -251,6 +251,19 @@ def profile(
     return analyse(run, lines, [name.strip() for name in variable.split(",")], step, others or ())
 
 
+@_analysis("turbulence")
+def turbulence(
+    run: Folder,
+    over: Annotated[
+        str | None, option("--over", "I[,J]", "Homogeneous index directions, e.g. i,k; found if absent.")
+    ] = None,
+) -> Any:
+    """Favre stresses, wall units and kinetic-energy budget of averages, over homogeneous directions."""
+    from hiresx.post.turbulence import turbulence as analyse
+
+    return analyse(run, over)
+
+
 @_analysis("slice")
 def slice(
     run: Folder,

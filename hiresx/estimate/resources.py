@@ -19,7 +19,7 @@ from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
 from hiresx.device import cuda
-from hiresx.device.averaging import MEANS, names
+from hiresx.device.averaging import kinds, names
 from hiresx.device.fields import Layout
 from hiresx.device.rates import known_rate
 from hiresx.equations import DIRECTIONS, equations
@@ -272,8 +272,7 @@ def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
 def _average_bytes(case: Case, points: int) -> int:
     if case.average is None:
         return 0
-    kinds = [kind for kind in MEANS if getattr(case.average, kind)]
-    return 8 * points * sum(len(names(kind, equations(case).scalars)) for kind in kinds)
+    return 8 * points * sum(len(names(kind, equations(case).scalars)) for kind in kinds(case.average))
 
 
 def _steps(case: Case, dt: float) -> int | None:

@@ -15,6 +15,7 @@ from hiresx.post.profile import profile
 from hiresx.post.slice import slice
 from hiresx.post.spectrum import spectrum
 from hiresx.post.spod import spod
+from hiresx.post.turbulence import turbulence
 from hiresx.post.xt import xt
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "slice",
     "spectrum",
     "spod",
+    "turbulence",
     "xt",
 ]

@@ -45,8 +45,9 @@ class LocalBlocks:
                 BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], layout, self.configuration.reference)
                 for n in domain.mine
             ]
-            for state in self.states[1:] if not case.time.local else ():
-                state.fields["dt"] = self.states[0].fields["dt"]  # one for all
+            for state in self.states[1:]:
+                for name in ("kept_acceleration", *([] if case.time.local else ["dt"])):
+                    state.fields[name] = self.states[0].fields[name]  # one for all
             # Needs all cores but no kernels, so that it runs while the compiler uses one core.
             if flow is not None:
                 self.evaluate(flow)

@@ -12,3 +12,54 @@ KERNEL(body_force, int i, int j, int k, int o, int sj, int sk, stride sv, const_
     r[3 * sv + p] += rho * z;
     r[4 * sv + p] += mx * x + my * y + mz * z;
 }
+
+// Sums along j of weight times the density, and times the momentum of the conserved variable `row`. In double, as all
+// that follows: the acceleration has the difference of two nearly equal means, divided by a time step.
+KERNEL(column_mass_flow, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width, stride sv,
+       const_state_field<gas_variables> q, const_field<1> weight, int row, double *partial) {
+    double mass = 0.0, momentum = 0.0;
+    for (int l = 0; l < height; ++l) {
+        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
+        const double share = weight[p];
+        mass += share * double(q[p]), momentum += share * double(q[row * sv + p]);
+    }
+    const long long at = (long long)k * width + i;
+    partial[at] = mass, partial[columns + at] = momentum;
+}
+
+// result[j][i] = values[j][i] + values[j][i + threads] + ..., of rows of `count` values.
+KERNEL(sum_columns, int i, int j, int k, int count, int threads, const double *values, double *result) {
+    double sum = 0.0;
+    for (int l = i; l < count; l += threads) sum += values[(long long)j * count + l];
+    result[(long long)j * threads + i] = sum;
+}
+
+// What hiresx/output/watch/monitors/body_force.py keeps: whether there was a time before and a goal, the goal, the
+// acceleration, time and mean mass flow before; mean density and mean mass flow of now.
+enum { KEPT_BEFORE, KEPT_HAS_GOAL, KEPT_GOAL, KEPT_ACCELERATION, KEPT_TIME, KEPT_FLOW_BEFORE, KEPT_DENSITY, KEPT_FLOW };
+
+// One thread: the acceleration of the step that begins at the clock's time, from sums[row][2][terms]; once for a time.
+// added: that acceleration without the given one.
+KERNEL(keep_mass_flow, int i, int j, int k, int rows, int terms, const double *sums, double volume, int keep,
+       double response, double given, const double *clock, double *kept, real *added) {
+    double mass = 0.0, momentum = 0.0;
+    for (int row = 0; row < rows; ++row)
+        for (int l = 0; l < terms; ++l) {
+            mass += sums[2 * terms * row + l];
+            momentum += sums[2 * terms * row + terms + l];
+        }
+    const double density = mass / volume, flow = momentum / volume, time = clock[0];
+    kept[KEPT_DENSITY] = density, kept[KEPT_FLOW] = flow;
+    const bool before = kept[KEPT_BEFORE] > 0.0;
+    if (!keep || !(flow - flow == 0.0) || (before && time == kept[KEPT_TIME])) return;
+    if (!(kept[KEPT_HAS_GOAL] > 0.0)) kept[KEPT_HAS_GOAL] = 1.0, kept[KEPT_GOAL] = flow;
+    double within = response;
+    if (before) {
+        const double dt = time - kept[KEPT_TIME];
+        kept[KEPT_ACCELERATION] -= (flow - kept[KEPT_FLOW_BEFORE]) / dt / density;
+        if (dt > within) within = dt;
+    }
+    kept[KEPT_ACCELERATION] += (kept[KEPT_GOAL] - flow) / within / density;
+    kept[KEPT_BEFORE] = 1.0, kept[KEPT_TIME] = time, kept[KEPT_FLOW_BEFORE] = flow;
+    added[0] = real(kept[KEPT_ACCELERATION] - given);
+}

@@ -21,7 +21,8 @@ JET = (
     "grid.half_height=2.0", "grid.upstream=1.2", "grid.sponge_length=2.0", "grid.sponge_height=1.5",
     "grid.stretching=[1.1, 1.2]", "grid.sponge_stretching=1.2", "sponge.0.start=4.0", "sponge.0.end=6.0",
     "sponge.1.end=-1.2", "sponge.2.start=2.0", "sponge.2.end=3.5", "sponge.3.start=-2.0", "sponge.3.end=-3.5",
-    "monitor.every=2", "average.every=1",
+    "monitor.every=2", "average.every=1", "average.favre=true",
+    "average.budget=true",
 )  # fmt: skip
 
 

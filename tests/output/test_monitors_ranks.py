@@ -27,7 +27,7 @@ WATCHED = {
     "extrema": {"every": 5},
     "conservation": {"every": 5},
     "kinetic_energy": {"every": 7},  # when nothing else has waited for ghosts
-    "average": {"every": 2},
+    "average": {"every": 2, "budget": True},
 }
 NAMES = {"middle", "row", "walls", "low", "extrema", "conservation", "kinetic_energy", "residual", "own"}
 
@@ -156,11 +156,14 @@ def averages(run: Simulation) -> dict[tuple[str, str, str], np.ndarray]:
 
 
 def compare_averages(found, expected) -> None:
-    """Means relative to the largest of them, moments to the largest fluctuations of both."""
+    """Means and what is of the budget relative to the largest of them, moments to the largest fluctuations of both."""
     assert found.keys() == expected.keys()
     largest = {name: max(np.abs(v).max() for (_, _, n), v in expected.items() if n == name) for _, _, name in expected}
     for key, values in expected.items():
         a, _, b = key[2].partition("_")
+        if key[1] == "budget":
+            np.testing.assert_allclose(found[key], values, rtol=0, atol=MOMENTS * largest[key[2]], err_msg=str(key))
+            continue
         tolerance = MOMENTS * np.sqrt(largest[f"{a}_{a}"] * largest[f"{b}_{b}"]) if b else TOLERANCE * largest[a]
         np.testing.assert_allclose(found[key], values, rtol=0, atol=tolerance, err_msg=str(key))
 

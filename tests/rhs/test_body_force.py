@@ -6,6 +6,9 @@ from ranks import run_ranks
 from wholes import whole
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx.grid import Block, Connection, Grid
+from hiresx.grid.blocks import face_range
+from hiresx.grid.orientation import opposite
 from hiresx.output.watch import history
 
 FORCE = [0.1, -0.2, 0.05]
@@ -21,7 +24,7 @@ def box(**tables) -> Case:
     return Case.from_dict(given | {"boundary": [{"faces": "all", "type": "periodic"}]} | tables)
 
 
-def channel(force=KEEP, steps: int = 150) -> Case:
+def channel(force=KEEP, steps: int = 150, **tables) -> Case:
     """Flow between plates at y = -1 and 1 that is periodic along x."""
     grid = {"generator": "box", "n": [8, 17, 1], "lower": [0, -1, 0], "upper": [1, 1, 0], "periodic": ["x"]}
     boundary = [
@@ -29,7 +32,7 @@ def channel(force=KEEP, steps: int = 150) -> Case:
         {"faces": ["imin", "imax"], "type": "periodic"},
     ]
     given = {"grid": grid, "boundary": boundary, "gas": {"reynolds": REYNOLDS}, "body_force": force}
-    return Case.from_dict(given | {"time": {"steps": steps, "cfl": 0.6}})
+    return Case.from_dict(given | {"time": {"steps": steps, "cfl": 0.6}} | tables)
 
 
 def parabola(x, y, z):
@@ -87,20 +90,84 @@ def test_a_restart_goes_on_to_the_last_bit(tmp_path):
         assert np.array_equal(values, table(tmp_path / "run")[name])
 
 
-def on_ranks(comm) -> list[np.ndarray]:
-    run = Simulation(channel(steps=20), "cpu", initial=parabola, comm=comm)
+def looks(run: Simulation) -> int:
+    """How often the host reads from the device until the end of `run`."""
+    device, count = run.solver.backend, [0]
+    to_host = device.to_host
+
+    def looked(array):
+        count[0] += 1
+        return to_host(array)
+
+    device.to_host = looked
     run.run(progress=False)
-    return whole(run.solver)
+    device.to_host = to_host
+    return count[0]
+
+
+def test_a_device_keeps_it_without_the_host():
+    """The host looks as often as with a force that is given."""
+    kept, given = KEEP | {"every": 40}, {"acceleration": FORCE, "every": 40}
+    runs = [Simulation(channel(force, steps=40), "emulated", initial=parabola) for force in (kept, given)]
+    assert looks(runs[0]) == looks(runs[1]) < 20
+    assert all(run.solver.device_resident_steps.possible for run in runs)
+
+
+@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+def test_steps_with_and_without_samples_are_the_same(precision):
+    """The acceleration of a step is found once, however often it is asked for."""
+    found = []
+    for every in (1, 40):
+        case = channel(KEEP | {"every": every}, steps=20, scheme={"precision": precision})
+        run = Simulation(case, "emulated", initial=parabola)
+        run.run(progress=False)
+        found.append(whole(run.solver))
+    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_two_blocks_have_the_force_of_one(backend):
+    whole_run = Simulation(channel(steps=20), backend, initial=parabola)
+    block = whole_run.blocks[0]
+    halves = [
+        Block(name, *(c[:, rows].copy() for c in (block.x, block.y, block.z)))
+        for name, rows in (("lower", slice(9)), ("upper", slice(9, None)))
+    ]
+    join = Connection(0, "jmax", face_range("jmax", halves[0].size), 1, offset=(0, -9, 0))
+    period = ({"i": (1.0, 0.0, 0.0)},) * 2
+    walls = [
+        {"block": name, "faces": [face], "type": "no-slip-wall", "temperature": 1.0}
+        for name, face in (("lower", "jmin"), ("upper", "jmax"))
+    ]
+    boundary = [*walls, {"faces": ["imin", "imax"], "type": "periodic"}]
+    case = channel(steps=20, grid={"file": "none"}, boundary=boundary)
+    grid = Grid(halves, (join, opposite(join, halves)), period)
+    parts = Simulation(case, backend, grid=grid, initial=parabola)
+    for run in (whole_run, parts):
+        run.run(progress=False)
+    together = np.concatenate([half.state("u") for half in parts.blocks], axis=1)
+    np.testing.assert_allclose(together, whole_run.blocks[0].state("u"), rtol=0, atol=1e-13)
+
+
+def on_ranks(comm, backend: str, transport: str) -> tuple[list[np.ndarray], bool]:
+    run = Simulation(channel(steps=20), backend, initial=parabola, comm=comm, transport=transport)
+    run.run(progress=False)
+    found = whole(run.solver), run.solver.device_resident_steps.possible
+    run.solver.halo.close()
+    return found
 
 
 def test_ranks_and_the_form_of_a_gpu():
-    """Two ranks, and the device's form, have what one rank of the CPU has."""
+    """Two ranks, whose sums meet on the host or on the device, and the device's form have what one rank of the CPU
+    has."""
     alone = {}
     for backend in ("cpu", "emulated"):
         run = Simulation(channel(steps=20), backend, initial=parabola)
         run.run(progress=False)
         alone[backend] = whole(run.solver)
-    for others in (alone["emulated"], *run_ranks(2, on_ranks)):
+    by_host, by_device = (run_ranks(2, on_ranks, *how) for how in (("cpu", "window"), ("emulated", "signals")))
+    assert all(possible for _, possible in by_device)
+    for others in (alone["emulated"], *(found for found, _ in (*by_host, *by_device))):
         np.testing.assert_allclose(others, alone["cpu"], rtol=0, atol=1e-13)
 
 

@@ -1,5 +1,5 @@
 """The body force of `[body_force]` (kernels/terms/body_force.h). What keeps the mass flow is added to its acceleration
-between steps, in the field `kept_acceleration` (hiresx.output.watch.monitors.body_force)."""
+at the start of each step, in the field `kept_acceleration` (hiresx.output.watch.monitors.body_force)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import Later, Piece
-from hiresx.device.averaging import MEANS, MOMENTS, names
+from hiresx.device.averaging import MEANS, MOMENTS, kinds, names
 from hiresx.equations import equations
 from hiresx.mpi.background import JointWriter
 from hiresx.output.fields import block_neighbours
@@ -18,6 +18,7 @@ from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.places import IndexBox, LocalRegion
 from hiresx.output.watch.averages import Averages
 from hiresx.output.watch.sampling import SampleTimes
+from hiresx.output.watch.velocities import Velocities
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
@@ -41,7 +42,7 @@ class AverageMonitor(Attachment):
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._spec, self._solver, self._path = spec, solver, None if out is None else out / FILE
-        self._kinds = [kind for kind in MEANS if getattr(spec, kind)]
+        self._kinds = kinds(spec)
         self._scalars = equations(solver.case).scalars
         self._clock = SampleTimes(spec.every, spec.every_time)
         output = solver.case.output
@@ -58,6 +59,8 @@ class AverageMonitor(Attachment):
             ]
             for kind in self._kinds
         }
+        self._velocities = Velocities(solver) if spec.budget else None
+        self._fill = None if self._velocities is None else solver.program.prepare(self._velocities.calls)
 
     @property
     def next_time(self) -> float:
@@ -109,9 +112,15 @@ class AverageMonitor(Attachment):
         self._since = now
         if weight <= 0:
             return
-        for kind in self._kinds:
+        if self._fill is not None:
+            solver.settle()
+            self._fill()
+        for kind in reversed(self._kinds):  # the budget wants the others of before
             self._weight[kind] += weight
             share = weight / self._weight[kind]
+            if kind == "budget":
+                self._sample_budget(solver, share)
+                continue
             for state, mean in zip(solver.states, self._sums[kind], strict=True):
                 ni, nj, nk = state.size
                 alike = state.place | {
@@ -126,9 +135,21 @@ class AverageMonitor(Attachment):
                     )
                 solver.program.launch(f"average_{kind}", state.size, **alike, mean=mean)
 
+    def _sample_budget(self, solver: Solver, share: float) -> None:
+        assert self._velocities is not None
+        for state, *sums in zip(solver.states, *(self._sums[kind] for kind in self._kinds), strict=True):
+            ni, nj, nk = state.size
+            gas, weighted, mean = sums
+            solver.program.launch(
+                "average_budget", state.size, **state.place, **self._velocities.arguments(state),
+                sv=state.variable_stride, q=state.q, width=ni, height=nj, count=ni * nj * nk, share=share, gas=gas,
+                weighted=weighted, mean=mean,
+            )  # fmt: skip
+
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}, means and second
-        moments of the fluctuations such as u_v; "rho" and "p" of Favre are the unweighted means."""
+        moments of the fluctuations such as u_v; "rho" and "p" of Favre are the unweighted means. "budget": as
+        `hiresx.device.averaging.BUDGET` says."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()
@@ -157,12 +178,14 @@ class AverageMonitor(Attachment):
         return Later(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Averages of another start are not continued, nor those that were not kept then."""
+        """Averages of another start are not continued, nor those that were not kept then; all begin anew where the
+        budget was not kept, as it belongs to the means and moments of the same samples."""
         self._begun = False
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
+        anew = captured["start"] != self._spec.start or (self._spec.budget and "budget.weight" not in captured)
         for kind in self._kinds:
-            weight = captured.get(f"{kind}.weight", 0.0) if captured["start"] == self._spec.start else 0.0
+            weight = 0.0 if anew else captured.get(f"{kind}.weight", 0.0)
             self._weight[kind] = float(weight)
             for state, array in zip(self._solver.states, self._sums[kind], strict=True):
                 value = np.zeros(array.shape)

@@ -7,9 +7,13 @@ in a step dt is rho a - (m_after - m_before)/dt. The next step is given that, an
 
 with which the deficit decays as exp(-t/T) where the resistance is steady. The first step has nothing before it: it adds
 (M - m)/T to the acceleration of the case.
+
+The launches that do this lie at the start of every step, so that a device takes many steps without the host. Only ranks
+that add their sums on the host compute it there, after every step.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,8 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.body_force import BodyForce as Spec
-from hiresx.output.watch.columns import Columns, pad, volumes
+from hiresx.device.interface import Call
+from hiresx.output.watch.columns import pad, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
@@ -28,10 +33,30 @@ COLUMNS = (
     Column("acceleration", "acceleration along the axis, of the step that begins here", "c_ref^2 / L"),
     Column("force", "mean density times the acceleration", "rho_ref c_ref^2 / L"),
 )
-# Sums of the kernel: of the conserved variables, and room for those of a second weight.
-_SUMS = 10
-# Names of what a checkpoint holds.
-_KEPT = ("goal", "acceleration", "time_before", "mass_flow_before")
+# Sums that a device takes side by side, and what is left of them for the mean.
+THREADS, LANES = 1024, 16
+
+
+class Held(IntEnum):
+    """The positions of what the device keeps (kernels/terms/body_force.h), in doubles."""
+
+    BEFORE = 0
+    HAS_GOAL = 1
+    GOAL = 2
+    ACCELERATION = 3
+    TIME = 4
+    FLOW_BEFORE = 5
+    DENSITY = 6
+    FLOW = 7
+
+
+# Of these a checkpoint holds, by name:
+_NAMES = {
+    "goal": Held.GOAL,
+    "acceleration": Held.ACCELERATION,
+    "time_before": Held.TIME,
+    "mass_flow_before": Held.FLOW_BEFORE,
+}
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
@@ -41,75 +66,112 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class BodyForceMonitor(Monitor):
-    """Sets the field `kept_acceleration` of all parts at the start and after each step, where the mass flow is kept."""
+    """Sets the field `kept_acceleration` of every step, where the mass flow is kept."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         super().__init__(solver.comm, "body_force", "body_force", COLUMNS, spec.every, None, out)
-        self._spec, self._row = spec, 1 + "xyz".index(spec.axis)
-        self._given = self._acceleration = float(spec.acceleration[self._row - 1])
-        self._goal = spec.mass_flow
-        self._before: tuple[float, float] | None = None  # time and mass flow
+        self._spec, self._backend, self._row = spec, solver.backend, 1 + "xyz".index(spec.axis)
+        self._given = float(spec.acceleration[self._row - 1])
+        kept = np.zeros(len(Held))
+        kept[[Held.HAS_GOAL, Held.GOAL, Held.ACCELERATION]] = (
+            spec.mass_flow is not None, spec.mass_flow or 0.0, self._given
+        )  # fmt: skip
+        self._state = solver.backend.to_device(kept)
+        self._added = self._backend.zeros((1,), solver.configuration.real)
+        for state in solver.states[:1]:  # all parts have the same one
+            self._added = state.array("kept_acceleration")
         weights = [volumes(solver, n) for n in range(len(solver.states))]
-        self._total = float(solver.comm.sum(sum(float(weight.sum()) for weight in weights)))
-        padded = [pad(solver, state, weight) for state, weight in zip(solver.states, weights, strict=True)]
-        arguments = [{"weight": weight, "other": weight, "both": 0} for weight in padded]
-        self._sums = Columns(solver, _SUMS).prepare("column_totals", arguments)
+        self._volume = float(solver.comm.sum(sum(float(weight.sum()) for weight in weights)))
+        self._sums = self._backend.zeros((max(len(weights), 1), 2, LANES))
+        self._together = self._backend.zeros((1, 2, 1))
+        calls = self._sum_calls(solver, weights)
+        memory, alone = solver.halo.memory, solver.comm.size == 1
+        between = None
+        if memory is not None and solver.configuration.real == "float64":
+            between = memory.sums(self._sums, np.zeros(len(weights), int), self._together)
+        self._on_host = not alone and between is None
+        calls += between or []
+        last = self._keep_call(solver, self._sums if alone else self._together)
+        self._calls = calls if self._on_host else [*calls, last]
+        self._launch, self._launch_last = solver.program.prepare(self._calls), solver.program.prepare([last])
+        self._leave: Callable[[], None] | None = None
+
+    def _sum_calls(self, solver: Solver, weights: list[np.ndarray]) -> list[Call]:
+        """Launches that fill the sums of all parts."""
+        call, calls = solver.program.call, []
+        for state, weight, sums in zip(solver.states, weights, self._sums, strict=False):
+            ni, nj, nk = state.size
+            partial, fewer = self._backend.zeros((2, nk * ni)), self._backend.zeros((2, THREADS))
+            calls += [
+                call(
+                    "column_mass_flow", (ni, 1, nk), **state.place, height=nj, columns=nk * ni, width=ni,
+                    sv=state.variable_stride, q=state.q, weight=pad(solver, state, weight), row=self._row,
+                    partial=partial,
+                ),
+                call("sum_columns", (THREADS, 2, 1), count=nk * ni, threads=THREADS, values=partial, result=fewer),
+                call("sum_columns", (LANES, 2, 1), count=THREADS, threads=LANES, values=fewer, result=sums),
+            ]  # fmt: skip
+        return calls
+
+    def _keep_call(self, solver: Solver, sums: Any) -> Call:
+        """The launch that finds the acceleration from `sums` (rows, 2, terms)."""
+        return solver.program.call(
+            "keep_mass_flow", (1, 1, 1), rows=sums.shape[0], terms=sums.shape[2], sums=sums, volume=self._volume,
+            keep=int(self._spec.keep is not None), response=float(self._spec.response), given=self._given,
+            clock=solver.clock.array, kept=self._state, added=self._added,
+        )  # fmt: skip
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        if self._spec.keep is not None:
-            if self._before is None:
-                self._control(solver)
-            self._put(solver)
+        if self._spec.keep is not None and self._on_host:
+            self._control(solver)
+        elif self._spec.keep is not None and self._leave is None:
+            self._leave = solver.look_at_steps(self._calls)
         super().begin(solver, restarted)
 
     def after_step(self, solver: Solver) -> None:
-        if self._spec.keep is not None and (self._before is None or solver.time != self._before[0]):
+        if self._spec.keep is not None and self._on_host:
             self._control(solver)
-            self._put(solver)
         super().after_step(solver)
 
     def steps_left(self, solver: Solver) -> int:
-        return super().steps_left(solver) if self._spec.keep is None else 1
+        return 1 if self._spec.keep is not None and self._on_host else super().steps_left(solver)
+
+    def finish(self, solver: Solver) -> None:
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
+        super().finish(solver)
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
-        density, flow = self._means()
-        a = self._acceleration
+        self._control(solver)
+        kept = self._backend.to_host(self._state)
+        density, flow, a = (float(kept[n]) for n in (Held.DENSITY, Held.FLOW, Held.ACCELERATION))
         return {"mass_flow": flow, "acceleration": a, "force": density * a}
 
-    def _means(self) -> tuple[float, float]:
-        """Mean density, and mean of rho u along the axis. Collective."""
-        sums = np.zeros(_SUMS)
-        for found in self._sums():
-            sums += found.sum(axis=(1, 2))
-        means = self._comm.sum(sums) / self._total
-        return float(means[0]), float(means[self._row])
-
     def _control(self, solver: Solver) -> None:
-        density, flow = self._means()
-        if self._goal is None:
-            self._goal = flow
-        response = self._spec.response
-        if self._before is not None:
-            dt = solver.time - self._before[0]
-            self._acceleration -= (flow - self._before[1]) / dt / density
-            response = max(response, dt)
-        self._acceleration += (self._goal - flow) / response / density
-        self._before = solver.time, flow
-
-    def _put(self, solver: Solver) -> None:
-        added = np.full(1, self._acceleration - self._given, solver.configuration.real)
-        for state in solver.states:
-            solver.backend.copy(state.array("kept_acceleration"), solver.backend.to_device(added))
+        """Find the acceleration of the next step now. At its start the device leaves it as it is. Collective."""
+        solver.clock.put(solver.time, solver.dt)
+        self._launch()
+        if self._on_host:
+            sums = self._comm.sum(self._backend.to_host(self._sums).sum(axis=(0, 2)))
+            self._backend.copy(self._together, self._backend.to_device(sums.reshape(1, 2, 1)))
+            self._launch_last()
 
     def capture(self) -> dict[str, Any]:
-        if self._spec.keep is None or self._before is None:
+        kept = self._backend.to_host(self._state)
+        if not kept[Held.BEFORE]:
             return super().capture()
-        assert self._goal is not None
-        values = (self._goal, self._acceleration, *self._before)
-        return super().capture() | dict(zip(_KEPT, values, strict=True))
+        return super().capture() | {name: float(kept[n]) for name, n in _NAMES.items()}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         super().restore(captured)
         if "goal" in captured and self._spec.keep is not None:
-            goal, self._acceleration, time, flow = (float(captured[name]) for name in _KEPT)
-            self._goal, self._before = self._spec.mass_flow if self._spec.mass_flow is not None else goal, (time, flow)
+            kept = np.zeros(len(Held))
+            kept[[Held.BEFORE, Held.HAS_GOAL]] = 1.0
+            for name, n in _NAMES.items():
+                kept[n] = float(captured[name])
+            if self._spec.mass_flow is not None:
+                kept[Held.GOAL] = self._spec.mass_flow
+            added = np.full(1, kept[Held.ACCELERATION] - self._given, self._added.dtype)
+            for to, values in ((self._state, kept), (self._added, added)):
+                self._backend.copy(to, self._backend.to_device(values))

@@ -8,12 +8,11 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
-from hiresx.device.interface import Call
 from hiresx.output.watch.columns import Columns, pad, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.velocities import Velocities
 from hiresx.output.watch.watched import WatchedRun
-from hiresx.rhs.viscous import primitives
 from hiresx.solver import Solver
 
 _RATE = "rho_ref c_ref^3 / L"
@@ -52,31 +51,19 @@ class KineticEnergyMonitor(Monitor):
         # in the order of the kernel
         self._sums = tuple(column.name for column in columns if column.name not in _BETWEEN_SAMPLES)
         volumes_of, total = [], 0.0
-        # by the index of the part, as conditions know it
-        self._velocities = {}
         for n, state in enumerate(solver.states):
             volume = volumes(solver, n)
             total += volume.sum()
             volumes_of.append(pad(solver, state, volume))
-            # Work arrays are free between steps; an inviscid run on the CPU has none.
-            count = len(state.equations.gradients)
-            room = state.work is not None and len(state.work) >= count
-            w = state.work[:count] if room else solver.backend.zeros((count, *state.shape), state.storage.work)
-            self._velocities[state.index] = w
         self._total = float(solver.comm.sum(total))
         # time, kinetic energy, pressure dilatation less dissipation and that of a model
         self._before: tuple[float, float, float] | None = None
-        reynolds = solver.case.gas.reynolds
+        velocities = Velocities(solver)
         arguments = [
-            state.derivative_strides
-            | state.eddy_arguments
-            | {
-                "w": self._velocities[state.index], "m": state.metrics, "jacobian": state.jacobian, "weight": volume,
-                "inverse_reynolds": 0.0 if reynolds is None else 1.0 / reynolds,
-            }
+            velocities.arguments(state) | {"weight": volume}
             for state, volume in zip(solver.states, volumes_of, strict=True)
-        ]  # fmt: skip
-        self._energy = Columns(solver, len(self._sums)).prepare("column_energy", arguments, self._gradients(solver))
+        ]
+        self._energy = Columns(solver, len(self._sums)).prepare("column_energy", arguments, velocities.calls)
 
     def measure(self, solver: Solver) -> dict[str, float]:
         solver.settle()
@@ -93,15 +80,6 @@ class KineticEnergyMonitor(Monitor):
             values["dissipation_numerical"] = 0.5 * (supply_before + supply) - values["rate"]
         self._before = solver.time, energy, supply
         return values
-
-    def _gradients(self, solver: Solver) -> list[Call]:
-        """The calls that compute velocity and temperature with ghosts, as at the beginning of a stage."""
-        conditions, program = solver.conditions, solver.program
-        calls = [call for condition in conditions for call in condition.calls("ghost")]
-        calls += [primitives(program, state, self._velocities[state.index]) for state in solver.states]
-        for condition in conditions:
-            calls += condition.calls("viscous_primitives", self._velocities[condition.state.index])
-        return calls
 
     def capture(self) -> dict[str, Any]:
         time, energy, supply = self._before or (-1.0, 0.0, 0.0)

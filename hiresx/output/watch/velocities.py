@@ -1,0 +1,36 @@
+"""The velocity and the temperature between steps, with the ghosts that their gradients need."""
+
+from typing import Any
+
+from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
+from hiresx.rhs.viscous import primitives
+from hiresx.solver import Solver
+
+
+class Velocities:
+    """u, v, w, T of all parts with the ghosts of the solver's viscous terms, which `calls` compute as at the beginning
+    of a stage. Halos must be there (`Solver.settle`). They lie in the work arrays, which are free between steps; an
+    inviscid run on the CPU has none."""
+
+    def __init__(self, solver: Solver):
+        reynolds = solver.case.gas.reynolds
+        self._inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
+        self._arrays = {}  # by the index of the part, as conditions know it
+        for state in solver.states:
+            count = len(state.equations.gradients)
+            room = state.work is not None and len(state.work) >= count
+            own = state.work[:count] if room else solver.backend.zeros((count, *state.shape), state.storage.work)
+            self._arrays[state.index] = own
+        conditions, program = solver.conditions, solver.program
+        self.calls: list[Call] = [call for condition in conditions for call in condition.calls("ghost")]
+        self.calls += [primitives(program, state, self._arrays[state.index]) for state in solver.states]
+        for condition in conditions:
+            self.calls += condition.calls("viscous_primitives", self._arrays[condition.state.index])
+
+    def arguments(self, state: BlockState) -> dict[str, Any]:
+        """Return the arguments of a kernel that takes gradients of them and their stresses at the nodes of a part."""
+        return {
+            **state.derivative_strides, **state.eddy_arguments, "w": self._arrays[state.index], "m": state.metrics,
+            "jacobian": state.jacobian, "inverse_reynolds": self._inverse_reynolds,
+        }  # fmt: skip

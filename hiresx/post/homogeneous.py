@@ -1,0 +1,60 @@
+"""Homogeneous index directions of a block: periodic, with the same step between all neighbouring nodes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+
+# Index directions in the order of the axes of an array.
+LETTERS = "kji"
+# Share of a step by which steps of a uniform direction may differ.
+SAME_STEP = 1e-6
+
+
+def only_block(tree: Any, what: str) -> tuple[str, Any]:
+    """Name and node of the one block of `tree`. Raises HiresxError where there are more."""
+    blocks = list(tree.children.items())
+    if len(blocks) != 1:
+        names = ", ".join(f"'{name}'" for name, _ in blocks)
+        raise HiresxError(f"{what} are those of one block, and this grid has {names}", "take a grid of one block")
+    return blocks[0]
+
+
+def faces_of(case: Mapping[str, Any], kinds: Sequence[str]) -> set[str]:
+    """Faces of the only block to which the resolved `case` gives a boundary condition of these types."""
+    found: dict[str, str] = {}
+    for entry in case.get("boundary") or ():
+        faces = entry.get("faces")
+        for face in [f"{d}{end}" for d in "ijk" for end in ("min", "max")] if faces == "all" else faces or ():
+            found.setdefault(face, entry["type"])
+    return {face for face, kind in found.items() if kind in kinds}
+
+
+def step(coordinates: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
+    """The vector from each node to the next along `axis` of x, y, z (nk, nj, ni), None where they are not all alike."""
+    steps = np.stack([np.diff(c, axis=axis) for c in coordinates])
+    mean = steps.mean(axis=(1, 2, 3))
+    apart = np.abs(steps - mean[:, None, None, None]).max()
+    return mean if apart <= SAME_STEP * np.linalg.norm(mean) else None
+
+
+def axes(case: Mapping[str, Any], coordinates: Sequence[np.ndarray], over: str | None = None) -> dict[int, np.ndarray]:
+    """The homogeneous axes of arrays (nk, nj, ni), each with its step (3,). `over`: index directions to take, "i,k";
+    without it all. Raises HiresxError for one that is not there, and where there is none."""
+    periodic = faces_of(case, ["periodic"])
+    found = {}
+    for axis, letter in enumerate(LETTERS):
+        if coordinates[0].shape[axis] > 1 and {f"{letter}min", f"{letter}max"} <= periodic:
+            mean = step(coordinates, axis)
+            if mean is not None:
+                found[axis] = mean
+    there = ", ".join(LETTERS[axis] for axis in found) or "none"
+    wanted = [letter.strip() for letter in over.split(",")] if over else [LETTERS[axis] for axis in found]
+    for letter in wanted:
+        if letter not in [LETTERS[axis] for axis in found]:
+            raise HiresxError(f'index direction "{letter}" is not periodic and uniform', f"such directions: {there}")
+    if not wanted:
+        raise HiresxError("no index direction is periodic and uniform", "take a grid that has one, e.g. a channel")
+    return {axis: mean for axis, mean in found.items() if LETTERS[axis] in wanted}

@@ -1,0 +1,48 @@
+"""Wall units of mean profiles: friction velocity, distances in viscous lengths, and velocities transformed for density
+and viscosity that change with the distance."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hiresx.output.fields.differences import derivative
+
+
+class WallUnits(NamedTuple):
+    """`u_tau` = (tau_w / rho_w)^(1/2), `viscous_length` = mu_w / (rho_w u_tau); over the nodes (n,): `y_plus` and the
+    semi-local `y_star` = y (tau_w rho)^(1/2) / mu; `u_plus`, `u_van_driest` (van Driest 1951) and `u_trettel_larsson`
+    (Trettel & Larsson 2016, equation 14)."""
+
+    u_tau: float
+    viscous_length: float
+    y_plus: np.ndarray
+    y_star: np.ndarray
+    u_plus: np.ndarray
+    u_van_driest: np.ndarray
+    u_trettel_larsson: np.ndarray
+
+
+def wall_units(y: np.ndarray, u: np.ndarray, rho: np.ndarray, mu: np.ndarray, stress: float) -> WallUnits:
+    """Wall units of a profile from the wall on: distances `y` (n,) from 0 up, mean velocity `u` along the wall, mean
+    density `rho`, and `mu`, the mean viscosity over Re_c; `stress` at the wall. In c_ref, rho_ref and L.
+
+    The slopes of density and viscosity are that of y_star, by 6th-order differences (7 nodes or more); integrals over u
+    are those of the trapezoid.
+    """
+    u_tau = float(np.sqrt(stress / rho[0]))
+    length = float(mu[0] / (rho[0] * u_tau))
+    plus, y_star = u / u_tau, y * np.sqrt(stress * rho) / mu
+    root = np.sqrt(rho / rho[0])
+
+    def integral(weight: np.ndarray) -> np.ndarray:
+        steps = 0.5 * (weight[1:] + weight[:-1]) * np.diff(plus)
+        return np.concatenate([[0.0], np.cumsum(steps)])
+
+    # (rho/rho_w)^(1/2) [1 + y rho'/(2 rho) - y mu'/mu] du+ = mu/mu_w d(y*)/d(y+) du+
+    stretched = mu / mu[0] * length * _slope(y_star) / _slope(y)
+    return WallUnits(u_tau, length, y / length, y_star, plus, integral(root), integral(stretched))
+
+
+def _slope(values: np.ndarray) -> np.ndarray:
+    """Derivative with respect to the number of the node."""
+    return derivative(values[None, None], 2)[0, 0]

@@ -1,0 +1,177 @@
+"""Statistics of turbulence from averages: budgets of manufactured flows and of one that decays, wall units."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+
+from watched_runs import tables
+
+from hiresx import Case, HiresxError, Simulation
+from hiresx.post import turbulence
+from hiresx.post.wall_units import wall_units
+
+TAU = 2 * np.pi
+REYNOLDS = 50.0
+
+
+def periodic_box(n, **changes) -> Case:
+    axes = [axis for axis, m in zip("xyz", n, strict=True) if m > 1]
+    upper = [TAU if m > 1 else 0.0 for m in n]
+    return Case.from_dict(tables(n, upper, periodic=axes, gas={"reynolds": REYNOLDS}, **changes))
+
+
+def sampled(case: Case, states, folder) -> None:
+    """A run whose averages are those of these states, at times 1, 2, ..."""
+    run = Simulation(case, "cpu", initial=states[0], out=folder)
+    run.run(steps=0, progress=False)
+    average = next(a for a in run.attachments if a.name == "averages")
+    average.begin(run.solver, False)
+    for n, state in enumerate(states, 1):
+        block = run.blocks[0]
+        run.solver.set_state(0, *state(block.x, block.y, block.z))
+        run.solver.complete_state()
+        run.solver.steps, run.solver.time = n, float(n)
+        average.after_step(run.solver)
+    average.finish(run.solver)
+
+
+def manufactured(x, y, z, shift=0.0):
+    along = x - shift
+    rho = 1 + np.cos(along) * (2 + np.sin(y)) / 15
+    u = np.sin(y) / 2 + np.cos(along) * (2 + np.cos(y)) / 20
+    v = np.cos(along + 1) * (3 + np.sin(y)) / 30 + np.cos(2 * along) * np.cos(y) / 20
+    w = np.cos(z) * (2 - np.sin(y)) / 20 + np.sin(along) / 25
+    return rho, u, v, w, 1 + np.cos(along + 0.3) * (1 + np.cos(y) / 2) / 10 + np.sin(y) / 20
+
+
+def slope(f, axis: int):
+    """Spectral derivative along axis 0: x, 1: y, 2: z of a field (nk, nj, ni) of period 2 pi."""
+    along = np.moveaxis(f, 2 - axis, -1)
+    n = along.shape[-1]
+    waves = np.fft.rfftfreq(n, 1 / n)
+    waves[-1] = 0.0  # of the shortest wave the derivative is between the nodes
+    return np.moveaxis(np.fft.irfft(1j * waves * np.fft.rfft(along), n), -1, 2 - axis)
+
+
+def exact_terms(n) -> dict[str, np.ndarray]:
+    """Of the manufactured flow over y: trigonometric polynomials, whose means over the nodes and spectral derivatives
+    are exact."""
+    z, y, x = np.meshgrid(*(TAU * np.arange(m) / m for m in reversed(n)), indexing="ij")
+    rho, *u, p = manufactured(x, y, z)
+
+    def mean(f):
+        return np.broadcast_to(f.mean(axis=(0, 2), keepdims=True), f.shape)
+
+    def dy(f):
+        return slope(mean(f), 1)
+
+    density, pressure, plain = mean(rho), mean(p), [mean(c) for c in u]
+    massive = [mean(rho * c) / density for c in u]
+    f, d = ([c - m for c, m in zip(u, means, strict=True)] for means in (massive, plain))
+    g = np.array([[slope(c, axis) for axis in range(3)] for c in u])
+    tau = (g + g.swapaxes(0, 1) - 2 / 3 * np.trace(g) * np.eye(3)[:, :, None, None, None]) / REYNOLDS
+    rates, rise = (t - np.array([[mean(c) for c in row] for row in t]) for t in (tau, g))
+    square, excess = sum(c * c for c in f), [a - b for a, b in zip(plain, massive, strict=True)]
+    terms = {
+        "k": mean(rho * square) / 2 / density,
+        "R_u_v": mean(rho * f[0] * f[1]) / density,
+        "v_mass_flux": excess[1],
+        "convection": -dy(massive[1] * rho * square) / 2,
+        "production": -sum(mean(rho * f[m] * f[1]) * dy(massive[m]) for m in range(3)),
+        "turbulent_transport": -dy(rho * square * f[1]) / 2,
+        "pressure_transport": -dy((p - pressure) * d[1]),
+        "pressure_dilatation": mean((p - pressure) * np.trace(rise)),
+        "viscous_diffusion": dy(sum(d[m] * rates[m, 1] for m in range(3))),
+        "dissipation": -mean(np.sum(rates * rise, axis=(0, 1))),
+        "mass_flux": sum(excess[m] * (dy(tau[m, 1]) - (m == 1) * dy(pressure)) for m in range(3)),
+    }
+    return {name: values[0, :, 0] for name, values in terms.items()}
+
+
+def test_terms_of_a_manufactured_flow(tmp_path):
+    """Every term against its definition. The flow moves along x from sample to sample: nodes have moments in time, and
+    means that differ."""
+    n = (40, 40, 16)
+    states = [lambda *place, by=by: manufactured(*place, by) for by in (0.0, 0.7, 2.0)]
+    sampled(periodic_box(n, average={"every": 1, "budget": True}), states, tmp_path)
+    found = turbulence(tmp_path, over="i,k").data
+    inside = slice(4, -4)  # along y the differences of means are one-sided at the ends
+    for name, exact in exact_terms(n).items():
+        scale = abs(exact).max()
+        assert scale > 1e-5, name
+        error = abs(found[name].values - exact)[inside].max() / scale
+        assert error < 1e-4, (name, error)
+
+
+def test_what_is_left_of_a_decaying_wave_is_its_change(tmp_path):
+    """u = exp(-nu t) cos y, at almost no Mach number: without production, the residual is the mean of u'' du/dt, the
+    change of u''^2/2 over the time that was averaged."""
+    speed, end = 1e-3, 10.0
+    case = periodic_box((8, 32, 1), average={"every": 1, "budget": True}, time={"end": end, "cfl": 0.9})
+
+    def start(x, y, z):
+        return 1.0, speed * np.cos(y), 0.0, 0.0, 1 / 1.4
+
+    Simulation(case, "cpu", initial=start, out=tmp_path).run(progress=False)
+    found = turbulence(tmp_path, over="i")
+    y, decay = found.data["y"].values, np.exp(-end / REYNOLDS)
+    mean = (1 - decay) * REYNOLDS / end
+    change = speed**2 * np.cos(y) ** 2 * ((decay - mean) ** 2 - (1 - mean) ** 2) / 2 / end
+    assert abs(found.data["production"].values).max() < 1e-3 * abs(change).max()
+    np.testing.assert_allclose(found.data["residual"].values, change, rtol=0, atol=0.03 * abs(change).max())
+    assert found.summary["homogeneous"] == ["i"] and found.summary["nodes_averaged"] == 8
+
+
+def channel(**average) -> Case:
+    grid = {"generator": "box", "n": [8, 33, 8], "lower": [0, -1, 0], "upper": [1, 1, 1], "periodic": ["x", "z"]}
+    wall = {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "temperature": 1.0}
+    others = {"faces": ["imin", "imax", "kmin", "kmax"], "type": "periodic"}
+    given = {"grid": grid, "boundary": [wall, others], "gas": {"reynolds": REYNOLDS}, "time": {"steps": 1, "cfl": 0.5}}
+    return Case.from_dict(given | {"average": {"every": 1} | average})
+
+
+def parabola(x, y, z):
+    return 1.0, 0.1 * (1 - y * y), 0.0, 0.0, 1 / 1.4
+
+
+@pytest.mark.parametrize("budget", [True, False])
+def test_wall_units_of_a_laminar_channel(tmp_path, budget):
+    sampled(channel(budget=budget), [parabola] * 2, tmp_path)
+    found = turbulence(tmp_path)
+    stress = 2 * 0.1 / REYNOLDS
+    assert [row["wall"] for row in found.summary["walls"]] == ["jmin", "jmax"]
+    for row in found.summary["walls"]:
+        assert row["stress"] == pytest.approx(stress, rel=1e-9)
+        assert row["u_tau"] == pytest.approx(np.sqrt(stress), rel=1e-9)
+        assert row["re_tau"] == pytest.approx(np.sqrt(stress) * REYNOLDS, rel=1e-9)
+    plus, distance = found.data["y_plus"].values, 1 - abs(found.data["y"].values)
+    np.testing.assert_allclose(found.data["u_plus"].values, plus * (1 - distance / 2), atol=1e-9)
+    assert ("production" in found.data) == budget
+    if budget:
+        assert abs(found.data["residual"].values).max() < 1e-15
+    else:
+        assert "average.budget = true" in found.summary["warnings"][0]
+
+
+def test_transformed_velocities():
+    """Couette flow with T = 1 + y, mu = T^0.7 and rho = 1/T, whose integrals are known or taken finely."""
+    y = np.linspace(0, 1, 401) ** 1.2
+    found = wall_units(y, 3 * y, 1 / (1 + y), (1 + y) ** 0.7 / 100, stress=0.04)
+    assert (found.u_tau, found.viscous_length) == (pytest.approx(0.2), pytest.approx(0.05))
+    np.testing.assert_allclose(found.y_star, y * 20 * (1 + y) ** -1.2, rtol=1e-12)
+    np.testing.assert_allclose(found.u_van_driest, 15 * 2 * (np.sqrt(1 + y) - 1), atol=1e-5)
+    # sqrt(1/T) (1 - 1.2 y/T): the integral of T^-1/2 - 1.2 T^-1/2 + 1.2 T^-3/2
+    exact = -0.4 * (np.sqrt(1 + y) - 1) + 2.4 * (1 - 1 / np.sqrt(1 + y))
+    np.testing.assert_allclose(found.u_trettel_larsson, 15 * exact, atol=3e-5)
+
+
+def test_what_cannot_be_is_refused(tmp_path):
+    with pytest.raises(HiresxError, match=r"average\.budget needs reynolds and favre"):
+        channel(budget=True, favre=False)
+    sampled(channel(favre=False), [parabola], tmp_path / "plain")
+    with pytest.raises(HiresxError, match="no favre means"):
+        turbulence(tmp_path / "plain")
+    sampled(channel(), [parabola], tmp_path / "run")
+    with pytest.raises(HiresxError, match='"j" is not periodic and uniform'):
+        turbulence(tmp_path / "run", over="j")
