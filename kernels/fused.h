@@ -83,7 +83,7 @@ HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, const 
 #ifdef HX_LIMITER
     const auto rough = read_marks(left, right);
 #endif
-    half_point_flux(left, right, area, f, sensor, fields, flux);
+    half_point_flux(left, right, area, f, sensor, fields, [&](int s, int v) { return at(s, FUSED_Q + v); }, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
         for (int v = 0; v < gas_variables; ++v) left[v] = at(0, FUSED_Q + v), right[v] = at(1, FUSED_Q + v);

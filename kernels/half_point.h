@@ -54,13 +54,18 @@ struct NoFields {
 
 // Flux at i+1/2: two-state numerical flux of the interpolated states plus the scaled correction.
 // f(offset, v): physical flux at i + offset; sensor: the largest jump sensor. fields(offset, n): what a flux reads that
-// says so (HX_FLUX_FIELDS of them, in its header `flux_fields`).
-template <class T, class At, class Fields>
-HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor, const Fields &fields, T *flux) {
-#if HX_FLUX_FIELDS
+// says so (HX_FLUX_FIELDS of them, in its header `flux_fields`); q(offset, v): the states of nodes, which the regularised
+// flux reads too.
+template <class T, class At, class Fields, class Q>
+HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor, const Fields &fields, const Q &q,
+                        T *flux) {
+#if HX_REGULARISED
+    numerical_flux(minus, plus, m, fields, q, flux);
+#elif HX_FLUX_FIELDS
+    (void)q;
     numerical_flux(minus, plus, m, fields, flux);
 #else
-    (void)fields;
+    (void)fields, (void)q;
     numerical_flux(minus, plus, m, flux);
 #endif
     T scale = correction_scale(sensor);

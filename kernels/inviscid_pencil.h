@@ -133,7 +133,8 @@ HD void fluxes(const Line &line) {
         const real *s = line.sensor + e - (correction_reach - 2) * B;
         pack sensor = largest_sensor<pack>([&](int n) { return load<pack>(s + n * B); });
         half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
-                        sensor, [&](int o, int n) { return load<pack>(line.fields + n * line.size + e + o * B); }, flux);
+                        sensor, [&](int o, int n) { return load<pack>(line.fields + n * line.size + e + o * B); },
+                        [&](int o, int v) { return load<pack>(line.q + v * line.size + e + o * B); }, flux);
 #ifdef HX_LIMITER
         if (anywhere(rough)) {
             for (int v = 0; v < gas_variables; ++v) {

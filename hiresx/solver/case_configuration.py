@@ -23,16 +23,17 @@ def configuration(case: Case) -> Configuration:
     has_model = eddies.model != NONE
     formulas, values = source_formulas(case)
     names = [*GAS_CONSERVED, *(f"scalars.{scalar.name}" for scalar in case.scalar)]
+    regularised = scheme.inviscid == "regularised"
     return Configuration(
         interpolation=scheme.interpolation,
-        weights=scheme.weights,
-        space=scheme.space,
+        weights="linear" if regularised else scheme.weights,
+        space="component" if regularised else scheme.space,
         flux=scheme.flux,
         flux_smoothing=scheme.flux_smoothing,
         epsilon=scheme.epsilon,
         # Without a choice of it schemes share their kernels.
         cutoff=Configuration.cutoff if scheme.cutoff is None else scheme.cutoff,
-        positivity=scheme.positivity,
+        positivity="none" if regularised else scheme.positivity,
         inviscid=scheme.inviscid,
         sensor=scheme.hybrid.sensor if scheme.inviscid == "hybrid" else Configuration.sensor,
         # Within the ghost layers of the interpolation a filter needs no kernels of its own.
