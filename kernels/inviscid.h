@@ -48,7 +48,7 @@ HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const 
     T area[3], values[count];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
 #ifdef HX_LIMITER
-    const auto rough = read_marks(left, right);
+    const auto rough = rough_half_point(left, right, state);
 #endif
     for (int s = 0; s < count; ++s) values[s] = pressure(first + s);
     T sensor = T(real(0));

@@ -66,7 +66,7 @@ class Scheme(Table):
 
 
 # What the regularised scheme does not choose.
-OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "epsilon", "cutoff", "positivity")
+OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "epsilon", "cutoff")
 
 
 def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
@@ -96,4 +96,9 @@ def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
             yield case_error(
                 f'scheme.{given[0]} is of no effect with scheme.inviscid = "regularised", whose fluxes are linear; leave '
                 "it out, or take another scheme.inviscid"
+            )
+        if scheme.positivity == "fallback":
+            yield case_error(
+                'scheme.positivity = "fallback" replaces interpolated states, of which scheme.inviscid = "regularised" '
+                'has none; take "limiter" or "none"'
             )

@@ -91,8 +91,6 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     """
     c = configuration
     chosen = [_header(c, folder, root) for folder in FOLDERS]
-    if c.inviscid == "regularised":  # its flux is no choice for the interpolated states of AFWENO
-        chosen[-1] = "regularised.h"
     lines = [f"#define HX_GAMMA ({float(c.gamma)!r})"]
     lines += [f"#define {name} {value}" for name, value in _sizes(c, root).items()]
     lines += _of_diffusion(c, root) if part != "scheme" else []
@@ -203,11 +201,12 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
     """What the chosen headers are given, and what the preprocessor has to know of them."""
     numbers = {"HX_EPSILON": c.epsilon, "HX_CUTOFF": c.cutoff, "HX_FLUX_SMOOTHING": c.flux_smoothing}
     lines = [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
-    folder, flux = ("", "regularised") if c.inviscid == "regularised" else ("flux", c.flux)
-    lines.append(f"#define HX_FLUX_FIELDS {kernels.trait(folder, flux, 'flux_fields', root, silent=0)}")
+    regularised = c.inviscid == "regularised"  # whose flux reads the entropic pressure
+    fields = 1 if regularised else kernels.trait("flux", c.flux, "flux_fields", root, silent=0)
+    lines.append(f"#define HX_FLUX_FIELDS {fields}")
     lines.append(f"#define HX_SPLIT {int(c.inviscid in ('split', 'hybrid'))}")
     lines.append(f"#define HX_SENSORS {int(c.inviscid == 'hybrid')}")
-    lines.append(f"#define HX_REGULARISED {int(c.inviscid == 'regularised')}")
+    lines.append(f"#define HX_REGULARISED {int(regularised)}")
     flags = {
         "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),
         "HX_LIMITER": kernels.trait("positivity", c.positivity, "limits_flux", root),

@@ -33,7 +33,7 @@ def configuration(case: Case) -> Configuration:
         epsilon=scheme.epsilon,
         # Without a choice of it schemes share their kernels.
         cutoff=Configuration.cutoff if scheme.cutoff is None else scheme.cutoff,
-        positivity="none" if regularised else scheme.positivity,
+        positivity=scheme.positivity,
         inviscid=scheme.inviscid,
         sensor=scheme.hybrid.sensor if scheme.inviscid == "hybrid" else Configuration.sensor,
         # Within the ghost layers of the interpolation a filter needs no kernels of its own.

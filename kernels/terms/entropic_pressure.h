@@ -15,25 +15,29 @@ VECTOR_KERNEL(entropic_source, int i, int j, int k, int o, int sj, int sk, int d
               work_field<1> source, work_field<1> start) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long steps[3] = {di, dj, dk};
-    T change[3][3], normal[3][3];  // of component c along direction d
+    T change[3][3], normal[3][3], size[3];  // of component c along direction d
     for (int d = 0; d < 3; ++d) {
+        size[d] = T(real(1));
         for (int c = 0; c < 3; ++c) change[d][c] = normal[d][c] = T(real(0));
         if (steps[d] == 0) continue;
-        const T ahead = reciprocal(load<T>(q + p + steps[d])), behind = reciprocal(load<T>(q + p - steps[d]));
+        // both quotients by one division, and all three widths
+        const T r = load<T>(q + p + steps[d]), l = load<T>(q + p - steps[d]), over = reciprocal(l * r);
+        const T ahead = over * l, behind = over * r;
         for (int c = 0; c < 3; ++c) {
             const auto momentum = q + (c + 1) * sv + p;
             change[d][c] = load<T>(momentum + steps[d]) * ahead - load<T>(momentum - steps[d]) * behind;
             normal[d][c] = load<T>(m + (3 * d + c) * (long long)sv + p);
         }
         const T square = normal[d][0] * normal[d][0] + normal[d][1] * normal[d][1] + normal[d][2] * normal[d][2];
-        const T over = real(0.5) * reciprocal_root(larger(square, T(real(1e-30))));
-        for (int c = 0; c < 3; ++c) normal[d][c] = over * normal[d][c];
+        size[d] = square_root(larger(square, T(real(1e-30))));
     }
+    const T over = real(0.5) * reciprocal(size[0] * size[1] * size[2]);
+    const T scale[3] = {over * size[1] * size[2], over * size[2] * size[0], over * size[0] * size[1]};
     T trace = T(real(0)), squares = T(real(0));
     T rate[3][3];  // D_ab
     for (int a = 0; a < 3; ++a)
         for (int b = 0; b < 3; ++b)
-            rate[a][b] = normal[a][0] * change[b][0] + normal[a][1] * change[b][1] + normal[a][2] * change[b][2];
+            rate[a][b] = scale[a] * (normal[a][0] * change[b][0] + normal[a][1] * change[b][1] + normal[a][2] * change[b][2]);
     for (int a = 0; a < 3; ++a) {
         trace = trace + rate[a][a];
         for (int b = 0; b < 3; ++b) squares = squares + rate[a][b] * rate[b][a];
