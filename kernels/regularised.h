@@ -21,18 +21,21 @@ template <class T, class Q, class Fields> HD void regularised_flux(const Q &q, c
 }
 
 #ifdef HX_LIMITER
-// What is interpolated differs from both nodes by about four times as much as qr from ql at the most: where that is below
-// this share of the density, of the energy and of the momentum that both make, density and pressure stay positive.
+// What is interpolated differs from both nodes by about four times as much as qr from ql: below this share of the density,
+// of the internal energy and of the momentum that this makes, density and pressure stay positive.
 constexpr real rough_share = real(0.02);
 
 template <class T, class Q> HD auto is_rough_between(const Q &q) {
-    T jump[gas_variables], squares = T(real(0));
-    for (int v = 0; v < gas_variables; ++v) {
+    T jump[gas_variables], inner[2];  // inner: density times internal energy
+    for (int v = 0; v < gas_variables; ++v)
         jump[v] = (real(10) * (q(1, v) - q(0, v)) - real(5) * (q(2, v) - q(-1, v)) + (q(3, v) - q(-2, v))) * real(3.0 / 128);
-        if (v > 0 && v < 4) squares = squares + jump[v] * jump[v];
+    for (int s = 0; s < 2; ++s) {
+        const T x = q(s, 1), y = q(s, 2), z = q(s, 3);
+        inner[s] = q(s, 0) * q(s, 4) - real(0.5) * (x * x + y * y + z * z);
     }
-    const T density = smaller(T(q(0, 0)), T(q(1, 0))), energy = smaller(T(q(0, 4)), T(q(1, 4)));
-    return either(either(absolute(jump[0]) > rough_share * density, absolute(jump[4]) > rough_share * energy),
-                  squares > rough_share * rough_share * density * energy);
+    const T least = rough_share * smaller(inner[0], inner[1]), l = q(0, 0), r = q(1, 0);
+    const T squares = jump[1] * jump[1] + jump[2] * jump[2] + jump[3] * jump[3];
+    return either(either(absolute(jump[0]) > rough_share * smaller(l, r), absolute(jump[4]) * larger(l, r) > least),
+                  squares > rough_share * least);
 }
 #endif
