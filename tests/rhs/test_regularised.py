@@ -1,15 +1,14 @@
 """Flows by the regularised inviscid terms, and the entropic pressure of which they are made."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from arrangements import shaken
-from ranks import run_ranks
 from same_everywhere import same_everywhere
 from wholes import whole
 
-from hiresx import Case, HiresxError, Simulation, load
-from hiresx.decomposition import domain
-from hiresx.decomposition.partition import partition
+from hiresx import BlowUp, Case, HiresxError, Simulation, load
 
 REGULARISED = 'scheme.inviscid="regularised"'
 STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
@@ -119,9 +118,12 @@ def shock_widths(ratio: float) -> list[float]:
     n, mach, p = 160, 3.0, 1 / 1.4
     rise = 1 + 2 * 1.4 / 2.4 * (mach**2 - 1)
     after = {"rho": 2.4 * mach**2 / (0.4 * mach**2 + 2), "u": 2 / 2.4 * (mach - 1 / mach), "p": rise * p}
-    ends = [{"faces": ["imin"], "type": "supersonic-inflow", "state": after}, {"faces": ["imax"], "type": "supersonic-outflow"}]
+    ends = [
+        {"faces": ["imin"], "type": "supersonic-inflow", "state": after},
+        {"faces": ["imax"], "type": "supersonic-outflow"},
+    ]
     grid = {"stretch": {"x": {"cluster": "lower", "ratio": ratio}}}
-    case = box((n, 1, 1), periodic="", grid=grid, boundary=ends, time={"steps": 1000, "cfl": 0.4})
+    case = box((n, 1, 1), periodic="", grid=grid, boundary=ends, time={"steps": 600, "cfl": 0.4})
 
     def start(x, y, z):
         behind = x < 0.05
@@ -129,12 +131,11 @@ def shock_widths(ratio: float) -> list[float]:
         return rho, u, 0, 0, pressure
 
     run = Simulation(case, "cpu", initial=start)
-    widths, at = [], 0
-    while at < 0.9 * n:
-        run.run(steps=1, progress=False)
+    widths = []
+    for _ in range(60):
+        run.run(steps=10, progress=False)
         slopes = np.abs(np.diff(run.blocks[0].state("p").ravel()))
-        at = int(slopes.argmax())
-        if at > 0.5 * n:
+        if 0.5 * n < slopes.argmax() < 0.9 * n:
             widths.append((rise - 1) * p / slopes.max())
     return widths
 
@@ -142,23 +143,20 @@ def shock_widths(ratio: float) -> list[float]:
 def test_shocks_are_as_many_cells_wide_on_any_grid():
     """Within a tenth, where the cells have grown fivefold."""
     uniform, stretched = (np.mean(shock_widths(ratio)) for ratio in (1.0, 5.0))
-    print(uniform, stretched)
     assert 2 < uniform < 5 and abs(stretched / uniform - 1) < 0.1
 
 
 def test_second_order_where_sound_steepens():
     """Of the linear fluxes the order is five; the entropic pressure, alpha cells squared, makes it two."""
     found = {}
-    for n, inviscid in ((32, "regularised"), (64, "regularised"), (256, "afweno")):
-        case = box((n, 1, 1), periodic="x", time={"end": 0.15, "cfl": 0.3})
-        if inviscid == "afweno":
-            case = box((n, 1, 1), periodic="x", time={"end": 0.15, "cfl": 0.3}, scheme={"inviscid": "afweno"})
-        run = Simulation(case, "cpu", initial=simple_wave)
+    for n, scheme in ((64, {}), (128, {}), (256, {"scheme": {"inviscid": "afweno"}})):
+        run = Simulation(
+            box((n, 1, 1), periodic="x", time={"end": 0.15, "cfl": 0.3}, **scheme), "cpu", initial=simple_wave
+        )
         run.run(progress=False)
         found[n] = run.blocks[0].state("rho").ravel()
-    errors = [np.abs(found[n] - found[256][:: 256 // n]).mean() for n in (32, 64)]
-    print(np.log2(errors[0] / errors[1]))
-    assert 1.8 < np.log2(errors[0] / errors[1]) < 2.3
+    errors = [np.abs(found[n] - found[256][:: 256 // n]).mean() for n in (64, 128)]
+    assert 1.9 < np.log2(errors[0] / errors[1]) < 2.1
 
 
 def simple_wave(x, y, z):
@@ -167,12 +165,56 @@ def simple_wave(x, y, z):
     return rho, u, 0, 0, rho**1.4 / 1.4
 
 
-@pytest.mark.parametrize(("case", "limits"), [("sod", (0.0065, 1.34)), ("shu-osher", (0.53, 15.0))])
-def test_shock_tubes(case, limits):
-    """L1 error of the density and its total variation."""
-    run = Simulation(load(case, overrides=[REGULARISED]), "cpu")
-    run.run(progress=False)
-    rho, x = run.blocks[0].state("rho").ravel(), run.blocks[0].x.ravel()
+def test_shock_tubes():
+    """Sod's density and that of AFWENO5, and how much it goes up and down, which at the contact is the scheme's own; the
+    problem of Shu and Osher keeps more of its waves than AFWENO5 does."""
+    rise = {}
+    for case, scheme in product(("sod", "shu-osher"), ("afweno", "regularised")):
+        run = Simulation(load(case, overrides=[f'scheme.inviscid="{scheme}"']), "cpu")
+        run.run(progress=False)
+        rise[case, scheme] = np.abs(np.diff(run.blocks[0].state("rho").ravel())).sum()
+    assert rise["sod", "afweno"] < rise["sod", "regularised"] < 1.35
+    assert 1.3 * rise["shu-osher", "afweno"] < rise["shu-osher", "regularised"] < 16
+
+
+@pytest.mark.slow
+def test_strong_shocks_live():
+    """Where it starts with jumps that linear interpolation does not survive, the limiter helps."""
+    small = [REGULARISED, "grid.n=[40,40,1]", "time.steps=40"]
+    Simulation(load("riemann-2d", overrides=small), "cpu").run(progress=False)
+    with pytest.raises(BlowUp):
+        Simulation(load("riemann-2d", overrides=[*small, 'scheme.positivity="none"']), "cpu").run(progress=False)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (['inviscid="regularised"', 'weights="z"'], "scheme.weights is of no effect with .* whose fluxes are linear"),
+        (['inviscid="regularised"', 'flux="hllc"'], "scheme.flux is of no effect with"),
+        (['inviscid="regularised"', 'positivity="fallback"'], "replaces interpolated states"),
+        (
+            ['inviscid="regularised"', "hybrid.floor=0.1"],
+            'hybrid.floor is of no effect without scheme.inviscid = "hybrid"',
+        ),
+        (
+            ['inviscid="regularised"', "regularised.alpha=-1.0"],
+            "scheme.regularised.alpha = -1.0: must be greater than 0",
+        ),
+        (["regularised.sweeps=3"], 'regularised.sweeps is of no effect without scheme.inviscid = "regularised"'),
+    ],
+)
+def test_keys_that_do_not_go_with_it_are_refused(keys, said):
+    with pytest.raises(HiresxError, match=said):
+        load("sod", overrides=[f"scheme.{key}" for key in keys])
+
+
+def test_what_does_not_know_the_entropic_pressure_is_refused():
+    for more, said in (
+        ('scalar=[{name="dye"}]', "does not carry passive scalars"),
+        ("axisymmetric=true", "axisymmetric"),
+    ):
+        with pytest.raises(HiresxError, match=said):
+            load("sod", overrides=[REGULARISED, more])
 
 
 def channel(**tables) -> Case:
@@ -203,6 +245,7 @@ def on_ranks(comm):
     return whole(run.solver)
 
 
+@pytest.mark.slow
 def test_ranks_backends_plans_and_restart(tmp_path):
     """With the entropic pressure, from which the next sweeps start, in the checkpoint."""
     same_everywhere(make, on_ranks, tmp_path / "run", 3, plans=("decomposed", "compact"))
