@@ -66,6 +66,10 @@ template <class T, class At> HD void fused_node(const At &at, T *flux, T &pressu
 
 // The states on both sides of node 0 (minus at 1/2, plus at -1/2), or of half point 1/2 in the original scheme.
 template <class T, class At> HD void fused_states(const At &at, T *minus, T *plus) {
+    if (HX_REGULARISED) {  // whose fluxes read none
+        for (int v = 0; v < gas_variables; ++v) minus[v] = plus[v] = T(real(0));
+        return;
+    }
     T area[3];
 #ifdef HX_INTERPOLATES_NODES
     for (int d = 0; d < 3; ++d) area[d] = at(0, FUSED_M + d);
@@ -79,11 +83,12 @@ template <class T, class At> HD void fused_states(const At &at, T *minus, T *plu
 template <class T, class At, class F, class Fields>
 HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, const Fields &fields, T *flux) {
     T area[3];
+    const auto state = [&](int s, int v) { return at(s, FUSED_Q + v); };
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
 #ifdef HX_LIMITER
-    const auto rough = read_marks(left, right);
+    const auto rough = rough_half_point(left, right, state);
 #endif
-    half_point_flux(left, right, area, f, sensor, fields, flux);
+    half_point_flux(left, right, area, f, sensor, fields, state, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
         for (int v = 0; v < gas_variables; ++v) left[v] = at(0, FUSED_Q + v), right[v] = at(1, FUSED_Q + v);

@@ -47,6 +47,23 @@ template <class T, class At> HD T largest_sensor(const At &at) {
     else return larger(inner, larger(T(at(4)), T(at(5))));
 }
 
+#if HX_REGULARISED
+#include "regularised.h"
+#endif
+
+#ifdef HX_LIMITER
+// Where the limiter looks at the flux: by the marks of both states, or by what regularised fluxes have in their place.
+template <class T, class Q> HD auto rough_half_point(T *left, T *right, const Q &q) {
+#if HX_REGULARISED
+    (void)left, (void)right;
+    return is_rough_between<T>(q);
+#else
+    (void)q;
+    return read_marks(left, right);
+#endif
+}
+#endif
+
 // Of a line without fields for fluxes to read.
 struct NoFields {
     template <class... Place> HD real operator()(Place...) const { return real(0); }
@@ -54,9 +71,17 @@ struct NoFields {
 
 // Flux at i+1/2: two-state numerical flux of the interpolated states plus the scaled correction.
 // f(offset, v): physical flux at i + offset; sensor: the largest jump sensor. fields(offset, n): what a flux reads that
-// says so (HX_FLUX_FIELDS of them, in its header `flux_fields`).
-template <class T, class At, class Fields>
-HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor, const Fields &fields, T *flux) {
+// says so (HX_FLUX_FIELDS of them, in its header `flux_fields`); q(offset, v): the states of nodes, of which the regularised
+// flux is made in place of the two.
+template <class T, class At, class Fields, class Q>
+HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor, const Fields &fields, const Q &q,
+                        T *flux) {
+#if HX_REGULARISED
+    (void)minus, (void)plus, (void)sensor;
+    regularised_flux(q, m, fields, flux);
+    const T scale = T(real(1));
+#else
+    (void)q;
 #if HX_FLUX_FIELDS
     numerical_flux(minus, plus, m, fields, flux);
 #else
@@ -64,6 +89,7 @@ HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, 
     numerical_flux(minus, plus, m, flux);
 #endif
     T scale = correction_scale(sensor);
+#endif
     for (int v = 0; v < gas_variables; ++v)
         flux[v] = flux[v] + scale * flux_correction<T>([&](int offset) { return f(offset, v); });
 }

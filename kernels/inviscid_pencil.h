@@ -67,6 +67,7 @@ HD void nodes(const Line &line) {  // physical flux and pressure of every node; 
         for (int v = 0; v < gas_variables; ++v) store(line.f + v * line.size + e, f[v]);
         store(line.plus + e, s.p);
     }
+    if (HX_REGULARISED || !scales_correction) return;
     for (size_t e = line.node(1 - correction_reach), end = line.node(line.n - 1 + correction_reach); e < end; e += W) {
         const real *p = line.plus + e;
         store(line.sensor + e, jump_sensor(load<pack>(p - line.B), load<pack>(p), load<pack>(p + line.B)));
@@ -117,10 +118,12 @@ HD void interpolations(const Line &line, const Ahead &ahead) {  // minus[h], plu
 }
 
 // flux at h + 1/2, h = -1..n-1, into minus
-HD void fluxes(const Line &line) {
+HD void fluxes(const Line &line, const Ahead &ahead) {
     const int B = line.B;
     for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
         pack m[3], minus[gas_variables], plus[gas_variables], flux[gas_variables];
+        const auto state = [&](int o, int v) { return load<pack>(line.q + v * line.size + e + o * B); };
+        if (HX_REGULARISED) ahead(line, e);
         for (int d = 0; d < 3; ++d)
             m[d] = interpolate_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
         for (int v = 0; v < gas_variables; ++v) {
@@ -128,12 +131,13 @@ HD void fluxes(const Line &line) {
             plus[v] = load<pack>(line.plus + v * line.size + e);
         }
 #ifdef HX_LIMITER
-        const auto rough = read_marks(minus, plus);
+        const auto rough = rough_half_point(minus, plus, state);
 #endif
         const real *s = line.sensor + e - (correction_reach - 2) * B;
         pack sensor = largest_sensor<pack>([&](int n) { return load<pack>(s + n * B); });
         half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
-                        sensor, [&](int o, int n) { return load<pack>(line.fields + n * line.size + e + o * B); }, flux);
+                        sensor, [&](int o, int n) { return load<pack>(line.fields + n * line.size + e + o * B); },
+                        state, flux);
 #ifdef HX_LIMITER
         if (anywhere(rough)) {
             for (int v = 0; v < gas_variables; ++v) {
@@ -235,8 +239,8 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<con
         nodes(line);
         Ahead ahead;
         if (part + 1 < end) ahead = {address(q + next), m + next, r + next, carried(1, next), sv, sd};
-        interpolations(line, ahead);
-        fluxes(line);
+        if (!HX_REGULARISED) interpolations(line, ahead);
+        fluxes(line, ahead);
         for (int v = 0; v < gas_variables; ++v)
             difference(line, line.minus + v * line.size, carried(v, at), r + v * sv + at, sd, first);
         if (sums) end_sums(line, line.minus, sums + at, sd);

@@ -301,6 +301,11 @@ class Case(Table):
                 raise case_error(f'boundary.{n} has type = "axis", which needs axisymmetric = true')
         if self.axisymmetric and self.kinetic_energy is not None:
             raise case_error("kinetic_energy: its rates are those of plane flow; leave it out with axisymmetric = true")
+        if self.axisymmetric and self.scheme.inviscid == "regularised":
+            raise case_error(
+                'scheme.inviscid = "regularised": its entropic pressure is that of plane flow; take another with '
+                "axisymmetric = true"
+            )
         return self
 
     @model_validator(mode="before")

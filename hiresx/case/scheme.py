@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from hiresx import kernels
 from hiresx.case.hybrid import Hybrid
 from hiresx.case.model import Positive, State, Table, case_error, kernel_choice
+from hiresx.case.regularised import Regularised
 from hiresx.equations.stencil import has_cutoff, suited_weights, weighted_nodes
 from hiresx.equations.storage import Precision
 
@@ -46,12 +47,14 @@ class Scheme(Table):
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
         "limiter", description="what keeps density and pressure positive at strong shocks"
     )
-    inviscid: Literal["afweno", "split", "hybrid"] = Field(
+    inviscid: Literal["afweno", "split", "hybrid", "regularised"] = Field(
         "afweno",
         description="afweno: interpolated states everywhere; split: a form without dissipation that keeps the kinetic "
-        "energy, for flow without shocks; hybrid: the split form, and AFWENO at shocks",
+        "energy, for flow without shocks; hybrid: the split form, and AFWENO at shocks; regularised (experimental): "
+        "linear fluxes without weights or limiter, and an entropic pressure that widens shocks to some cells",
     )
     hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme takes AFWENO")
+    regularised: Regularised = Field(Regularised(), description="the entropic pressure of the regularised scheme")
     precision: Precision = Field(
         "fp64",
         description="fp64 or fp32: all in these numbers; mixed: FP64, but metrics and work arrays kept in FP32; "
@@ -62,8 +65,12 @@ class Scheme(Table):
     )
 
 
+# What the regularised scheme does not choose.
+OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "epsilon", "cutoff")
+
+
 def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
-    """What is wrong with the weights and their cut-off, and with what is said of the hybrid scheme."""
+    """What is wrong with the weights and their cut-off, and with what is said of the other inviscid schemes."""
     interpolation, weights = scheme.interpolation, scheme.weights
     suited = suited_weights(interpolation)
     if weights not in suited:
@@ -76,8 +83,22 @@ def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
         yield case_error(
             f'scheme.cutoff: scheme.weights = "{weights}" has no cut-off; leave it out, or take {" or ".join(cutting)}'
         )
-    if scheme.inviscid != "hybrid" and scheme.hybrid != Hybrid():
-        changed = next(name for name, value in Hybrid() if getattr(scheme.hybrid, name) != value)
-        yield case_error(
-            f'scheme.hybrid.{changed} is of no effect without scheme.inviscid = "hybrid"; leave it out, or take that'
-        )
+    for inviscid, table in (("hybrid", Hybrid()), ("regularised", Regularised())):
+        changed = [name for name, value in table if getattr(getattr(scheme, inviscid), name) != value]
+        if scheme.inviscid != inviscid and changed:
+            yield case_error(
+                f'scheme.{inviscid}.{changed[0]} is of no effect without scheme.inviscid = "{inviscid}"; leave it out, '
+                "or take that"
+            )
+    if scheme.inviscid == "regularised":
+        given = [name for name in OF_AFWENO if getattr(scheme, name) != Scheme.model_fields[name].default]
+        if given:
+            yield case_error(
+                f'scheme.{given[0]} is of no effect with scheme.inviscid = "regularised", whose fluxes are linear; leave '
+                "it out, or take another scheme.inviscid"
+            )
+        if scheme.positivity == "fallback":
+            yield case_error(
+                'scheme.positivity = "fallback" replaces interpolated states, of which scheme.inviscid = "regularised" '
+                'has none; take "limiter" or "none"'
+            )

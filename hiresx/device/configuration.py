@@ -36,7 +36,7 @@ class Configuration:
     epsilon: float = 1e-6
     cutoff: float = 1e-5
     positivity: str = "limiter"
-    inviscid: Literal["afweno", "split", "hybrid"] = "afweno"
+    inviscid: Literal["afweno", "split", "hybrid", "regularised"] = "afweno"
     sensor: str = "none"
     filter_reach: int = 0
     precision: Precision = "fp64"
@@ -203,9 +203,12 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
     """What the chosen headers are given, and what the preprocessor has to know of them."""
     numbers = {"HX_EPSILON": c.epsilon, "HX_CUTOFF": c.cutoff, "HX_FLUX_SMOOTHING": c.flux_smoothing}
     lines = [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
-    lines.append(f"#define HX_FLUX_FIELDS {kernels.trait('flux', c.flux, 'flux_fields', root, silent=0)}")
-    lines.append(f"#define HX_SPLIT {int(c.inviscid != 'afweno')}")
+    regularised = c.inviscid == "regularised"  # whose flux reads the entropic pressure
+    fields = 1 if regularised else kernels.trait("flux", c.flux, "flux_fields", root, silent=0)
+    lines.append(f"#define HX_FLUX_FIELDS {fields}")
+    lines.append(f"#define HX_SPLIT {int(c.inviscid in ('split', 'hybrid'))}")
     lines.append(f"#define HX_SENSORS {int(c.inviscid == 'hybrid')}")
+    lines.append(f"#define HX_REGULARISED {int(regularised)}")
     flags = {
         "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),
         "HX_LIMITER": kernels.trait("positivity", c.positivity, "limits_flux", root),

@@ -23,7 +23,7 @@ Halo = Literal["state", "fluxes", "term", "metrics"]
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), a `hybrid` inviscid scheme, the numbers per node of an eddy viscosity
+    (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity
     (`eddy_fields`) and of its coefficient (`eddy_coefficients`), a `body_force`, an explicit filter (`filtered`), and
     `coordinates` that kernels read."""
 
@@ -35,6 +35,7 @@ class Layout:
     axisymmetric: bool = False
     flux_fields: int = 0
     hybrid: bool = False
+    regularised: bool = False
     eddy_fields: int = 0
     eddy_coefficients: int = 0
     body_force: bool = False
@@ -167,6 +168,19 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
+    # what the regularised inviscid fluxes add to the pressure, of the last stage, from which the next one starts; what its
+    # sweeps take turns with; and the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure)
+    Field(
+        "entropic_pressure",
+        "work",
+        lambda layout: 1,
+        lambda layout: int(layout.regularised),
+        restarts=True,
+        halo="term",
+        shown="entropic pressure / (reference density x reference sound speed^2), of the last stage",
+    ),
+    Field("entropic_iterate", "work", lambda layout: 1, lambda layout: int(layout.regularised), halo="term"),
+    Field("entropic_source", "work", lambda layout: 1, lambda layout: int(layout.regularised)),
     # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it,
     # and the next time step, forces on walls and the kinetic-energy budget read it
     Field(

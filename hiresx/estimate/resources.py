@@ -226,10 +226,10 @@ def layout(case: Case, plan: str) -> Layout:
     registers = integrator(case.time.integrator).registers
     flux_fields = kernels.trait("flux", case.scheme.flux, "flux_fields", silent=0)
     storage = STORAGE[case.scheme.precision]
-    hybrid = case.scheme.inviscid == "hybrid"
+    hybrid, regularised = (case.scheme.inviscid == name for name in ("hybrid", "regularised"))
     eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
     return Layout(
-        storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, eddies,
+        storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, regularised, eddies,
         eddy_coefficients=int(case.turbulence.dynamic), body_force=case.body_force is not None,
         filtered=case.filter is not None, coordinates=case.source is not None,
     )  # fmt: skip
@@ -294,7 +294,7 @@ def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
 def _additions(case: Case) -> Iterator[str]:
     """What a case adds to the equations and the scheme, a few words each."""
     if case.scheme.inviscid != "afweno":
-        yield f"{case.scheme.inviscid} inviscid terms"
+        yield f"{case.scheme.inviscid} inviscid terms{' (experimental)' * (case.scheme.inviscid == 'regularised')}"
     if case.turbulence.model != "none":
         yield f"eddy viscosity ({case.turbulence.model})"
     if any(condition.type == "modelled-wall" for condition in case.boundary):

@@ -21,8 +21,9 @@ _GAS = len(GAS_CONSERVED)
 
 def flux_arguments(state: BlockState) -> dict[str, Any]:
     """Return what the fluxes read besides the flow, by the names of the kernels' arguments: the fields of the numerical
-    flux and the sensor of the hybrid scheme, as far as the run has them."""
-    read = {"fields": state.array("flux_fields"), "sensor": state.array("shock_sensor")}
+    flux, the entropic pressure among them, and the sensor of the hybrid scheme, as far as the run has them."""
+    fields = state.array("entropic_pressure" if state.layout.regularised else "flux_fields")
+    read = {"fields": fields, "sensor": state.array("shock_sensor")}
     return {name: field for name, field in read.items() if field is not None}
 
 

@@ -27,7 +27,7 @@ def inviscid_plan(plan: str, backend_name: str) -> str:
 
 def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
     """What visits points for the inviscid terms by `plan`, of the `scheme.inviscid` of a case."""
-    return (PLANS if scheme == "afweno" else SPLIT_PLANS)[inviscid_plan(plan, backend_name)]
+    return (SPLIT_PLANS if scheme in ("split", "hybrid") else PLANS)[inviscid_plan(plan, backend_name)]
 
 
 def fluxes_ahead(plan: str) -> bool:

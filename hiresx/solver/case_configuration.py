@@ -23,10 +23,11 @@ def configuration(case: Case) -> Configuration:
     has_model = eddies.model != NONE
     formulas, values = source_formulas(case)
     names = [*GAS_CONSERVED, *(f"scalars.{scalar.name}" for scalar in case.scalar)]
+    regularised = scheme.inviscid == "regularised"
     return Configuration(
         interpolation=scheme.interpolation,
-        weights=scheme.weights,
-        space=scheme.space,
+        weights="linear" if regularised else scheme.weights,
+        space="component" if regularised else scheme.space,
         flux=scheme.flux,
         flux_smoothing=scheme.flux_smoothing,
         epsilon=scheme.epsilon,

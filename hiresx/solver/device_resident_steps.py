@@ -48,8 +48,8 @@ class DeviceResidentSteps:
     @property
     def possible(self) -> bool:
         """True if no part of a step needs the host, and a failed step can be undone. The host is needed for ranks that
-        the device cannot reach or that have no points, changing profiles, poles, local steps, iterations and a filter
-        behind some steps only. Collective where the device reaches other ranks."""
+        the device cannot reach or that have no points, changing profiles, poles, local steps, iterations, a filter behind
+        some steps only, and an entropic pressure, with which steps that the device skips would go on. Collective where the device reaches other ranks."""
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False
@@ -57,7 +57,7 @@ class DeviceResidentSteps:
         steady = not self._case.time.local and self._conditions.steady and self._system.steps_alike
         alone = b.comm.size == 1 or not (self._ghosts.patched.any or self._ghosts.mirrored.between_ranks)
         here = bool(b.states) and device and alone and steady
-        here = here and self._integrator.keeps_start and not self._integrator.iterates
+        here = here and self._integrator.keeps_start and not (self._integrator.iterates or b.layout.regularised)
         if b.comm.size == 1:
             return here
         if self._agreed is None:

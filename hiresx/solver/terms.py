@@ -13,6 +13,7 @@ from hiresx.rhs.plans import fluxes_ahead, inviscid_class
 from hiresx.rhs.repeated import repeat_at_faces
 from hiresx.rhs.terms import (
     EDDY_COEFFICIENT,
+    ENTROPIC_PRESSURE,
     FLUX_FIELDS,
     FLUXES,
     GHOSTS,
@@ -108,6 +109,7 @@ class Terms:
         # Fields for the flux are computed from the state with all its ghosts: no work overlaps with their exchange.
         layout = self._blocks.layout
         read = [FLUX_FIELDS] * bool(layout.flux_fields) + [SHOCK_SENSOR] * layout.hybrid
+        read += [ENTROPIC_PRESSURE] * layout.regularised
         first = [GHOSTS, *[SENT] * self.viscous_first, *map(sent, read)]
         steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
         if others:
@@ -153,7 +155,11 @@ class Terms:
     def _term_step(self, term: Term) -> Step:
         """Return the step of a term of its own."""
         if term.at is None:
-            return self._launch_step(term.name, term.calls, term.needs, term.gives)
+            tasks = list(self._launch_step(term.name, term.calls, term.needs, term.gives).tasks)
+            for field, calls in term.then:
+                tasks += [task for step in self._halo_steps(field) for task in step.tasks]
+                tasks += self._launch_step(term.name, calls, (), ()).tasks
+            return Step(tasks, term.needs, term.gives)
         self._conditions.timed = True
         clock, prepare = self._conditions.clock.array, self._blocks.program.prepare
         made = [prepare(term.at(clock, share)) for share in self._begins]

@@ -29,6 +29,8 @@ FLUX_FIELDS = "flux_fields"
 SHOCK_SENSOR = "shock_sensor"
 # What the eddy viscosity is multiplied by, of models that take it from the flow.
 EDDY_COEFFICIENT = "eddy_coefficient"
+# What regularised fluxes add to the pressure, where they are.
+ENTROPIC_PRESSURE = "entropic_pressure"
 # Viscous fluxes of nodes that need no halos; all, with the ghosts of physical faces; on their way to other ranks.
 INNER_FLUXES, FLUXES, SENT = "inner viscous fluxes", "viscous fluxes", "viscous fluxes on their way"
 # Of `r`: of what needs no halos, of all inviscid terms, with what faces make of them, with the viscous ones, and with
@@ -54,13 +56,15 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 class Term:
     """`name`: what the stopwatch calls it. It comes behind all terms that give what it `needs`. `calls`: what it
     launches on all parts of this rank. What it gives may be a field, by its name. `at`, in place of `calls`: those of a
-    term that knows the time, of the device's clock and the share of the step at which a stage begins."""
+    term that knows the time, of the device's clock and the share of the step at which a stage begins. `then`: what it
+    launches behind these, each behind the exchange of the halos of a field."""
 
     name: str
     calls: Calls
     needs: Sequence[str] = (RATES,)
     gives: Sequence[str] = (SOURCES,)
     at: Callable[[Any, float], Calls] | None = None
+    then: Sequence[tuple[str, Calls]] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,36 @@
+"""The entropic pressure of the regularised inviscid fluxes (kernels/terms/entropic_pressure.h)."""
+
+from collections.abc import Iterator, Sequence
+
+from hiresx.case import Case
+from hiresx.device.interface import Calls, Program
+from hiresx.device.state import BlockState
+from hiresx.rhs.terms import ENTROPIC_PRESSURE, HALOS, Term
+
+# The sweeps take turns: each reads one of the two fields, with its halos, and writes the other; the last writes the first.
+_TURNS = (ENTROPIC_PRESSURE, "entropic_iterate")
+
+
+def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
+    """The field of every node, ahead of the fluxes."""
+    if case.scheme.inviscid != "regularised":
+        return
+    chosen = case.scheme.regularised
+
+    def calls(kernel: str, rows: int, **fields: str) -> Calls:
+        return [
+            program.call(
+                kernel, s.size, **s.place, **s.derivative_strides, sv=s.variable_stride, q=s.q[:rows],
+                alpha=chosen.alpha, source=s.array("entropic_source"),
+                **{name: s.array(field) for name, field in fields.items()}, **({"m": s.metrics} if rows > 1 else {}),
+            )
+            for s in states
+        ]  # fmt: skip
+
+    first = _TURNS[chosen.sweeps % 2]
+    sweeps = []
+    for left in range(chosen.sweeps, 0, -1):
+        before, after = _TURNS[left % 2], _TURNS[(left - 1) % 2]
+        sweeps.append((before, calls("entropic_sweep", 1, before=before, after=after)))
+    source = calls("entropic_source", 5, before=ENTROPIC_PRESSURE, start=first)
+    yield Term("entropic pressure", source, needs=(HALOS,), gives=(ENTROPIC_PRESSURE,), then=sweeps)
