@@ -24,6 +24,7 @@ import keyword
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
@@ -172,6 +173,17 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
         signature = Signature(name, arguments, written, kind, shared, holds, own, passed, optional)
         found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
+
+
+def declared(header: Path) -> dict[str, Kind]:
+    """The kernels that the text of a header itself declares, in any configuration, each with its kind."""
+    return _declared(header.read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=256)
+def _declared(text: str) -> dict[str, Kind]:
+    found = _DECLARATION.finditer(_COMMENT.sub(_blank, text))
+    return {match[2].split(",")[0].strip(): cast(Kind, match[1]) for match in found}
 
 
 def _argument(kernel: str, parameter: str) -> tuple[str, str]:

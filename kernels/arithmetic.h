@@ -9,11 +9,13 @@
 #include <cmath>
 #define HD inline
 #else
-#define HX_CPU
 #include <cmath>
 #include <cstdlib>
-#include <experimental/simd>
 #define HD inline __attribute__((always_inline))
+#ifndef HX_POINTS  // no kernel of the text visits packs, which take most of a second to be read
+#define HX_CPU
+#include <experimental/simd>
+#endif
 #endif
 
 // What is computed at one point (i, j, k) of a range. How the range is visited is generated around it:
@@ -66,7 +68,7 @@ HD int own_thread() {
 #define FETCH(to, from) to = *(from)
 #define FETCHED
 #endif
-#elif defined(HX_EMULATED) && !defined(HX_CHECKED)
+#elif (defined(HX_EMULATED) && !defined(HX_CHECKED)) || defined(HX_POINTS)
 #define SHARED
 #define LANES for (int lane = 0; lane < 32; ++lane)
 #define THREADS for (int thread = 0; thread < HX_TILE_THREADS; ++thread)

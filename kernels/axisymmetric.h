@@ -5,6 +5,8 @@
 //         + (0, tau_xy, tau_yy - tau_zz, 2 tau_yz, u tau_xy + v tau_yy + w tau_yz - q_y)/y
 // and of a scalar -rho s v/y + mu/(Re_c Sc) s_y/y.
 // inverse: 1/y of every node; of nodes on the axis minus that of the next one, to tell them. There S is its limit.
+#include "half_point.h"
+#include "timestep.h"
 
 // What S takes of a node within a unit of time, as a share: with it in the sum of spectral radii an Euler step keeps
 // density and pressure positive, as q - dt S does where dt (gamma |v|/2 + |w|)/y is at most 1/2.

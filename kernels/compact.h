@@ -2,6 +2,7 @@
 //   viscous_ghost_state, and for each direction  viscous_flux_along -> (ghosts) -> viscous_difference_along
 // Gradients are taken from the conserved state, of which the ghosts of physical faces are those of the viscous terms
 // meanwhile. Same point functions as viscous.h.
+#include "viscous.h"
 
 #ifdef HX_VISCOUS
 // Ghosts of a physical face such that their primitives are those of viscous_extrapolate; their density, which nothing

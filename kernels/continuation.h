@@ -1,6 +1,7 @@
 // Outflow: the ghosts continue the four nodes at the face by the cubic through them, drawn back to the node on the face
 // (first order) where density or pressure jumps among the four: the share of the cubic is the one that the correction
 // of the inviscid terms keeps there.
+#include "half_point.h"
 
 // The share, and the states of the four nodes.
 HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, real state[4][gas_variables]) {

@@ -1,6 +1,7 @@
 // Updates of a state that is kept as FP32 differences (storage.h): what a store rounds away is carried along in an FP32
 // array and given back at the end of the step, so that increments far below a bit of the state are not lost (compensated
 // summation; Kahan, Communications of the ACM 8, 1965). Sums are in FP64.
+#include "viscous.h"
 
 // The state at `to` becomes `value`; returns what its rounding lost.
 template <class T, class Row> HD T put_state(Row to, T value) {

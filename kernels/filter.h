@@ -4,6 +4,8 @@
 //
 // At the `position` 0 <= x <= 1 of an interval four samples are under way: 0 that before the interval's beginning, 1 the
 // one at it, 2 at its end, 3 the one after. Weights of the last two are those of the first two, mirrored.
+#include "clock.h"
+
 HD double spline_weight(int sample, double x) {
     const double y = sample < 2 ? x : 1.0 - x;
     if (sample == 0 || sample == 3) return (1.0 - y) * (1.0 - y) * (1.0 - y) * (1.0 / 6);

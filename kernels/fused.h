@@ -3,6 +3,8 @@
 // side in memory, a warp goes along a row, 32 nodes at a time. What the stencils read, and what the next half points
 // need, is kept on the chip, where the next nodes arrive while these are computed. Lines are cut into chunks, so that few
 // of them fill a GPU too; the flux between two chunks is computed twice, with the same outcome.
+#include "wall_sums.h"
+
 #ifndef HX_CPU
 // What is kept of a node: q, m (3 area components of the direction), and the physical flux of the gas. Of scalars it is
 // rho s that comes, and s that stays, from when the flux is there.

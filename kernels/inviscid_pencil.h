@@ -4,6 +4,8 @@
 // Buffer index e = (position along the line) * B + lane, so that the neighbour along the line is always e + B:
 // sweeps across i bundle B neighbouring lines (aligned lanes), the sweep along i takes one line with B = 1 and packs
 // slide along it.
+#include "wall_sums.h"
+
 #ifdef HX_CPU
 namespace pencil {
 constexpr int W = pack::size();

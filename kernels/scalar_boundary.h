@@ -1,5 +1,10 @@
 // Passive scalars at physical faces. o, s1, s2, sn, sv as in boundary/; q: the state, of which the gas has its ghosts
 // already; scalar: rho s of one scalar. target[layer][j][i]: s of the patch's n1 x n2 nodes, layer 0 on the face.
+#include "viscous.h"
+#include "wall_sums.h"
+#include "half_point.h"
+#include "continuation.h"
+
 #if HX_SCALARS
 // on the face and in its ghosts as given
 KERNEL(scalar_given, int i, int j, int k, int o, int s1, int s2, int sn, int n1, int n2, const real *target,

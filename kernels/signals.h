@@ -7,6 +7,8 @@
 // order: one array for all that raises and waits on a rank. They have nothing else in common, and launches that do not
 // depend on each other may change places, on each rank in its own way: then two could each wait for what the other raises
 // later. Through it all ranks keep the one order in which they were launched.
+#include "exchange.h"
+
 #if !defined(__CUDA_ARCH__)
 #include <sched.h>
 #endif

@@ -3,6 +3,7 @@
 // digital filter of Klein, Sadiki & Janicka, J. Comput. Phys. 186, 2003, with the factor of Lund, Wu & Squires, J. Comput.
 // Phys. 140, 1998). The random numbers are a hash of lattice point and seed, so that no state is kept: a run that starts
 // again, or is cut otherwise, has the same numbers.
+#include "clock.h"
 
 // The finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014).
 HD unsigned long long mixed(unsigned long long x) {

@@ -2,6 +2,7 @@
 // u_i tau_ij - q_j, tau and q scaled by mu/Re_c):
 //   viscous_primitives -> (ghosts) -> viscous_flux -> (ghosts) -> viscous_difference
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
+#include "central_difference.h"
 
 // (u, v, w, T) and the scalars of node p
 template <class T> HD void node_primitives(const_state_pointer q, long long p, stride sv, T *w) {

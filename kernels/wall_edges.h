@@ -2,6 +2,7 @@
 // leaves nodes that count half on the face and enters such as count by wall_sums.h. The difference is put to the no-slip
 // wall's node beside the edge, so that the sum is kept. Over the node's volume it is of the size of the shear rate of the
 // mass flux: at the edge, where the flow has a singularity, all errors are of that order or larger.
+#include "scheme.h"
 #include "wall_sums.h"
 
 // The mass flux at half point 1/2 of the line from node p on, as the sweeps have it, which keep none of their fluxes;

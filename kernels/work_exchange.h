@@ -1,4 +1,6 @@
 // Halos of arrays that are kept as work_real where the state is not (exchange.h).
+#include "signals.h"
+
 KERNEL(copy_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
        long long source_sv, work_real *target, long long target_sv, real sign) {
     target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];

@@ -22,7 +22,7 @@ class CountingProgram(emulated.EmulatedProgram):
     def operations(self) -> int:
         """Since the process began."""
         total = 0
-        for library in self.libraries:
+        for library in {*self._of_kernel.values()}:
             library.hx_counted.restype = ctypes.c_longlong
             total += library.hx_counted()
         return total

@@ -6,7 +6,7 @@ Shared and local memory hold huge numbers until they are written, and device mem
 """
 
 import ctypes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -39,6 +39,11 @@ class CheckingProgram(emulated.EmulatedProgram):
     """A program that runs the launches of one level in a given order."""
 
     order = 0
+
+    def _add(self, library: ctypes.CDLL, declared: Mapping[str, kernels.Signature]) -> None:
+        assert isinstance(self._backend, CheckingBackend)
+        self._backend.set_order(library)
+        super()._add(library, declared)
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """See `Program.prepare` of hiresx.device.interface."""
@@ -87,16 +92,15 @@ class CheckingBackend(emulated.EmulatedBackend):
         found = super().compile(configuration)
         assert isinstance(found, CheckingProgram)
         found.order = self.order
-        for library in found.libraries:
-            self._order(library)
         return found
 
     def compile_batches(self, program: emulated.EmulatedProgram, entries: Iterable[Entry]) -> ctypes.CDLL:
         library = super().compile_batches(program, entries)
-        self._order(library)
+        self.set_order(library)
         return library
 
-    def _order(self, library: ctypes.CDLL) -> None:
+    def set_order(self, library: ctypes.CDLL) -> None:
+        """Blocks, threads and lanes of the kernels of `library` run in the order of the backend."""
         ctypes.c_uint.in_dll(library, "hx_order").value = self.order
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:

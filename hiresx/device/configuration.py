@@ -1,6 +1,6 @@
 """The compile-time choices of the kernels, and the source text that they define."""
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -74,58 +74,84 @@ class Configuration:
 # In the order of inclusion: a header may use those of earlier folders.
 FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
 
-# Parts of the solver, headers of kernels/, that are compiled apart for a CPU; and what the second knows of the chosen
-# interpolation.
-Part = Literal["scheme", "every_scheme"]
-PARTS: tuple[Part, ...] = ("scheme", "every_scheme")
+# The parts of the solver that every run on a CPU has, headers of kernels/ compiled apart; every further part is a
+# header with kernels that some runs need. And what is known of an interpolation that is not included.
+USUAL = ("scheme", "every_scheme")
 REACHES = ("interpolation_reach", "correction_reach")
 
+# What a header includes, if it computes with the chosen numerical flux, weights and space.
+OF_SCHEME = ("scheme.h", "../scheme.h", "flux_between.h")
 
-def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT, part: Part | None = None) -> str:
+
+def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT, part: str | None = None) -> str:
     """Return the main text of `configuration`: its `#define`s, its viscosity law, then the `#include`s of the chosen
     headers and of solver.h with every boundary condition and term, or of the header of another program.
 
     `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h first. `part`: only that part of the solver (see
-    `parts`), with its dependencies. Raises HiresxError for a choice without a header, and for an unknown viscosity law
-    or parameter.
+    `parts`), with what it depends on. Raises HiresxError for a choice without a header, and for an unknown viscosity
+    law or parameter.
     """
     c = configuration
-    chosen = [_header(c, folder, root) for folder in FOLDERS]
+    whole, of_scheme = part is None, part in (None, "scheme") or _computes_fluxes(root / f"{part}.h")
+    headers = [_header(c, folder, root) for folder in (FOLDERS if of_scheme else ("positivity",))]
+    headers.append(f"{part or c.program}.h")
+    if c.program == "solver":
+        if part in (None, "scheme") and c.inviscid == "hybrid":
+            headers.append(_header(c, "sensor", root))
+        headers += _of_storage(c.storage) if whole else []
+        of_cases = _conditions_and_terms(root) if part in (None, "scheme") else []
+        headers += [header for header in of_cases if whole or _computes_fluxes(root / header)]
+    body = [f'#include "{header}"' for header in headers]
+    named = kernels.flatten("\n".join(body), root)
+    if c.viscous and (whole or "HX_VISCOUS" in named):
+        law = ["#define HX_VISCOUS", *_law(c).code().splitlines(), f'#include "{_header(c, "turbulence", root)}"']
+        body = [*law, *body]
+    body = [*(_source(c) if c.source and (whole or "HX_SOURCE" in named) else []), *body]
+    body = [*(_face_formulas(c) if c.face_formulas and (whole or "HX_FACE_FORMULAS" in named) else []), *body]
+    first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
+    body = [*(f'#include "{header}"' for header in first), *body]
+    given = [*_of_diffusion(c, root), *(_of_scheme(c, root) if of_scheme else _reaches(c, root))]
+    if not whole:
+        # A part is given no more than it names, and so is the same text whatever the rest may be.
+        named = kernels.flatten("\n".join(body), root)
+        given = [line for line in given if re.findall(r"\w+", line)[2 if line.startswith("const") else 1] in named]
+    return "\n".join([*_of_all(c, target, part, root), *given, *body]) + "\n"
+
+
+def _of_all(c: Configuration, target: Target, part: str | None, root: Path) -> list[str]:
+    """What every text is given."""
+    flags = {"HX_EMULATED": target == "emulated", "HX_FP32": c.precision == "fp32", **c.storage.defines}
+    if target == "cpu" and part is not None and part not in USUAL:
+        kinds = set(kernels.declared(root / f"{part}.h").values())
+        flags["HX_POINTS"] = not kinds & {"VECTOR_KERNEL", "CPU_KERNEL"}
     lines = [f"#define HX_GAMMA ({float(c.gamma)!r})"]
     lines += [f"#define {name} {value}" for name, value in _sizes(c, root).items()]
-    lines += _of_diffusion(c, root) if part != "scheme" else []
-    flags = {"HX_EMULATED": target == "emulated", "HX_FP32": c.precision == "fp32", **c.storage.defines}
     lines += [f"#define {name}" for name, wanted in flags.items() if wanted]
     if c.storage.carries:
         lines.append(f"#define HX_REFERENCE {', '.join(f'real({number!r})' for number in _reference(c))}")
-    first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
-    if part == "every_scheme":
-        reaches = {what: kernels.trait("interpolation", c.interpolation, what, root) for what in REACHES}
-        lines += [f"constexpr int {what} = {reach};" for what, reach in reaches.items()]
-        chosen = [_header(c, "positivity", root)]
-    else:
-        lines += _of_scheme(c, root)
-    last = [*chosen, f"{part or c.program}.h"]
-    if c.program == "solver":
-        if part != "every_scheme" and c.inviscid == "hybrid":
-            last.append(_header(c, "sensor", root))
-        last += _of_storage(c.storage) if part != "scheme" else []
-        found = [f"{folder}/{name}.h" for folder in ("boundary", "terms") for name in kernels.choices(folder, root)]
-        last += [header for header in found if part is None or (part == "scheme") == _computes_fluxes(root / header)]
-    lines += [f'#include "{header}"' for header in first]
-    if c.viscous and part != "scheme":
-        lines += ["#define HX_VISCOUS", *_law(c).code().splitlines(), f'#include "{_header(c, "turbulence", root)}"']
-    lines += _source(c) if c.source and part != "scheme" else []
-    lines += _face_formulas(c) if c.face_formulas and part != "scheme" else []
-    lines += [f'#include "{header}"' for header in last]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def parts(configuration: Configuration, root: Path = kernels.ROOT) -> Sequence[Part | None]:
-    """What the kernels of `configuration` can be compiled in: "scheme", of which numerical flux, weights and space are
-    part and viscosity is not, and "every_scheme", of which it is the other way round; or None alone, the whole."""
-    whole = configuration.program != "solver" or not _includes(root / "solver.h", "every_scheme.h")
-    return (None,) if whole else PARTS
+def _reaches(c: Configuration, root: Path) -> list[str]:
+    """What is known of the interpolation where it is not included."""
+    found = {what: kernels.trait("interpolation", c.interpolation, what, root) for what in REACHES}
+    return [f"constexpr int {what} = {reach};" for what, reach in found.items()]
+
+
+def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str | None, ...]:
+    """What the kernels of `configuration` can be compiled in, headers of kernels/ by their path without `.h`: "scheme",
+    of which numerical flux, weights and space are part and viscosity is not; "every_scheme", of which it is the other
+    way round; and with their own kernels alone the headers of boundary/ and terms/ that are not in "scheme", those of
+    occasional.h and those of the storage. Or None alone, the whole."""
+    if configuration.program != "solver" or not _includes(root / "solver.h", "every_scheme.h"):
+        return (None,)
+    of_some = [header for header in _conditions_and_terms(root) if not _computes_fluxes(root / header)]
+    of_some += [*_included(root / "occasional.h"), *_of_storage(configuration.storage)]
+    return (*USUAL, *(header.removesuffix(".h") for header in of_some))
+
+
+def _conditions_and_terms(root: Path) -> list[str]:
+    return [f"{folder}/{name}.h" for folder in ("boundary", "terms") for name in kernels.choices(folder, root)]
 
 
 def _sizes(c: Configuration, root: Path) -> dict[str, int]:
@@ -217,11 +243,15 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
 
 
 def _computes_fluxes(header: Path) -> bool:
-    return _includes(header, "../scheme.h")
+    return any(other in OF_SCHEME for other in _included(header))
 
 
 def _includes(header: Path, other: str) -> bool:
-    return f'#include "{other}"' in header.read_text(encoding="utf-8").splitlines()
+    return other in _included(header)
+
+
+def _included(header: Path) -> list[str]:
+    return re.findall(r'^#include "(.*)"$', header.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def _of_storage(storage: Storage) -> list[str]:

@@ -5,7 +5,7 @@ import ctypes
 import os
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType
@@ -31,9 +31,9 @@ from hiresx.device.arguments import (
 )
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build_all
-from hiresx.device.configuration import Configuration, Target
+from hiresx.device.configuration import USUAL, Configuration, Target, parts
 from hiresx.device.dependency_graph import RecordingProgram, flatten_calls, levels
-from hiresx.device.wrappers import find_signature, generate_parts, kernel_shape
+from hiresx.device.wrappers import find_signature, generate_part, kernel_shape
 from hiresx.errors import HiresxError
 
 # Compiler flags of every kernel, besides the level of optimisation.
@@ -116,15 +116,25 @@ class NativeBackend:
         self._spin_time: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
-        """Return the kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
-        parts = [(thread_pool.load_library(path), signatures) for path, signatures in self.libraries(configuration)]
+        """Return the kernels of `configuration`, from the cache or compiled (seconds): most of them now, those that
+        only some runs need with their first use. Raises HiresxError."""
+        usual = self.libraries(configuration)
         thread_pool.library()
-        return self.program(self, parts, configuration)
+        later: dict[str, str] = {}
+        for part in parts(configuration, self._root):
+            if part is not None and part not in USUAL:
+                later |= dict.fromkeys(kernels.declared(self._root / f"{part}.h"), part)
+        return self.program(self, usual, configuration, later)
 
-    def libraries(self, configuration: Configuration) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
-        """Return the shared libraries of the kernels of `configuration`, each with the signatures that it declares.
-        They are compiled in parallel unless the cache has them. Raises HiresxError."""
-        texts, declared = zip(*generate_parts(configuration, self.name, self._root), strict=True)
+    def libraries(
+        self, configuration: Configuration, part: str | None = None
+    ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
+        """Return the shared libraries of the kernels that most runs of `configuration` need, or of `part` alone, each
+        with the signatures that it declares. They are compiled in parallel unless the cache has them. Raises
+        HiresxError."""
+        wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
+        made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
+        texts, declared = zip(*made, strict=True)
         return list(zip(build_all(texts, self.flags, self.name), declared, strict=True))
 
     @property
@@ -276,6 +286,31 @@ def _compile_function(code: str) -> CodeType:
     return compile(code, "<arguments of a kernel>", "exec")
 
 
+class _Signatures(Mapping[str, kernels.Signature]):
+    """The signatures of the kernels of a program by name. `later`: the part of kernels that `add` has yet to add."""
+
+    def __init__(self, add: Callable[[str], None], later: Mapping[str, str]):
+        self.there: dict[str, kernels.Signature] = {}
+        self._add, self._later = add, dict(later)
+
+    def __getitem__(self, name: str) -> kernels.Signature:
+        if name in self._later:
+            self._complete(self._later[name])
+        return self.there[name]
+
+    def __iter__(self) -> Iterator[str]:
+        for part in [*dict.fromkeys(self._later.values())]:
+            self._complete(part)
+        return iter(self.there)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _complete(self, part: str) -> None:
+        self._add(part)
+        self._later = {name: other for name, other in self._later.items() if other != part}
+
+
 class NativeProgram(RecordingProgram):
     """Compiled kernels of one configuration. `signatures`: the kernels by name. `real`: the numpy name of the kernels'
     real type."""
@@ -289,20 +324,32 @@ class NativeProgram(RecordingProgram):
     def __init__(
         self,
         backend: NativeBackend,
-        parts: Sequence[tuple[ctypes.CDLL, Mapping[str, kernels.Signature]]],
+        libraries: Iterable[tuple[Path, Mapping[str, kernels.Signature]]],
         configuration: Configuration,
+        later: Mapping[str, str],
     ):
         self.configuration, self.real = configuration, configuration.real
-        self.signatures: dict[str, kernels.Signature] = {}
+        self._signatures = _Signatures(self._add_part, later)
         self._of_kernel: dict[str, ctypes.CDLL] = {}
-        for library, declared in parts:
-            # An #if may leave out kernels of this configuration.
-            built = {name: found for name, found in declared.items() if hasattr(library, f"{name}_launch")}
-            self.signatures |= built
-            self._of_kernel |= dict.fromkeys(built, library)
-        self.libraries = tuple(library for library, _ in parts)
         self._backend, self._pool = backend, thread_pool.library()
         self._kernels: dict[str, _Kernel] = {}
+        for path, declared in libraries:
+            self._add(thread_pool.load_library(path), declared)
+
+    @property
+    def signatures(self) -> Mapping[str, kernels.Signature]:
+        """See `Program.signatures` of hiresx.device.interface."""
+        return self._signatures
+
+    def _add_part(self, part: str) -> None:
+        for path, declared in self._backend.libraries(self.configuration, part):
+            self._add(thread_pool.load_library(path), declared)
+
+    def _add(self, library: ctypes.CDLL, declared: Mapping[str, kernels.Signature]) -> None:
+        # An #if may leave out kernels of this configuration.
+        built = {name: found for name, found in declared.items() if hasattr(library, f"{name}_launch")}
+        self._signatures.there.update(built)
+        self._of_kernel |= dict.fromkeys(built, library)
 
     def library(self, name: str) -> ctypes.CDLL:
         """That of kernel `name`."""

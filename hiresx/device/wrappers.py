@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from hiresx import kernels
-from hiresx.device.configuration import Configuration, Part, Target, parts, source
+from hiresx.device.configuration import USUAL, Configuration, Target, source
 from hiresx.equations.storage import Storage
 
 Shape = tuple[tuple[int, int, int], tuple[int, int, int]]
@@ -105,19 +105,19 @@ def generate(
     blocks of the grid and of threads of a block, along x, y, z, then ni, nj, nk, <arguments>. `hx_shape
     name_shape(words)` returns the number of parts.
     """
-    text, found = _wrap_kernels(flat_text(configuration, target, root), target, configuration.storage)
+    text, found = generate_part(configuration, target, None, root)
     return text, dict(found)
 
 
-def generate_parts(
-    configuration: Configuration, target: Target, root: Path = kernels.ROOT
-) -> list[tuple[str, Mapping[str, kernels.Signature]]]:
-    """As `generate`, in parts that can be compiled in parallel: the text of each and the kernels that it declares."""
-    texts = (flat_text(configuration, target, root, part) for part in parts(configuration, root))
-    return [_wrap_kernels(text, target, configuration.storage) for text in texts]
+def generate_part(
+    configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
+) -> tuple[str, Mapping[str, kernels.Signature]]:
+    """As `generate`, of a part alone (hiresx.device.configuration.parts)."""
+    own = None if part is None or part in USUAL else frozenset(kernels.declared(root / f"{part}.h"))
+    return _wrap_kernels(flat_text(configuration, target, root, part), target, configuration.storage, own)
 
 
-def flat_text(configuration: Configuration, target: Target, root: Path, part: Part | None = None) -> str:
+def flat_text(configuration: Configuration, target: Target, root: Path, part: str | None = None) -> str:
     """Return the text of the kernels without wrappers, of all or of a part."""
     (i, j), threads = TILE, f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
     threads += f"#define HX_TILE_I {i}\n#define HX_TILE_J {j}\n#define HX_TILE_THREADS {i * j}\n"
@@ -125,14 +125,16 @@ def flat_text(configuration: Configuration, target: Target, root: Path, part: Pa
 
 
 # Every solver needs the same few texts, and parsing one takes as long as a small run.
-@lru_cache(maxsize=32)
-def _wrap_kernels(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """Return a flat text with the wrappers of its kernels, and these kernels by name."""
+@lru_cache(maxsize=128)
+def _wrap_kernels(
+    text: str, target: Target, storage: Storage, own: frozenset[str] | None
+) -> tuple[str, Mapping[str, kernels.Signature]]:
+    """Return a flat text with the wrappers of its kernels, or of those in `own` alone, and these kernels by name."""
     wrapper = {"cpu": _cpu_wrapper, "cuda": _cuda_wrapper, "emulated": _emulated_wrapper}[target]
     pieces, start = [] if target == "cuda" else [WORDS], 0
     found: dict[str, kernels.Signature] = {}
     for signature, end in kernels.declarations(text):
-        if signature.kind in GPU_KINDS and target == "cpu":
+        if (signature.kind in GPU_KINDS and target == "cpu") or (own is not None and signature.name not in own):
             continue
         if signature.kind != "CPU_KERNEL":
             parameters = ", ".join(filter(None, ["int ni, int nj, int nk", signature.parameters]))
@@ -354,7 +356,7 @@ def _power(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def find_signature(signatures: dict[str, kernels.Signature], name: str) -> kernels.Signature:
+def find_signature(signatures: Mapping[str, kernels.Signature], name: str) -> kernels.Signature:
     """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel."""
     if name not in signatures:
         raise KeyError(f"no kernel {name} in this configuration; known: {', '.join(sorted(signatures))}")

@@ -5,6 +5,8 @@
 // states at a half point differ, and a kink of a leaving field at the face sends 8 % and 16 % of it back, however fine
 // the grid.
 // target[variable][j][i] of the patch: a whole conservative state.
+#include "../continuation.h"
+
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
        const real *target, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;

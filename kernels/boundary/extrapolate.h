@@ -1,4 +1,5 @@
 // Outflow: the ghosts continue the flow (continuation.h).
+#include "../continuation.h"
 
 // Of fields that enter after all, the ghosts repeat the node; but of the entering acoustic field where its rate at the
 // node is set (`rated`: subsonic outflow), for then the ghosts need only follow it.

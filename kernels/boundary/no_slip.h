@@ -1,6 +1,9 @@
 // No-slip wall moving with (u, v, w): the node keeps its density, takes the wall's velocity, and the wall's temperature
 // (temperature > 0) or keeps its internal energy, which obeys the equations with the wall's heat flux or, adiabatic, none.
 // Where gas is blown or sucked through it, the node has that normal velocity besides (`blown`).
+#include "../half_point.h"
+#include "../wall_sums.h"
+#include "../viscous.h"
 
 // The velocity of the gas at node (i, j) of a patch of n1 nodes along its first direction: the wall's own (u, v, w), and along
 // the inward normal what blown[node] says, a velocity or, `of_mass`, a mass flux; none without `blown`. rho: of the node.

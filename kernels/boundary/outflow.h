@@ -9,6 +9,8 @@
 // - Sound of an angle a to the normal: p_t = g rho c u_n,t with g = (1 + M cos a)/(M + cos a), M = V_n/c; cos a is
 //   taken from the pressure gradient.
 // Together:  p_t - P - g rho c (u_n,t - Q) = -relaxation (c - u_n) (p - pressure far away).
+#include "../half_point.h"
+#include "../continuation.h"
 
 //
 // This relation integrates over time to the state far away only for one and the same g. What is left over, pressure that

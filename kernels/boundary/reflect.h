@@ -1,5 +1,9 @@
 // Slip wall and symmetry: the node on the face keeps density and internal energy and loses its normal momentum; the
 // ghosts mirror the inside about the face's own normal.
+#include "../continuation.h"
+#include "../interpolated.h"
+#include "../viscous.h"
+
 KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

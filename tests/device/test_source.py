@@ -8,8 +8,8 @@ import pytest
 
 from hiresx import kernels
 from hiresx.device import Configuration, source
-from hiresx.device.configuration import FOLDERS
-from hiresx.device.wrappers import BLOCK, BLOCK_THREADS, EXPORTED, even_shape, generate, generate_parts, launch_shape
+from hiresx.device.configuration import FOLDERS, parts
+from hiresx.device.wrappers import BLOCK, BLOCK_THREADS, EXPORTED, even_shape, generate, generate_part, launch_shape
 from hiresx.errors import HiresxError
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -160,38 +160,52 @@ ALL_SORTS = {
 @pytest.mark.parametrize("target", ["cpu", "emulated"])
 @pytest.mark.parametrize("sort", ALL_SORTS)
 def test_parts_are_the_whole(target, sort):
-    """Every kernel of the solver stands in one of the two parts, as it does in the whole."""
+    """Every kernel of the solver stands in one of the parts, as it does in the whole."""
     chosen = Configuration(**ALL_SORTS[sort])
-    parts = [found for _, found in generate_parts(chosen, target)]
-    assert len(parts) == 2 and not parts[0].keys() & parts[1].keys()
-    assert parts[0] | parts[1] == generate(chosen, target)[1]
+    made = [generate_part(chosen, target, part)[1] for part in parts(chosen)]
+    names = [name for found in made for name in found]
+    assert len(names) == len({*names}) and all(made)
+    assert {name: found[name] for found in made for name in found} == generate(chosen, target)[1]
+
+
+def texts(**choices) -> dict[str, str]:
+    """The text of every part, by part."""
+    chosen = Configuration(**{"viscosity": "sutherland", "schmidt": (0.7,)} | choices)
+    return {part: generate_part(chosen, "cpu", part)[0] for part in parts(chosen)}
 
 
 def test_a_part_is_the_same_for_what_it_does_not_depend_on():
-    """So that it is compiled once: the second for every flux, weights and space, the first for every viscosity."""
-    (first, _), (second, _) = generate_parts(Configuration(viscosity="sutherland", schmidt=(0.7,)), "cpu")
+    """So that it is compiled once: the first for every viscosity, all but those of the scheme for every flux, weights
+    and space, and what knows of no diffusion for every fluid."""
+    usual, of_scheme = texts(), {"scheme", "inviscid", "wall_edges"}
+    viscous = {"every_scheme", "scalar_boundary", "statistics", "boundary/no_slip", "boundary/reflect"}
     changes = {"flux": "roe", "weights": "z", "space": "component", "epsilon": 1e-5, "flux_smoothing": 0.1}
-    for name, value in changes.items():
-        chosen = Configuration(viscosity="sutherland", schmidt=(0.7,), **{name: value})
-        (changed, _), (same, _) = generate_parts(chosen, "cpu")
-        assert changed != first and same == second, name
-    for change in ({"viscosity": "power"}, {"prandtl": 0.7}, {"schmidt": (0.8,)}):
-        chosen = Configuration(**{"viscosity": "sutherland", "schmidt": (0.7,)} | change)
-        (same, _), (changed, _) = generate_parts(chosen, "cpu")
-        assert changed != second and same == first, change
+    changed = {
+        name: {part for part, text in texts(**{name: value}).items() if text != usual[part]}
+        for name, value in changes.items()
+    }
+    assert changed == dict.fromkeys(changes, of_scheme)
+    for change in ({"viscosity": "power"}, {"prandtl": 0.7}, {"turbulence": "wale", "eddy_constant": 0.3}):
+        unlike = {part for part, text in texts(**change).items() if text != usual[part]}
+        assert unlike & viscous and not unlike & of_scheme, change
+        assert not unlike & {"boundary/outflow", "boundary/patched", "signals", "filter", "spatial_filter"}, change
     for change in ({"gamma": 1.3}, {"positivity": "none"}, {"precision": "fp32"}):
-        chosen = Configuration(**{"viscosity": "sutherland", "schmidt": (0.7,)} | change)
-        (one, _), (other, _) = generate_parts(chosen, "cpu")
-        assert one != first and other != second, change
+        assert all(text != usual[part] for part, text in texts(**change).items()), change
 
 
 def test_a_condition_that_computes_fluxes_says_so(tmp_path):
     root = tmp_path / "kernels"
     shutil.copytree(kernels.ROOT, root, ignore=shutil.ignore_patterns("__pycache__"))
     kernel = "KERNEL(wall_flux, int i, int j, int k, const_state_field<gas_variables> q) {}\n"
-    for text, part in ((kernel, 1), ('#include "../scheme.h"\n' + kernel, 0)):
+    for text, part in ((kernel, "boundary/wall_flux"), ('#include "../scheme.h"\n' + kernel, "scheme")):
         (root / "boundary/wall_flux.h").write_text(text)
-        assert ["wall_flux" in found for _, found in generate_parts(Configuration(), "cpu", root)].index(True) == part
+        made = {p: generate_part(Configuration(), "cpu", p, root)[1] for p in parts(Configuration(), root)}
+        assert [p for p, found in made.items() if "wall_flux" in found] == [part]
+
+
+def test_a_part_without_packs_does_not_read_them():
+    found = texts()
+    assert "#define HX_POINTS" in found["boundary/outflow"] and "#define HX_POINTS" not in found["statistics"]
 
 
 def test_launch_shape_of_nothing():
