@@ -1,5 +1,6 @@
 // Outflow: the ghosts continue the flow (continuation.h).
 #include "../continuation.h"
+#include "../viscous.h"
 
 // Of fields that enter after all, the ghosts repeat the node; but of the entering acoustic field where its rate at the
 // node is set (`rated`: subsonic outflow), for then the ghosts need only follow it.

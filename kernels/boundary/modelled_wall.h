@@ -6,6 +6,10 @@
 //   mu_t = kappa y sqrt(rho tau) (1 - exp(-y sqrt(rho tau)/(17 mu)))^2,   kappa = 0.41, Pr_t = 0.9,
 // at the pressure of the exchange node, with the density and the viscosity of each height in the damping (semi-local
 // units: Yang & Lv, AIAA J. 56 (2018) 1).
+#include "../half_point.h"
+#include "../wall_sums.h"
+#include "../viscous.h"
+
 #ifdef HX_VISCOUS
 constexpr real layer_kappa = real(0.41), layer_damping = real(17), layer_heat = real(HX_PRANDTL / 0.9);
 // Cells of two Gauss points each in x, with y = height x^6, and steps of Newton's method: taken from 12 cells of any layer
