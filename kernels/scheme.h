@@ -8,7 +8,6 @@
 #include "hybrid.h"
 #include "fused.h"
 #include "split_points.h"
-#include "split_march.h"
 #include "split_pencil.h"
 #include "sensed.h"
 #include "wall_edges.h"
