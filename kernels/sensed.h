@@ -2,6 +2,7 @@
 #if HX_SENSORS
 // steps: strides along i, j and k, 0 in a direction with one node
 template <class T> struct Around {
+    using number = T;
     const_state_pointer q;
     const work_real *m, *jacobian;
     stride sv;
@@ -36,7 +37,8 @@ template <class T> struct Turning {
     T divergence, curl2;
 };
 
-template <class T> HD Turning<T> turning(const Around<T> &around) {
+template <class A> HD Turning<typename A::number> turning(const A &around) {
+    using T = typename A::number;
     T g[3][3];  // of component a along x, y, z
     for (int a = 0; a < 3; ++a)
         for (int c = 0; c < 3; ++c) g[a][c] = T(real(0));
@@ -55,7 +57,8 @@ template <class T> HD Turning<T> turning(const Around<T> &around) {
 }
 
 // The rate at which sound crosses a cell, in the direction in which that takes the least time.
-template <class T> HD T crossing_rate(const Around<T> &around) {
+template <class A> HD typename A::number crossing_rate(const A &around) {
+    using T = typename A::number;
     T largest = T(real(0));
     for (int d = 0; d < 3; ++d) {
         if (!around.has(d)) continue;

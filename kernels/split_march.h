@@ -48,6 +48,36 @@ struct MarchTile {
     }
 };
 
+#if HX_SENSORS
+// What sensors of shocks (sensed.h) take of a node (x, y) of `plane` and of those around it. `next`: the plane behind it,
+// `before`: of the node that its thread has passed last, `through`: its area along k.
+struct MarchAround {
+    using number = real;
+    const real *plane, *next, *before;
+    const work_real *jacobian;
+    int x, y;
+    bool along_i, along_j, along_k;
+    real through[3];
+
+    HD Primitive<real> at(int d, int s) const {
+        const bool ahead = d == 2 && s > 0, behind = d == 2 && s < 0;
+        const int own = march_place(x, y), place = d == 0 ? own + s : d == 1 ? march_place(x, y + s) : own;
+        const real *const node = behind ? before : (ahead ? next : plane) + place;
+        const int apart = behind ? HX_TILE_THREADS : march_nodes;
+        const real rho = node[0];
+        return {rho, node[apart], node[2 * apart], node[3 * apart], real(0.25) * node[4 * apart], reciprocal(rho)};
+    }
+    HD bool has(int d) const { return d == 0 ? along_i : d == 1 ? along_j : along_k; }
+    HD real area(int d, int c) const {
+        const real *const areas = plane + split_variables * march_nodes;
+        if (d == 2) return through[c];
+        return d == 0 ? areas[c * march_rows + march_place(x, y)]
+                      : areas[3 * march_rows + c * march_columns + march_column(x, y)];
+    }
+    HD real inverse_volume() const { return load<real>(jacobian); }
+};
+#endif
+
 // What memory keeps in another type than `real` is loaded where the rest has come.
 #ifdef HX_WORK_FP32
 #define MARCH_FETCH(to, from) (void)0
@@ -77,9 +107,11 @@ template <class Node, class Area> HD void split_gather(const Node &node, const A
 }
 
 // Columns of n nodes, in chunks of `chunk`: r = or -= F_{i+1/2} - F_{i-1/2} of the directions of which the strides di, dj,
-// dk are not 0.
+// dk are not 0. Of the hybrid form, all directions and the field `shock_sensor` (terms/shock_sensor.h).
 TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
-            const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first) {
+            const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first,
+            const_work_field<HX_SENSORS> jacobian, real threshold, int smooth, real floor,
+            work_field<HX_SENSORS> sensor) {
     BLOCK_MEMORY(memory, split_march_own);
     PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes behind a thread's own, the nearest first
     PRIVATE(real, through, 3);  // the area of its own node along k
@@ -175,8 +207,19 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     for (int v = 0; v < split_variables; ++v) node_at(1 - now, v, to) = node[v];
                     (void)p;
                 });
-                for (int d = 0; d < 3; ++d) MINE(through)[d] = coming[d];
             }
+#if HX_SENSORS
+            if (there && l >= begin && l < end) {  // its own next node has come
+                const real *const plane = memory + now * march_plane, *const next = memory + (1 - now) * march_plane;
+                MarchAround around = {plane, next, &passed(turn > 0 ? turn - 1 : split_reach - 1, 0, thread), jacobian + p, x, y,
+                                      di != 0, dj != 0, dk != 0, {}};
+                for (int d = 0; d < 3; ++d) around.through[d] = MINE(through)[d];
+                store(sensor + p, shock_share(around, threshold, smooth, floor));
+            }
+#else
+            (void)jacobian, (void)threshold, (void)smooth, (void)floor, (void)sensor;
+#endif
+            for (int d = 0; d < 3; ++d) MINE(through)[d] = coming[d];
         }
         turn = turn + 1 < split_reach ? turn + 1 : 0;
     }

@@ -36,6 +36,11 @@ class InviscidPlan(ABC):
 
     work_variables: int
 
+    def with_sensor(self, sensor: Call) -> Call | None:
+        """The launch that gives the field of the launch `sensor` and sets `r` too, where the plan has one: that of all
+        directions."""
+        return None
+
     def __init__(
         self,
         program: Program,

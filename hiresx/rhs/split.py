@@ -1,6 +1,7 @@
 """The split form of the inviscid terms, and the hybrid one, by every plan (kernels/split.h, kernels/hybrid.h)."""
 
 from collections.abc import Sequence, Set
+from typing import Any
 
 from hiresx.device.interface import Call
 from hiresx.device.wrappers import TILE
@@ -54,17 +55,23 @@ class SplitFused(Fused):
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
+        march = [self._march(directions, first)] if directions and "sensor" not in self.flux_arguments else []
+        return [*march, *super().together(directions, False)]
+
+    def with_sensor(self, sensor: Call) -> Call:
+        names = ("jacobian", "threshold", "smooth", "floor", "sensor")
+        return self._march(self.state.active, True, **{name: sensor.arguments[name] for name in names})
+
+    def _march(self, directions: Sequence[int], first: bool, **sensor: Any) -> Call:
+        """The split form in these directions; `sensor`: the arguments of the launch that gives that field."""
         s = self.state
-        if not directions:
-            return []
         ni, nj, n = s.size
         chunk = march_chunk(n, -(-ni // TILE[0]) * -(-nj // TILE[1]))
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
-        march = self.program.call(
+        return self.program.call(
             "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,
-            m=s.metrics, r=s.r, first=int(first),
+            m=s.metrics, r=s.r, first=int(first), **(sensor or {"threshold": 1.0, "smooth": 0, "floor": 0.0}),
         )  # fmt: skip
-        return [march, *super().together(directions, False)]
 
     def launches(self, d: int, first: bool) -> list[Call]:
         """What the hybrid flux has over the split one where a sensor is above 0, and the sums at walls."""

@@ -1,9 +1,11 @@
 """The assembled right-hand side: the terms of all local blocks as an ordered list of named tasks."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from hiresx.case import Case
 from hiresx.device.call import Call, Calls
+from hiresx.device.dependency_graph import flatten_calls
 from hiresx.device.fields import FIELDS
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous
@@ -141,7 +143,7 @@ class Terms:
             steps.append(self._launch_step("sponge", conditions.sponge_calls(), [RATES], [SOURCES]))
         exchanged = {field.name for field in FIELDS if field.halo == "term"}
         for term in added(case, self._blocks.program, self._blocks.states):
-            steps.append(self._term_step(term))
+            steps.append(self._term_step(self._with_rates(term) if SHOCK_SENSOR in term.gives else term))
             steps += [step for name in term.gives if name in exchanged for step in self._halo_steps(name)]
         if conditions.poles.any:
             everything = [what for step in steps for what in step.gives]
@@ -164,6 +166,13 @@ class Terms:
         clock, prepare = self._conditions.clock.array, self._blocks.program.prepare
         made = [prepare(term.at(clock, share)) for share in self._begins]
         return Step([(term.name, lambda stage: made[stage]())], term.needs, term.gives)
+
+    def _with_rates(self, term: Term) -> Term:
+        """Return the term of the shock sensor as the launches that give rates as well, where the plan has them: `r` may
+        hold primitives until the viscous fluxes are there."""
+        blocks = zip(self.inviscid, flatten_calls(term.calls), strict=True)
+        calls = [call for block, sensor in blocks if (call := block.with_sensor(sensor))]
+        return replace(term, calls=calls, needs=(*term.needs, *[SENT] * self.viscous_first)) if calls else term
 
     def _halo_steps(self, name: str) -> list[Step]:
         """Return the steps that fill the ghosts of a field that a term has computed."""

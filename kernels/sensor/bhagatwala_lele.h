@@ -2,7 +2,8 @@
 // the width of the cell, which leaves compression alone that takes much longer than sound takes to cross the cell.
 constexpr real usual_threshold[1] = {real(10.0 / 100)};
 
-template <class T> HD T sensor_value(const Around<T> &around) {
+template <class A> HD typename A::number sensor_value(const A &around) {
+    using T = typename A::number;
     const Turning<T> rates = turning(around);
     const T crossing = crossing_rate(around), square = rates.divergence * rates.divergence;
     const T x = smaller(real(5) + real(20) * rates.divergence / crossing, T(real(80)));

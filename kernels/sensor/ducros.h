@@ -2,7 +2,8 @@
 // the width of the cell. Sees shocks and sound that is strong beside the vorticity, not contacts.
 constexpr real usual_threshold[1] = {real(50.0 / 100)};
 
-template <class T> HD T sensor_value(const Around<T> &around) {
+template <class A> HD typename A::number sensor_value(const A &around) {
+    using T = typename A::number;
     const Turning<T> rates = turning(around);
     const T least = real(0.01) * crossing_rate(around), squeezed = smaller(rates.divergence, T(real(0)));
     const T square = squeezed * squeezed;

@@ -2,7 +2,8 @@
 // all directions. Sees shocks, not contacts.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
 
-template <class T> HD T sensor_value(const Around<T> &around) {
+template <class A> HD typename A::number sensor_value(const A &around) {
+    using T = typename A::number;
     const T p = around.at(0, 0).p;
     Largest<T> found;
     for (int d = 0; d < 3; ++d)

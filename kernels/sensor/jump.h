@@ -2,7 +2,8 @@
 // of the divergence of the velocity over the rate at which sound crosses the cell; the largest of them.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
 
-template <class T> HD T sensor_value(const Around<T> &around) {
+template <class A> HD typename A::number sensor_value(const A &around) {
+    using T = typename A::number;
     const Primitive<T> own = around.at(0, 0);
     Largest<T> found;
     T opening = T(real(0)), widest = T(real(0));

@@ -23,8 +23,8 @@ from kernels_alone import (
 from hiresx.device import wrappers
 
 HEADERS = (
-    "half_point.h", "inviscid.h", "scalar.h", "split.h", "hybrid.h", "fused.h", "split_points.h", "split_march.h",
-    "sensed.h", "calibration.h",
+    "half_point.h", "inviscid.h", "scalar.h", "split.h", "hybrid.h", "fused.h", "split_points.h", "sensed.h",
+    "calibration.h",
 )  # fmt: skip
 WEIGHTS = (3 / 4, -3 / 20, 1 / 60)
 
@@ -99,13 +99,15 @@ def test_split_fluxes_and_rates(backend):
         np.testing.assert_allclose(inside(rates), total, rtol=0, atol=1e-13 * np.abs(total).max())
 
 
-def march(kernels, directions: list[int], q: np.ndarray, m: np.ndarray, rates: np.ndarray, first: int) -> None:
-    """The rates of the split form in some directions, in chunks of 5 planes."""
+def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, **sensor) -> None:
+    """The rates of the split form in some directions, in chunks of 5 planes, and the sensor."""
+    sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0} | sensor
     steps = {f"d{name}": STRIDES[d] * (d in directions) for d, name in enumerate("ijk")}
     ni, nj, n = SIZE
     kernels.launch(
-        "split_march", (ni, nj, -(-n // 5)), **PLACE, **steps, n=n, chunk=5, sv=POINTS, q=q, m=m, r=rates, first=first
-    )
+        "split_march", (ni, nj, -(-n // 5)), **PLACE, **steps, n=n, chunk=5, sv=POINTS, q=q, m=m, r=rates, first=first,
+        **sensor,
+    )  # fmt: skip
 
 
 def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, rates: np.ndarray) -> None:
@@ -156,7 +158,7 @@ def test_hybrid_fluxes_and_rates(backend, interpolation):
         assert np.array_equal(flux[there][:, share == 0], split[there][:, share == 0])
         if backend == "cpu":
             continue
-        march(kernels, [d], q, m, rates, 1)
+        march(kernels, [d], q, m, rates, 1, jacobian=np.ones(SHAPE), sensor=np.zeros(SHAPE))
         sweep(kernels, d, q, area, sensor, rates)
         np.testing.assert_allclose(inside(rates), -np.diff(wanted, axis=3 - d), rtol=0, atol=2e-13 * largest)
 
@@ -201,6 +203,15 @@ def test_sensors(backend, name):
     place = PLACE | strides | {"sv": POINTS, "q": q, "m": m, "jacobian": jacobian, "sensor": found[None]}
     t = np.clip(value / threshold - 0.5, 0, 1)
     for smooth, wanted in ((1, t * t * (3 - 2 * t)), (0, (value >= threshold).astype(float))):
-        kernels.launch("shock_sensor", SIZE, **place, threshold=threshold, smooth=smooth, floor=0.05)
-        apart = np.abs(inside(found) - np.maximum(wanted, 0.05))
-        assert np.quantile(apart, 0.99) < 1e-12  # but for what lies on the threshold itself
+        given = {"threshold": threshold, "smooth": smooth, "floor": 0.05}
+        kernels.launch("shock_sensor", SIZE, **place, **given)
+        compare(found, np.maximum(wanted, 0.05))
+        if backend == "emulated":
+            beside = np.full(SHAPE, np.nan)
+            march(kernels, [0, 1, 2], q, m, np.zeros((5, *SHAPE)), 1, jacobian=jacobian, sensor=beside, **given)
+            compare(beside, np.maximum(wanted, 0.05))
+
+
+def compare(found: np.ndarray, wanted: np.ndarray) -> None:
+    """But for what lies on the threshold itself."""
+    assert np.quantile(np.abs(inside(found) - wanted), 0.99) < 1e-12
