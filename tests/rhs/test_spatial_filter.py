@@ -82,19 +82,45 @@ def test_the_kernel_is_that_of_the_weights(backend):
 
 
 def test_the_order_falls_towards_faces():
-    """By two a node, along the lines of the face alone; its own nodes are left to the condition."""
+    """By two a node, along the lines of the face alone; its own nodes are left to the condition. Before no-slip walls
+    there is none of lower order."""
     boundary = [
         {"faces": ["jmin"], "type": "slip-wall", "range": {"i": [0, 5]}},
-        {"faces": ["jmin", "jmax"], "type": "supersonic-outflow", "range": {"i": [5, "end"]}},
+        {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "range": {"i": [7, "end"]}},
+        {"faces": ["jmin", "jmax"], "type": "supersonic-outflow", "range": {"i": [5, 7]}},
         {"faces": ["imin", "imax"], "type": "periodic"},
         {"faces": "all", "type": "slip-wall"},
     ]
-    case = Case.from_dict(tables((9, 11, 1), periodic=("x",), boundary=boundary, filter={"order": 6}))
+    flow = {"boundary": boundary, "filter": {"order": 6}, "gas": {"reynolds": 100.0}}
+    case = Case.from_dict(tables((9, 11, 1), periodic=("x",), **flow))
     state = Solver(case, device("cpu")).states[0]
     along_i, along_j, along_k = spatial_filter.reaches(state, decompose(case, build(case.grid, None)).patches, 3)
     np.testing.assert_array_equal(along_j[0, :, 4], [0, 1, 2, 3, 3, 3, 3, 3, 2, 1, 0])
+    np.testing.assert_array_equal(along_j[0, :, 7], [0, 0, 0, 3, 3, 3, 3, 3, 0, 0, 0])
     np.testing.assert_array_equal(along_i[0, 5], np.full(9, 3))
     assert not along_i[0, 0].any() and not along_k.any() and not along_i[0, -1].any()
+
+
+def test_the_friction_of_walls_stays():
+    """Of laminar flow between plates that a body force drives: it was 8 % less with the filter."""
+    grid = {"generator": "box", "n": [12, 17, 1], "lower": [0, -1, 0], "upper": [1, 1, 0], "periodic": ["x"]}
+    along = {"faces": ["imin", "imax"], "type": "periodic"}
+    flow = {
+        "grid": grid,
+        "gas": {"reynolds": 20.0},
+        "boundary": [along, {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "temperature": 1.0}],
+        "body_force": {"acceleration": [0.015, 0.0, 0.0]},
+        "initial": {"state": {"rho": 1.0, "p": P}},
+        "time": {"end": 5.0, "cfl": 0.6},
+    }
+    found = []
+    for filtered in ({}, {"filter": {"order": 6, "strength": 0.1}}):
+        run = Simulation(
+            Case.from_dict(flow | filtered), "cpu", initial=lambda x, y, z: (1 + 0 * x, 0.15 * (1 - y * y), 0, 0, P)
+        )
+        run.run(progress=False)
+        found.append(run.blocks[0].state("u")[0, 1, 0])
+    assert found[1] == pytest.approx(found[0], rel=1e-4)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
