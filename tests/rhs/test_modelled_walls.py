@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from kernels_alone import GAMMA, PRANDTL, program, sutherland
+from oblique_grids import strip
 from same_everywhere import same_everywhere
 from wholes import whole
 
@@ -137,6 +138,26 @@ def test_laminar_couette_flow_stays(tmp_path):
     force = history.read(history.histories(tmp_path / "run")["lower"]).data
     assert force["friction_x"][-1] == pytest.approx(0.2 / 20, rel=1e-4)
     assert force["heat"][-1] == pytest.approx(0.2**2 / 20 / 2, rel=1e-2)
+
+
+def shear(lower, upper):
+    return lambda x, y, z: (1 + 0 * x, lower + (upper - lower) * y + 0 * x, 0 * x, 0 * x, 1 / 1.4 + 0 * x)
+
+
+def test_oblique_lines():
+    """Grid lines that meet the walls at 31 degrees off the normal: uniform flow that moves with the walls stays, and
+    Couette flow has the error that it has on orthogonal lines."""
+    still = between_walls(force=[]).model_dump(mode="json", exclude_unset=True) | {"grid": {"file": "none"}}
+    for lower, upper, off in ((0.2, 0.2, 1e-14), (0.0, 0.2, 5e-5)):
+        for n, speed in enumerate((lower, upper)):
+            still["boundary"][n]["velocity"] = [speed, 0.0, 0.0]
+        run = Simulation(
+            Case.from_dict(still | {"time": {"steps": 100}}), "cpu", grid=strip(17, 0.6),
+            initial=shear(lower, upper),
+        )  # fmt: skip
+        run.run(progress=False)
+        wanted = lower + (upper - lower) * run.blocks[0].y
+        assert abs(run.blocks[0].state("u") - wanted).max() < off * 0.2 + 1e-15
 
 
 def stirred(x, y, z):
