@@ -67,12 +67,13 @@ class ModelledWall(FaceCondition):
         box = tuple(slice(*interval) for interval in reversed(patch.range))
         area = state.interior(backend.to_host(self._normal))[:, *box]
         exchange, heights = exchange_nodes(state.block, patch, area / np.linalg.norm(area, axis=0))
-        self._modelled = backend.zeros((4, *heights.shape), state.real)
-        self._given = {"n1": self.extent[0], "count": heights.size, **wall, "modelled": self._modelled}
-        self._flow = {
+        zeros, kinds = backend.zeros, state.real
+        self._flow, self._modelled = (zeros((n, *heights.shape), kinds) for n in (6, 4))
+        self._given = {"n1": self.extent[0], "count": heights.size, **wall}
+        self._exchange = backend.to_device(exchange.astype(np.int32))
+        self._layer = {
             "temperature": spec.temperature or 0.0,
             "inverse_reynolds": 1.0 / (case.gas.reynolds or np.inf),
-            "exchange": backend.to_device(exchange.astype(np.int32)),
             "heights": backend.to_device(heights.astype(state.real)),
         }
 
@@ -83,18 +84,29 @@ class ModelledWall(FaceCondition):
         if not self._mirrored:
             self._launch("reflect_ghost", self._box, **self._face, m=self._normal, q=self.state.q)
 
-    def viscous_node(self, fluxes: Any) -> None:
-        self.model()
+    def viscous_primitives(self, w: Any) -> None:
+        super().viscous_primitives(w)
+        self._take_flow()
 
-    def model(self) -> None:
-        s = self.state
-        self._launch("modelled_wall", self._box, **self._face, **self._given, **self._flow, m=self._normal, q=s.q)
+    def viscous_state(self) -> None:
+        super().viscous_state()
+        self._take_flow()
+
+    def _take_flow(self) -> None:
+        given = {"exchange": self._exchange, "flow": self._flow, "m": self._normal, "q": self.state.q}
+        self._launch("exchange_flow", self._box, **self._face, **self._given, **given)
+
+    def viscous_node(self, fluxes: Any) -> None:
+        count = self._given["count"]
+        self._launch(
+            "modelled_wall", (count, 1, 1), count=count, **self._layer, flow=self._flow, modelled=self._modelled
+        )
 
     def viscous_flux(self, fluxes: Any) -> None:
         flux = fluxes[self._direction]
         self._launch(
-            "modelled_wall_flux", self._box, **self._face, **self._given, direction=self._inward, m=self._normal,
-            flux=flux,
+            "modelled_wall_flux", self._box, **self._face, **self._given, direction=self._inward,
+            modelled=self._modelled, m=self._normal, flux=flux,
         )  # fmt: skip
 
     def places(self) -> np.ndarray:
@@ -106,5 +118,6 @@ class ModelledWall(FaceCondition):
     def modelled(self) -> np.ndarray:
         """For the state as it is, at `places`, (4, n): the force of the gas on the wall over its area, x, y, z, in
         rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""
-        self.model()
+        self._take_flow()
+        self.viscous_node(None)
         return self._backend.to_host(self._modelled).reshape(4, -1).astype(np.float64)

@@ -12,75 +12,78 @@
 
 #ifdef HX_VISCOUS
 constexpr real layer_kappa = real(0.41), layer_damping = real(17), layer_heat = real(HX_PRANDTL / 0.9);
-// Cells of two Gauss points each in x, with y = height x^6, and steps of Newton's method: taken from 12 cells of any layer
-// up to y+ = 5000 the stress is within 0.3 % of that of 800 cells.
+// Cells of two Gauss points each in x, with y = height x^6, and steps of Newton's method (docs/numerics.md has the errors).
 constexpr int layer_cells = 12, layer_steps = 6;
+constexpr real least_speed = real(1e-10);
+
+// exp(-a), a >= 0, within 3e-6: as the damping needs it, and as packs have it
+template <class T> HD T decay(T a) {
+    const T z = a * real(1.0 / 16);
+    T power = real(1) / (real(1) + z * (real(1) + z * (real(0.5) + z * (real(1.0 / 6) + z * real(1.0 / 24)))));
+    for (int n = 0; n < 4; ++n) power = power * power;
+    return power;
+}
 
 // Stress and heat flux into the gas at a wall of temperature `given` (0: adiabatic) below a flow of temperature t, pressure
-// p and velocity `speed` relative to the wall, at `height`.
-HD void equilibrium_layer(real speed, real height, real p, real t, real given, real inverse_reynolds, real *stress,
-                          real *heat) {
+// p and velocity `still` (not 0) relative to the wall, at `height`.
+template <class T>
+HD void equilibrium_layer(T still, T height, T p, T t, real given, real inverse_reynolds, T *stress, T *heat) {
     constexpr real gain = real(HX_GAMMA - 1.0), pr = real(HX_PRANDTL), recovery = real(0.89), sixth = real(0.288675134594813);
     constexpr real at[2] = {real(0.211324865405187), real(0.788675134594813)}, h = real(1.0 / layer_cells);
-    const real isobar = gas_gamma * p;  // rho T
-    const real still = speed < real(1e-10) ? real(1e-10) : speed;
-    real wall = given > real(0) ? given : t + real(0.5) * gain * recovery * still * still;
+    const T isobar = gas_gamma * p;  // rho T
+    T wall = given > real(0) ? T(given) : t + real(0.5) * gain * recovery * still * still;
     // heat over stress
-    real ratio = given > real(0) ? ((wall - t) / gain - real(0.5) * recovery * still * still) / (pr * still) : real(0);
+    T ratio = given > real(0) ? ((wall - t) / gain - real(0.5) * recovery * still * still) / (pr * still) : T(real(0));
     // To begin with: u+ = y+, or the power law u+ = 8.3 y+^(1/7). root: of the stress
-    const real mu = viscosity(wall) * inverse_reynolds, rho = isobar / wall;
-    real root = larger(square_root(mu * still / height),
-                       square_root(rho) * power(still / real(8.3) * power(mu / (rho * height), real(1.0 / 7)), real(0.875)));
+    const T mu = viscosity(wall) * inverse_reynolds, rho = isobar / wall;
+    T root = larger(square_root(mu * still / height),
+                    square_root(rho) * power(still * real(1.0 / 8.3) * power(mu / (rho * height), real(1.0 / 7)), real(0.875)));
 #pragma unroll 1
     for (int step = 0; step < layer_steps; ++step) {
         // u and the integrals of Pr du and Pr u du from the wall on, Pr that of mu and mu_t together; T follows from them
-        real u = real(0), linear = real(0), square = real(0), local = wall;
-        // du/dx and Pr at the Gauss points of a cell, and du/dx at those of the cell before
-        real slope[2] = {real(0), real(0)}, mixed[2] = {pr, pr}, before[2], rise = real(1);
+        T u = T(real(0)), linear = T(real(0)), square = T(real(0)), local = wall, rise = T(real(1));
+        // du/dx and Pr at the Gauss points of a cell
+        T slope[2] = {T(real(0)), T(real(0))}, mixed[2] = {T(pr), T(pr)};
 #pragma unroll 1
         for (int n = 0; n < layer_cells; ++n) {
-            before[0] = slope[0], before[1] = slope[1];
+            // the temperature in the middle, by du/dx continued from the cell before
+            const T way = real(0.5) * h * (slope[1] + real(0.799038105676658) * (slope[1] - slope[0]));
+            const T middle = local - gain * mixed[1] * way * (ratio + u + real(0.5) * way);
+            const T warm = larger(middle, real(0.1) * wall), laminar = viscosity(warm) * inverse_reynolds;
+            const T units = root * square_root(isobar / warm) / laminar;  // y+ over y
+            const T shear = root * root * height / laminar;
             for (int e = 0; e < 2; ++e) {
                 const real x = (real(n) + at[e]) * h, x2 = x * x;
-                // the temperature by du/dx continued to the middle of the way
-                const real way = h * at[e]
-                                 * (e == 0 ? before[1] + real(0.549038105676658) * (before[1] - before[0])
-                                           : slope[0] + real(0.433012701892219) * (slope[0] - before[1]));
-                const real found = local - gain * mixed[1 - e] * way * (ratio + u + real(0.5) * way);
-                const real warm = larger(found, real(0.1) * wall);
-                const real y = height * x2 * x2 * x2, laminar = viscosity(warm) * inverse_reynolds;
-                const real friction = y * root * square_root(isobar / warm);  // y+ times mu
-                const real damped = real(1) - exponential(-friction / (layer_damping * laminar));
-                const real ratio_of_eddies = layer_kappa * friction * damped * damped / laminar;
-                rise = root * root * height / (laminar * (real(1) + ratio_of_eddies));  // du/dy times height
+                const T plus = height * (x2 * x2 * x2) * units, damped = real(1) - decay(plus * (real(1) / layer_damping));
+                const T eddies = layer_kappa * plus * damped * damped;  // mu_t over mu
+                rise = shear / (real(1) + eddies);                      // height du/dy
                 slope[e] = real(6) * x2 * x2 * x * rise;
-                mixed[e] = pr * (real(1) + ratio_of_eddies) / (real(1) + ratio_of_eddies * layer_heat);
+                mixed[e] = pr * (real(1) + eddies) / (real(1) + layer_heat * eddies);
             }
-            const real first = u + h * (real(0.25) * slope[0] + (real(0.25) - sixth) * slope[1]);
-            const real second = u + h * ((real(0.25) + sixth) * slope[0] + real(0.25) * slope[1]);
-            u += real(0.5) * h * (slope[0] + slope[1]);
-            linear += real(0.5) * h * (mixed[0] * slope[0] + mixed[1] * slope[1]);
-            square += real(0.5) * h * (mixed[0] * slope[0] * first + mixed[1] * slope[1] * second);
+            const T first = u + h * (real(0.25) * slope[0] + (real(0.25) - sixth) * slope[1]);
+            const T second = u + h * ((real(0.25) + sixth) * slope[0] + real(0.25) * slope[1]);
+            u = u + real(0.5) * h * (slope[0] + slope[1]);
+            linear = linear + real(0.5) * h * (mixed[0] * slope[0] + mixed[1] * slope[1]);
+            square = square + real(0.5) * h * (mixed[0] * slope[0] * first + mixed[1] * slope[1] * second);
             local = larger(wall - gain * (ratio * linear + square), real(0.1) * wall);
         }
         // d u/d root = (u + y du/dy)/root where mu is constant
-        root *= real(1) + larger(real(-0.5), smaller(real(1), (still - u) / (u + rise)));
-        linear *= still / u, square *= (still / u) * (still / u);
+        const T change = (still - u) / (u + rise), part = still / u;
+        root = root * (real(1) + larger(T(real(-0.5)), smaller(T(real(1)), change)));
+        linear = linear * part, square = square * part * part;
         if (given > real(0))
             ratio = ((wall - t) / gain - square) / linear;
         else
             wall = t + gain * square;
     }
-    *stress = speed < real(1e-10) ? real(0) : root * root;
-    *heat = ratio * root * root;
+    *stress = root * root, *heat = ratio * root * root;
 }
 
-// modelled[4][node] of a patch of n1 nodes along its first direction, `count` in all: the force of the gas on the wall over
-// its area, x, y, z, and the heat flux into the gas. The exchange node is the exchange[node]-th before the wall's, at the
-// distance heights[node] from it.
-KERNEL(modelled_wall, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int count, real u, real v,
-       real w, real temperature, real inverse_reynolds, const int *exchange, const real *heights, const_work_field<3> m,
-       const_state_field<gas_variables> q, real *modelled) {
+// The flow at the exchange nodes of a patch of n1 nodes along its first direction, `count` in all, the exchange[node]-th
+// before the wall's: flow[6][node], the direction x, y, z of its velocity along the wall and relative to it, the size of
+// that, p and T.
+KERNEL(exchange_flow, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int count, real u, real v,
+       real w, const int *exchange, const_work_field<3> m, const_state_field<gas_variables> q, real *flow) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const int at = j * n1 + i;
     real state[gas_variables];
@@ -90,11 +93,20 @@ KERNEL(modelled_wall, int i, int j, int k, int o, int s1, int s2, int sn, stride
     real along[3] = {s.u - u, s.v - v, s.w - w}, squares = real(0);
     const real normal = (along[0] * n[0] + along[1] * n[1] + along[2] * n[2]) / (n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
     for (int c = 0; c < 3; ++c) along[c] -= normal * n[c], squares += along[c] * along[c];
-    const real speed = square_root(squares);
-    real stress, heat;
-    equilibrium_layer(speed, heights[at], s.p, gas_gamma * s.p / s.rho, temperature, inverse_reynolds, &stress, &heat);
-    for (int c = 0; c < 3; ++c) modelled[c * count + at] = speed > real(0) ? stress * along[c] / speed : real(0);
-    modelled[3 * count + at] = heat;
+    const real speed = larger(square_root(squares), least_speed);
+    for (int c = 0; c < 3; ++c) flow[c * count + at] = along[c] / speed;
+    flow[3 * count + at] = speed, flow[4 * count + at] = s.p, flow[5 * count + at] = gas_gamma * s.p / s.rho;
+}
+
+// modelled[4][node]: the force of the gas on the wall over its area, x, y, z, and the heat flux into the gas; heights[node]:
+// the distance of the exchange node from the wall.
+VECTOR_KERNEL(modelled_wall, int i, int j, int k, int count, real temperature, real inverse_reynolds, const real *heights,
+              const real *flow, real *modelled) {
+    T stress, heat;
+    equilibrium_layer(load<T>(flow + 3 * count + i), load<T>(heights + i), load<T>(flow + 4 * count + i),
+                      load<T>(flow + 5 * count + i), temperature, inverse_reynolds, &stress, &heat);
+    for (int c = 0; c < 3; ++c) store(modelled + c * count + i, stress * load<T>(flow + c * count + i));
+    store(modelled + 3 * count + i, heat);
 }
 
 // The viscous flux through the wall's nodes is what `modelled` says, its normal stress but for that, and its ghosts are odd
