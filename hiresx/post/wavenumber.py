@@ -47,32 +47,17 @@ def wavenumber(
     (axis, step), *_ = homogeneous.axes(run.case, coordinates, chosen).items()
     distinct = homogeneous.distinct(run.case, steps, coordinates[0].shape)
     block = node.to_dataset().isel(distinct)
-    n, over = block.sizes[homogeneous.LETTERS[axis]], tuple(steps)
+    n = block.sizes[homogeneous.LETTERS[axis]]
     spacing = 2 * np.pi / (n * float(np.linalg.norm(step)))
     waves = spacing * np.arange(n // 2 + 1)
     left = [a for a in range(3) if a not in steps and coordinates[0].shape[a] > 1]
     dimensions = tuple(homogeneous.LETTERS[a] for a in left)
-    kept: dict[str, Any] = {}
+    kept: dict[str, tuple[Any, ...]] = {}
     rows, times = [], block.sizes["time"]
+    shape = [coordinates[0].shape[a] for a in left]
     for name in variables:
-        power, mean, square, base = 0.0, 0.0, 0.0, 0.0
-        for m in range(times):
-            values = np.asarray(block[name].isel(time=m).values, float)
-            if m == 0:
-                base = values.mean(axis=over, keepdims=True)  # so that no large mean hides small variances
-            values = values - base
-            modes = np.abs(np.fft.rfft(values, axis=axis) / n) ** 2
-            twice = np.moveaxis(modes, axis, -1)[..., 1 : (n + 1) // 2]
-            twice *= 2
-            others = tuple(a for a in over if a != axis)
-            power = power + np.moveaxis(modes.mean(axis=others, keepdims=True), axis, -1)
-            mean = mean + values.mean(axis=over, keepdims=True)
-            square = square + (values**2).mean(axis=over, keepdims=True)
-        shape = [coordinates[0].shape[a] for a in left]
-        mean = np.asarray(mean / times)
-        power = np.asarray(power / times).reshape(*shape, waves.size)
-        power[..., 0] -= (mean**2).reshape(shape)
-        variance = (np.asarray(square / times) - mean**2).reshape(shape)
+        power, variance = _moments(block[name], axis, tuple(steps))
+        power, variance = power.reshape(*shape, waves.size), variance.reshape(shape)
         about = derived.about(name)
         square_unit = f"({about.scale})^2"
         kept[f"E_{name}"] = (
@@ -84,7 +69,7 @@ def wavenumber(
         rows.append(
             {"variable": name, "largest_variance": largest, "parseval_error": missing / largest if largest else missing}
         )
-    places = {"wavenumber": ("wavenumber", waves, "wavenumber", "1 / L")}
+    places: dict[str, tuple[Any, ...]] = {"wavenumber": ("wavenumber", waves, "wavenumber", "1 / L")}
     first = tuple(slice(None) if a in left else 0 for a in range(3))
     places |= {x: (dimensions, c[first], f"{x} coordinate", "L") for x, c in zip("xyz", coordinates, strict=True)}
     data = dataset(kept, places, title=run.title)
@@ -98,6 +83,26 @@ def wavenumber(
         file_stem("wavenumber", summary["along"], *variables), summary, data, lambda: _draw(data, variables),
         case=run.case,
     )  # fmt: skip
+
+
+def _moments(series: Any, axis: int, over: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean squares of the waves along `axis` (..., waves), twice those of waves that a real line has in pairs, and the
+    variance, of a variable over time and k, j, i. Both are means over time and the axes `over`, which keep one node."""
+    n, times, others = series.shape[1 + axis], series.shape[0], tuple(a for a in over if a != axis)
+    powers, means, squares, base = [], [], [], np.zeros(1)
+    for m in range(times):
+        values = np.asarray(series.isel(time=m).values, float)
+        if m == 0:
+            base = values.mean(axis=over, keepdims=True)  # so that no large mean hides small variances
+        values = values - base
+        waves = np.abs(np.fft.rfft(values, axis=axis) / n) ** 2
+        np.moveaxis(waves, axis, -1)[..., 1 : (n + 1) // 2] *= 2
+        powers.append(np.moveaxis(waves.mean(axis=others, keepdims=True), axis, -1))
+        means.append(values.mean(axis=over, keepdims=True))
+        squares.append((values**2).mean(axis=over, keepdims=True))
+    power, mean, square = (np.mean(held, axis=0) for held in (powers, means, squares))
+    power[..., 0] -= np.squeeze(mean**2, axis=axis)
+    return power, square - mean**2
 
 
 def _draw(data: Any, variables: Sequence[str]) -> Any:
