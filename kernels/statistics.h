@@ -192,13 +192,13 @@ KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, stride sv, c
 }
 #endif
 
-// Before both of these, whose means are in `gas` and `weighted`: tau_xx, yy, zz, xy, xz, yz; du_i/dx_j row by row; the
+// Before both of these, whose values are in `reynolds` and `favre`: tau_xx, yy, zz, xy, xz, yz; du_i/dx_j row by row; the
 // covariances of p with u, v, w and div u, of u_i with tau_ix, tau_iy, tau_iz, and of tau_ij with du_i/dx_j; and the
 // Favre third moments u_i u_i u, v, w over 2 (Pebay 2008). Arguments as of column_energy.
 KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
        const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
-       int height, long long count, double share, const double *gas, const double *weighted, double *mean) {
+       int height, long long count, double share, const double *reynolds, const double *favre, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);
     double *at = mean + node;
@@ -230,10 +230,10 @@ KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int d
     double u[3], d[3], f[3];
     for (int c = 0; c < 3; ++c) {
         u[c] = q[(1 + c) * sv + p] / rho;
-        d[c] = u[c] - gas[(1 + c) * count + node], f[c] = u[c] - weighted[(1 + c) * count + node];
+        d[c] = u[c] - reynolds[(1 + c) * count + node], f[c] = u[c] - favre[(1 + c) * count + node];
     }
     const double pressure = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]));
-    const double dp = pressure - gas[4 * count + node];
+    const double dp = pressure - reynolds[4 * count + node];
     double dtau[6], dg[9];
     for (int n = 0; n < 6; ++n) dtau[n] = tau[n] - at[n * count], at[n * count] += share * dtau[n];
     for (int n = 0; n < 9; ++n) {
@@ -250,8 +250,8 @@ KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int d
         double *held = at + (15 + n) * count;
         *held = left * (*held + share * product[n]);
     }
-    const double before = weighted[node], mass = share * rho / (before + share * (rho - before)), rest = 1.0 - mass;
-    const double *moments = weighted + gas_gradients * count + count + node;  // uu, vv, ww, uv, uw, vw of before
+    const double before = favre[node], mass = share * rho / (before + share * (rho - before)), rest = 1.0 - mass;
+    const double *moments = favre + gas_gradients * count + count + node;  // uu, vv, ww, uv, uw, vw of before
     const double square = f[0] * f[0] + f[1] * f[1] + f[2] * f[2];
     const double trace = moments[0] + moments[count] + moments[2 * count];
     for (int c = 0; c < 3; ++c) {

@@ -264,6 +264,25 @@ def turbulence(
     return analyse(run, over)
 
 
+@_analysis("wavenumber")
+def wavenumber(
+    run: Folder,
+    variables: Annotated[str, argument("[V,V...]", "Of which variables.")] = "u,v,w,p",
+    along: Annotated[
+        str | None, option("--along", "I", "Homogeneous index direction i, j or k; the first if absent.")
+    ] = None,
+    *,
+    times: TimeRange,
+    every: Annotated[int, option("--every", "N", "Take each N-th of the fields.")] = 1,
+    subset: Subset = "fields",
+) -> Any:
+    """Spectra of fields over the wavenumber in a homogeneous direction, averaged over times and the others."""
+    from hiresx.post.wavenumber import wavenumber as analyse
+
+    names = [name.strip() for name in variables.split(",")]
+    return analyse(run, names, along, times.start, times.end, every, subset)
+
+
 @_analysis("slice")
 def slice(
     run: Folder,

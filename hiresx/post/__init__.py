@@ -16,6 +16,7 @@ from hiresx.post.slice import slice
 from hiresx.post.spectrum import spectrum
 from hiresx.post.spod import spod
 from hiresx.post.turbulence import turbulence
+from hiresx.post.wavenumber import wavenumber
 from hiresx.post.xt import xt
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "spectrum",
     "spod",
     "turbulence",
+    "wavenumber",
     "xt",
 ]

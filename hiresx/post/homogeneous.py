@@ -49,12 +49,25 @@ def axes(case: Mapping[str, Any], coordinates: Sequence[np.ndarray], over: str |
         if coordinates[0].shape[axis] > 1 and {f"{letter}min", f"{letter}max"} <= periodic:
             mean = step(coordinates, axis)
             if mean is not None:
-                found[axis] = mean
-    there = ", ".join(LETTERS[axis] for axis in found) or "none"
-    wanted = [letter.strip() for letter in over.split(",")] if over else [LETTERS[axis] for axis in found]
+                found[letter] = axis, mean
+    there = ", ".join(found) or "none"
+    wanted = [letter.strip() for letter in over.split(",")] if over else list(found)
     for letter in wanted:
-        if letter not in [LETTERS[axis] for axis in found]:
+        if letter not in found:
             raise HiresxError(f'index direction "{letter}" is not periodic and uniform', f"such directions: {there}")
     if not wanted:
         raise HiresxError("no index direction is periodic and uniform", "take a grid that has one, e.g. a channel")
-    return {axis: mean for axis, mean in found.items() if LETTERS[axis] in wanted}
+    return dict(sorted(found[letter] for letter in wanted))
+
+
+def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
+    """Of the homogeneous axes the nodes that differ, by index direction: in a grid whose period is the distance of its
+    first node from its last one, these are the same."""
+    periods = (case.get("grid") or {}).get("period") or {}
+    found = {}
+    for axis, vector in steps.items():
+        period = periods.get(LETTERS[axis])
+        given = np.linalg.norm(period) if isinstance(period, list | tuple) else 0.0
+        n = shape[axis]
+        found[LETTERS[axis]] = slice(n - 1 if abs(given / np.linalg.norm(vector) - (n - 1)) < 0.5 else n)
+    return found

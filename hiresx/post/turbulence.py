@@ -14,6 +14,7 @@ is (Huang, Coleman & Bradshaw, Journal of Fluid Mechanics 305 (1995) 185)
                   + <u_i''> (d<tau_ij>/dx_j - d<p>/dx_i)       mass_flux
 """
 
+import math
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any
@@ -53,12 +54,14 @@ def turbulence(run: Any, over: str | None = None) -> Result:
     Raises HiresxError for averages that are not there and a grid of several blocks or without such a direction.
     """
     run = as_run(run)
-    name, node = homogeneous.only_block(run.averages, "statistics of turbulence")
+    name, block = homogeneous.only_block(run.averages, "statistics of turbulence")
     for kind in ("reynolds", "favre"):
-        if kind not in node.children:
+        if kind not in block.children:
             raise HiresxError(f"the averages have no {kind} means", f"leave average.{kind} true and run again")
-    coordinates = [node[axis].values for axis in "xyz"]
+    coordinates = [block[axis].values for axis in "xyz"]
     steps = homogeneous.axes(run.case, coordinates, over)
+    distinct = homogeneous.distinct(run.case, steps, coordinates[0].shape)
+    node = {kind: part.to_dataset().isel(distinct) for kind, part in block.children.items()}
     left = [axis for axis in range(3) if axis not in steps and coordinates[0].shape[axis] > 1]
     place = _Place(coordinates, steps)
     held = _statistics(node, place)
@@ -84,7 +87,7 @@ def turbulence(run: Any, over: str | None = None) -> Result:
     summary: dict[str, Any] = {
         "run": str(run.path), "block": name, "averaged_over": float(run.averages.attrs["averaged_over"]),
         "homogeneous": [homogeneous.LETTERS[axis] for axis in steps],
-        "nodes_averaged": int(np.prod([coordinates[0].shape[axis] for axis in steps])), "warnings": [],
+        "nodes_averaged": math.prod(nodes.stop for nodes in distinct.values()), "warnings": [],
     }  # fmt: skip
     if terms:
         largest = max(float(np.abs(values).max()) for term, values in terms.items() if term != "residual")
@@ -139,7 +142,7 @@ class _Place:
         return sum((self.gradient(vector[n])[n] for n in range(3)), np.zeros(vector.shape[1:]))
 
 
-def _statistics(node: Any, place: _Place) -> dict[str, np.ndarray]:
+def _statistics(node: Mapping[str, Any], place: _Place) -> dict[str, np.ndarray]:
     """Means and moments over time and the homogeneous directions. Those of nodes differ: their means count as
     fluctuations about the mean of all."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
@@ -158,7 +161,7 @@ def _statistics(node: Any, place: _Place) -> dict[str, np.ndarray]:
         "rho": rho, "p": mean(p), "T": mass_mean(favre["T"].values), "u": plain, "U": massive,
         "excess": plain - massive, "R": mass_mean(moments + products),
     }  # fmt: skip
-    if "budget" not in node.children:
+    if "budget" not in node:
         return held
     own = node["budget"]
     tau = np.stack([own[f"tau_{ij}"].values for ij in ("xx", "yy", "zz", "xy", "xz", "yz")])

@@ -245,7 +245,7 @@ def test_average_budget(backend, viscosity):
         alike = alone.PLACE | nodes | {"sv": alone.POINTS, "q": q, "share": share}
         kernels.launch(
             "average_budget", alone.SIZE, **alike, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)), w=w,
-            m=m, jacobian=jacobian, inverse_reynolds=RE, gas=held["reynolds"], weighted=held["favre"],
+            m=m, jacobian=jacobian, inverse_reynolds=RE, reynolds=held["reynolds"], favre=held["favre"],
             mean=held["budget"],
         )  # fmt: skip
         for kind in ("reynolds", "favre"):

@@ -139,11 +139,11 @@ class AverageMonitor(Attachment):
         assert self._velocities is not None
         for state, *sums in zip(solver.states, *(self._sums[kind] for kind in self._kinds), strict=True):
             ni, nj, nk = state.size
-            gas, weighted, mean = sums
+            reynolds, favre, mean = sums
             solver.program.launch(
                 "average_budget", state.size, **state.place, **self._velocities.arguments(state),
-                sv=state.variable_stride, q=state.q, width=ni, height=nj, count=ni * nj * nk, share=share, gas=gas,
-                weighted=weighted, mean=mean,
+                sv=state.variable_stride, q=state.q, width=ni, height=nj, count=ni * nj * nk, share=share,
+                reynolds=reynolds, favre=favre, mean=mean,
             )  # fmt: skip
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
