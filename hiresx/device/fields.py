@@ -23,8 +23,8 @@ Halo = Literal["state", "fluxes", "term", "metrics"]
 class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity (`eddy_fields`), a
-    `body_force`, an explicit filter (`filtered`), and `coordinates` that kernels read."""
+    (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity
+    (`eddy_fields`), a `body_force`, an explicit filter (`filtered`), and `coordinates` that kernels read."""
 
     storage: Storage
     equations: Equations = GAS
@@ -166,8 +166,8 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
-    # what the regularised inviscid fluxes add to the pressure, of the last stage, from which the next one starts; what its
-    # sweeps take turns with; and the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure)
+    # what the regularised inviscid fluxes add to the pressure, of the last stage, from which the next one starts; what
+    # its sweeps take turns with; and the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure)
     Field(
         "entropic_pressure",
         "work",

@@ -36,8 +36,8 @@ def started(case: Case, flow, **options) -> Simulation:
 
 
 def test_right_hand_side_of_the_elliptic_equation():
-    """A linear velocity in cells of width h_a: with D_ab = A_ab h_b, alpha rho (tr(D^2) + (tr D)^2) at inner nodes; none
-    of a shear."""
+    """A linear velocity in cells of width h_a: with D_ab = A_ab h_b, alpha rho (tr(D^2) + (tr D)^2) at inner nodes;
+    none of a shear."""
     n, rho = (9, 8, 7), 1.3
     width = 1 / (np.array(n) - 1)
 
@@ -113,8 +113,8 @@ def test_sums_stay():
 
 
 def shock_widths(ratio: float) -> list[float]:
-    """The widths in cells, by the steepest slope of the pressure, of a shock of Mach 3 on its way through cells that grow
-    by `ratio`."""
+    """The widths in cells, by the steepest slope of the pressure, of a shock of Mach 3 on its way through cells that
+    grow by `ratio`."""
     n, mach, p = 160, 3.0, 1 / 1.4
     rise = 1 + 2 * 1.4 / 2.4 * (mach**2 - 1)
     after = {"rho": 2.4 * mach**2 / (0.4 * mach**2 + 2), "u": 2 / 2.4 * (mach - 1 / mach), "p": rise * p}
@@ -166,8 +166,8 @@ def simple_wave(x, y, z):
 
 
 def test_shock_tubes():
-    """Sod's density and that of AFWENO5, and how much it goes up and down, which at the contact is the scheme's own; the
-    problem of Shu and Osher keeps more of its waves than AFWENO5 does."""
+    """How much the density goes up and down: in Sod's tube more than with AFWENO5, within a limit; in the problem of Shu
+    and Osher more of the waves are left."""
     rise = {}
     for case, scheme in product(("sod", "shu-osher"), ("afweno", "regularised")):
         run = Simulation(load(case, overrides=[f'scheme.inviscid="{scheme}"']), "cpu")
