@@ -9,7 +9,7 @@ from hiresx.case.model import Positive, Table
 
 class Regularised(Table):
     """Of `scheme.inviscid = "regularised"` (experimental): linear fluxes, and an entropic pressure that gives shocks a
-    width of some cells. There are no weights, space or flux to choose; the positivity limiter acts where the flow starts
+    width of some cells. There are no weights, space or flux to choose; the positivity limiter acts where a flow starts
     with jumps. Output has the entropic pressure as the variable `entropic_pressure`."""
 
     alpha: Positive = Field(

@@ -15,7 +15,7 @@ Numbers = Literal["real", "stored", "work", "rate"]
 # The exchange that fills ghosts of connected faces from their donors: that of the state, that of the viscous fluxes
 # (with an array for each direction of the grid), or a separate one after the term that computes the field
 # (hiresx.rhs.terms). In the last case, ghosts of patched faces are interpolated and those of other faces repeat the
-# nodes of the face. "metrics": a separate exchange, once, after the metrics are computed.
+# nodes of the face, or mirror those within. "metrics": a separate exchange, once, after the metrics are computed.
 Halo = Literal["state", "fluxes", "term", "metrics"]
 
 
@@ -81,7 +81,8 @@ class Field:
     kept in the `numbers` type of the run's storage. `per_point` false: one value for all nodes. `restarts`: whether
     checkpoints hold the field and a restart continues from it. `halo`: the exchange that fills its ghosts, if any;
     ghosts of physical faces are filled with "term" only. `shown`: a description, for a field that output may have.
-    `lies_in`: the field whose memory it shares.
+    `mirrored`: whether ghosts of physical faces mirror the nodes within, so that its slope is 0 there, and do not
+    repeat those of the face. `lies_in`: the field whose memory it shares.
 
     Raises ValueError for a field that cannot be exchanged or shown: the exchange kernels know the number types of the
     state and of work arrays, and files show one number per node.
@@ -95,6 +96,7 @@ class Field:
     restarts: bool = False
     halo: Halo | None = None
     shown: str = ""
+    mirrored: bool = False
     lies_in: str | None = None
 
     def __post_init__(self) -> None:
@@ -176,8 +178,16 @@ FIELDS: tuple[Field, ...] = (
         restarts=True,
         halo="term",
         shown="entropic pressure / (reference density x reference sound speed^2), of the last stage",
+        mirrored=True,
     ),
-    Field("entropic_iterate", "work", lambda layout: 1, lambda layout: int(layout.regularised), halo="term"),
+    Field(
+        "entropic_iterate",
+        "work",
+        lambda layout: 1,
+        lambda layout: int(layout.regularised),
+        halo="term",
+        mirrored=True,
+    ),
     Field("entropic_source", "work", lambda layout: 1, lambda layout: int(layout.regularised)),
     # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it,
     # and the next time step, forces on walls and the kinetic-energy budget read it
