@@ -33,9 +33,11 @@ KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const s
 }
 
 // Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn) as of conditions.
-KERNEL(repeat_at_face, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, work_field<1> field) {
+KERNEL(repeat_at_face, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, int mirrored,
+       work_field<1> field) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int v = 0; v < variables; ++v) field[v * sv + p - (k + 1ll) * sn] = field[v * sv + p];
+    const long long ahead = (k + 1ll) * sn;
+    for (int v = 0; v < variables; ++v) field[v * sv + p - ahead] = field[v * sv + p + (mirrored ? ahead : 0)];
 }
 
 // Into a buffer, which holds one point after the other, each with all its `variables`.

@@ -82,13 +82,14 @@ struct Ahead {
     const stored_real *q = nullptr;
     const work_real *m;
     const rate_real *r;
-    const work_real *viscous_flux;
+    const work_real *viscous_flux, *fields;
     long long sv, sd;
     HD void operator()(const Line &line, size_t e) const {
         if (!q) return;
         const long long place = (int(e) / line.B - H) * sd + int(e) % line.B;
         for (int v = 0; v < gas_variables; ++v) __builtin_prefetch(q + v * sv + place, 0, 2);
         for (int d = 0; d < 3; ++d) __builtin_prefetch(m + d * sv + place, 0, 2);
+        for (int n = 0; n < HX_FLUX_FIELDS; ++n) __builtin_prefetch(fields + n * sv + place, 0, 2);
         for (int v = 0; v < gas_variables; ++v) __builtin_prefetch(r + v * sv + place, 1, 2);
         if (viscous_flux)
             for (int v = 0; v < gas_gradients; ++v) __builtin_prefetch(viscous_flux + v * sv + place, 0, 2);
@@ -240,7 +241,7 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<con
         for (int n = 0; n < HX_FLUX_FIELDS; ++n) line.gather(fields + n * sv + at, sd, line.fields + n * line.size);
         nodes(line);
         Ahead ahead;
-        if (part + 1 < end) ahead = {address(q + next), m + next, r + next, carried(1, next), sv, sd};
+        if (part + 1 < end) ahead = {address(q + next), m + next, r + next, carried(1, next), fields + next, sv, sd};
         if (!HX_REGULARISED) interpolations(line, ahead);
         fluxes(line, ahead);
         for (int v = 0; v < gas_variables; ++v)

@@ -144,7 +144,7 @@ CPU_KERNEL(split_sweep, long long begin, long long end, const_state_field<gas_va
         for (int n = 0; n < HX_FLUX_FIELDS; ++n) line.gather(fields + n * sv + at, sd, line.fields + n * line.size);
         if (HX_SENSORS) line.gather(sensor + at, sd, split.sensor);
         Ahead ahead;
-        if (part + 1 < end) ahead = {address(q + next), m + next, r + next, carried(1, next), sv, sd};
+        if (part + 1 < end) ahead = {address(q + next), m + next, r + next, carried(1, next), fields + next, sv, sd};
         split_nodes(split);
         split_fluxes(split, ahead);
 #if HX_SENSORS

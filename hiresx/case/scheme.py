@@ -94,8 +94,8 @@ def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
         given = [name for name in OF_AFWENO if getattr(scheme, name) != Scheme.model_fields[name].default]
         if given:
             yield case_error(
-                f'scheme.{given[0]} is of no effect with scheme.inviscid = "regularised", whose fluxes are linear; leave '
-                "it out, or take another scheme.inviscid"
+                f'scheme.{given[0]} is of no effect with scheme.inviscid = "regularised", whose fluxes are linear; '
+                "leave it out, or take another scheme.inviscid"
             )
         if scheme.positivity == "fallback":
             yield case_error(

@@ -15,7 +15,7 @@ Numbers = Literal["real", "stored", "work", "rate"]
 # The exchange that fills ghosts of connected faces from their donors: that of the state, that of the viscous fluxes
 # (with an array for each direction of the grid), or a separate one after the term that computes the field
 # (hiresx.rhs.terms). In the last case, ghosts of patched faces are interpolated and those of other faces repeat the
-# nodes of the face. "metrics": a separate exchange, once, after the metrics are computed.
+# nodes of the face, or mirror those within. "metrics": a separate exchange, once, after the metrics are computed.
 Halo = Literal["state", "fluxes", "term", "metrics"]
 
 
@@ -83,7 +83,8 @@ class Field:
     kept in the `numbers` type of the run's storage. `per_point` false: one value for all nodes. `restarts`: whether
     checkpoints hold the field and a restart continues from it. `halo`: the exchange that fills its ghosts, if any;
     ghosts of physical faces are filled with "term" only. `shown`: a description, for a field that output may have.
-    `lies_in`: the field whose memory it shares.
+    `mirrored`: whether ghosts of physical faces mirror the nodes within, so that its slope is 0 there, and do not
+    repeat those of the face. `lies_in`: the field whose memory it shares.
 
     Raises ValueError for a field that cannot be exchanged or shown: the exchange kernels know the number types of the
     state and of work arrays, and files show one number per node.
@@ -97,6 +98,7 @@ class Field:
     restarts: bool = False
     halo: Halo | None = None
     shown: str = ""
+    mirrored: bool = False
     lies_in: str | None = None
 
     def __post_init__(self) -> None:
@@ -168,8 +170,8 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
-    # what the regularised inviscid fluxes add to the pressure, of the last stage, from which the next one starts; what its
-    # sweeps take turns with; and the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure)
+    # what the regularised inviscid fluxes add to the pressure, of the last stage, from which the next one starts; what
+    # its sweeps take turns with; and the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure)
     Field(
         "entropic_pressure",
         "work",
@@ -178,8 +180,16 @@ FIELDS: tuple[Field, ...] = (
         restarts=True,
         halo="term",
         shown="entropic pressure / (reference density x reference sound speed^2), of the last stage",
+        mirrored=True,
     ),
-    Field("entropic_iterate", "work", lambda layout: 1, lambda layout: int(layout.regularised), halo="term"),
+    Field(
+        "entropic_iterate",
+        "work",
+        lambda layout: 1,
+        lambda layout: int(layout.regularised),
+        halo="term",
+        mirrored=True,
+    ),
     Field("entropic_source", "work", lambda layout: 1, lambda layout: int(layout.regularised)),
     # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it,
     # and the next time step, forces on walls and the kinetic-energy budget read it

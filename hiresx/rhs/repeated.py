@@ -1,8 +1,9 @@
-"""The ghosts of a field that a term gives: behind every face they repeat its nodes, until those of connected and of
-patched faces come."""
+"""The ghosts of a field that a term gives: behind every face they repeat its nodes, or mirror those within, until those
+of connected and of patched faces come."""
 
 from collections.abc import Iterator
 
+from hiresx.device.fields import declared_field
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import FACES, direction
@@ -18,5 +19,6 @@ def repeat_at_faces(program: Program, state: BlockState, name: str) -> Iterator[
             (n1, n2, _), place = face_nodes(state, face)
             extent = (n1, n2, state.halo[d])
             yield program.call(
-                "repeat_at_face", extent, **place, sv=state.variable_stride, variables=len(array), field=array
-            )
+                "repeat_at_face", extent, **place, sv=state.variable_stride, variables=len(array),
+                mirrored=int(declared_field(name).mirrored), field=array,
+            )  # fmt: skip

@@ -48,8 +48,9 @@ class DeviceResidentSteps:
     @property
     def possible(self) -> bool:
         """True if no part of a step needs the host, and a failed step can be undone. The host is needed for ranks that
-        the device cannot reach or that have no points, changing profiles, poles, local steps, iterations, a filter behind
-        some steps only, and an entropic pressure, with which steps that the device skips would go on. Collective where the device reaches other ranks."""
+        the device cannot reach or that have no points, changing profiles, poles, local steps, iterations, a filter
+        behind some steps only, and an entropic pressure, whose sweeps would go on in steps that the device skips.
+        Collective where the device reaches other ranks."""
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False

@@ -82,6 +82,7 @@ SWITCHES = {
     "rated": (0, 1),
     "keep": (0, 1),
     "leaning": (0, 1),
+    "mirrored": (0, 1),
     "walls": (0, 3),
     "weighted": (0, 1),
     "wk": (1, 6),

@@ -7,7 +7,7 @@ from hiresx.device.interface import Calls, Program
 from hiresx.device.state import BlockState
 from hiresx.rhs.terms import ENTROPIC_PRESSURE, HALOS, Term
 
-# The sweeps take turns: each reads one of the two fields, with its halos, and writes the other; the last writes the first.
+# Each sweep reads one of the two fields, with its halos, and writes the other; the last one writes the first.
 _TURNS = (ENTROPIC_PRESSURE, "entropic_iterate")
 
 
