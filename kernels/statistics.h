@@ -1,6 +1,6 @@
 // What monitors ask of the whole flow. Columns run along j, so that neighbours along i share a pack or a warp: a column's
 // result is stored at [quantity][k][i], and the host finishes with the columns in a fixed order.
-#include "central_difference.h"
+#include "viscous.h"
 
 // sums of weight q, and if `both` those of other q: 5 quantities each
 VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,

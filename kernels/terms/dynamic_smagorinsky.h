@@ -6,6 +6,10 @@
 // <f> is f and an eighth of its second differences along the grid lines of each direction: the nodes next to a node, and
 // so no ghosts of edges. The variance of its weights is 1/4 in distances of nodes, with 1/12 of the grid's own box filter
 // that of a box of twice the width.
+#include "../compact.h"
+#include "../viscous.h"
+#include "../velocity_gradient.h"
+
 #if HX_EDDY_COEFFICIENTS
 constexpr int strains = 6;
 HD int row_of(int n) {
