@@ -7,7 +7,7 @@
 // Nodes of a tile with its ghosts along i and along j; without corners, the rows of the tile first.
 constexpr int march_row = HX_TILE_I + 2 * split_reach;
 constexpr int march_rows = march_row * HX_TILE_J;
-constexpr int march_columns = HX_TILE_I * (HX_TILE_J + 2 * split_reach);
+constexpr int march_columns = HX_TILE_I * HX_TILE_J + 2 * split_reach * HX_TILE_I;
 constexpr int march_nodes = march_rows + 2 * split_reach * HX_TILE_I;
 // Of a node that was passed; what a block keeps: two planes, with the areas along i and j, and the nodes that it passed.
 constexpr int march_passed = split_variables + 3;
