@@ -73,7 +73,8 @@ def test_rows_that_a_warp_goes_along_in_many_turns(monkeypatch, chunk):
 def test_chunks_cover_a_line():
     for n in (1, 7, 31, 32, 33, 200, 4096):
         for lines in (1, 50, 10**6):
-            for chunk in (chunks.line_chunk(n, lines, 8), chunks.line_chunk(n, lines, 4), chunks.row_chunk(n, lines)):
+            found = [chunks.line_chunk(n, lines, 8), chunks.line_chunk(n, lines, 4), chunks.row_chunk(n, lines)]
+            for chunk in (*found, chunks.march_chunk(n, lines)):
                 assert 0 < chunk <= n
 
 
