@@ -19,7 +19,7 @@ LEAST, MOST = 2, 96
 LANES, WARPS, ENDS, START, LONGEST = 32, 16, 2, 0.05, 1022
 
 # Blocks of a multiprocessor that each march along a tile; what they begin and end with, in planes of a chunk.
-TILES, BEFORE = 3, 3
+TILES, BEFORE = 2, 3
 
 
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
