@@ -142,7 +142,8 @@ def _find(name: str, folder: Path, root: Path, place: str) -> Path:
 def declarations(text: str) -> list[tuple[Signature, int]]:
     """Every kernel declared in `text`, in order, with the index just behind its body. Raises ValueError for an argument
     of a type that cannot be passed or of a name that Python could not pass, a field of unknown size, a point kernel
-    that does not start with int i, int j, int k, two kernels of one name, and a body without an end."""
+    that does not start with int i, int j, int k, two kernels of one name, a body without an end, and a tile kernel of which
+    the reals of a block are not known."""
     text = _COMMENT.sub(_blank, text)
     sizes = _sizes(text)
     found: dict[str, tuple[Signature, int]] = {}
@@ -168,6 +169,8 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
         optional = frozenset(parameter.rpartition(" ")[2] for parameter in parameters if _OPTIONAL.search(parameter))
         kind = cast(Kind, match[1])
         own = sizes.get(f"{name}_own", 0)
+        if kind == "TILE_KERNEL" and not own:
+            raise ValueError(f"kernel {name}: {name}_own, the reals of its block, is not known: no sum of products")
         holds = {called: count for called, count in holds.items() if count}
         written = ", ".join(compress(parameters, there))
         signature = Signature(name, arguments, written, kind, shared, holds, own, passed, optional)

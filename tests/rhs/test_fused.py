@@ -4,11 +4,12 @@ which the viscous terms come in."""
 import numpy as np
 import pytest
 
+from hiresx import kernels
 from hiresx.bench import rhs
 from hiresx.case import load
 from hiresx.device import backend
 from hiresx.device.configuration import Configuration
-from hiresx.device.wrappers import dynamic_shared_memory, generate
+from hiresx.device.wrappers import TILE, dynamic_shared_memory, generate
 from hiresx.rhs import chunks, fused
 from hiresx.solver import Solver
 from hiresx.verify.groups.kernels import rough
@@ -73,8 +74,25 @@ def test_rows_that_a_warp_goes_along_in_many_turns(monkeypatch, chunk):
 def test_chunks_cover_a_line():
     for n in (1, 7, 31, 32, 33, 200, 4096):
         for lines in (1, 50, 10**6):
-            for chunk in (chunks.line_chunk(n, lines, 8), chunks.line_chunk(n, lines, 4), chunks.row_chunk(n, lines)):
+            found = [chunks.line_chunk(n, lines, 8), chunks.line_chunk(n, lines, 4), chunks.row_chunk(n, lines)]
+            for chunk in (*found, chunks.march_chunk(n, lines)):
                 assert 0 < chunk <= n
+
+
+@pytest.mark.parametrize(("interpolation", "reach"), [("modified", 3), ("modified7", 4)])
+def test_what_a_block_that_marches_keeps(interpolation, reach):
+    """Two planes of a tile with ghosts: five variables, areas along i and along j; and the nodes that were passed."""
+    (ni, nj), weights = TILE, "js" if reach == 3 else "z"
+    _, found = generate(Configuration(inviscid="split", interpolation=interpolation, weights=weights), "cuda")
+    rows, columns = (ni + 2 * reach) * nj, ni * (nj + 2 * reach)
+    plane = 5 * (rows + columns - ni * nj) + 3 * rows + 3 * columns
+    wanted = 8 * (2 * plane + 8 * reach * ni * nj)
+    assert dynamic_shared_memory(found["split_march"], "float64") == wanted
+
+
+def test_a_tile_kernel_of_unknown_size_is_refused():
+    with pytest.raises(ValueError, match="a_own, the reals of its block, is not known"):
+        kernels.declarations("constexpr int a_own = 3 * (2 + 1);\nTILE_KERNEL(a, int i, int j, int k) {}")
 
 
 def test_what_it_launches():
