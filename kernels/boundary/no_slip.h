@@ -354,7 +354,9 @@ KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     real state[gas_variables], wall[3], given[3];
     gas_at_wall(u, v, w, blown, of_mass, (long long)j * n1 + i, direction, m, p, sv, q[p], wall);
     closing_wall(q, p, sn, sv, direction, wall, m, q[p], sums, takers, given);
-    for (int n = 0; n < takers; ++n) {
+#pragma unroll
+    for (int n = 0; n < 3; ++n) {
+        if (n >= takers) break;
         const long long at = p + (long long)given_nodes[n] * sn;
         for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + at];
         state[4] += primitive(state).p;
@@ -371,7 +373,9 @@ KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, strid
     const real wall[3] = {u, v, w};
     real given[3];
     closing_wall(q, p, sn, sv, direction, wall, m, scalar[p], sums, takers, given);
-    for (int n = 0; n < takers; ++n) r[p + (long long)given_nodes[n] * sn] += given[n];
+#pragma unroll
+    for (int n = 0; n < 3; ++n)
+        if (n < takers) r[p + (long long)given_nodes[n] * sn] += given[n];
 }
 #endif
 
