@@ -13,8 +13,8 @@ class Filter(Table):
     A wave along a grid line of the phase k from node to node is multiplied with 1 - strength sin(k/2)^order: what a
     grid cannot carry is taken away, the rest is left. Along the way to physical faces (and patched ones, poles and the
     axis) the order falls by two from node to node; nodes on such faces keep what their condition gives them. Order 8
-    needs four ghost layers, order 10 five. A uniform flow is not changed. Within order/2 nodes of a no-slip wall nothing
-    is filtered along the lines that leave it, so that friction stays.
+    needs four ghost layers, order 10 five. A uniform flow is not changed. Within order/2 nodes of a no-slip wall
+    nothing is filtered along the lines that leave it, so that friction stays.
     """
 
     order: Literal[6, 8, 10] = Field(8, description="order of the filter: it reads order/2 nodes to each side")

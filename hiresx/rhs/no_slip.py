@@ -15,7 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.face_values import FaceValues
 from hiresx.rhs.inviscid import flux_arguments
-from hiresx.rhs.wall_ends import slip_edges, wall_arguments
+from hiresx.rhs.wall_ends import slip_edges, takers, wall_arguments
 
 
 class NoSlip(FaceCondition):
@@ -64,6 +64,7 @@ class NoSlip(FaceCondition):
         self._heating = {"heat": self._heat, "conduction": float(conduction), "jacobian": state.jacobian}
         self._along = wall_arguments(backend, state, patch, cut)
         self._edges = list(slip_edges(state, patch, cut))
+        self._takers = takers(state, patch, cut)
 
     @property
     def moves(self) -> bool:
@@ -102,7 +103,7 @@ class NoSlip(FaceCondition):
         s = self.state
         self._launch(
             "no_slip_mass", self._box, **self._face, **self._gas, m=s.areas[self._direction], q=s.q,
-            sums=s.array("wall_sums"), r=s.r,
+            sums=s.array("wall_sums"), takers=self._takers, r=s.r,
         )  # fmt: skip
 
     def edge_rate(self, edge: int) -> None:

@@ -13,13 +13,14 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
 from hiresx.case.waves import Quantity
-from hiresx.decomposition import Patch
+from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.sponge import SpongeLayer
+from hiresx.rhs.wall_ends import takers
 from hiresx.rhs.waves import FaceWaves, InTime
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
@@ -137,6 +138,7 @@ class Wall(ScalarCondition):
 
     rank = 2
     primitive_degree, flux_degree = 4, 3
+    takers = 3  # see `hiresx.rhs.wall_ends`
 
     def node(self) -> None:
         if self._given is not None:
@@ -149,8 +151,9 @@ class Wall(ScalarCondition):
         u, v, w = cast(NoSlipWall, self.patch.condition).velocity
         self._launch(
             "no_slip_scalar", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
-            m=self.state.areas[self._direction], scalar=self._scalar,
-            sums=self.state.array("wall_sums")[len(GAS_CONSERVED) + self._number], r=self._rate,
+            m=self.state.areas[self._direction], q=self.state.q, scalar=self._scalar,
+            sums=self.state.array("wall_sums")[len(GAS_CONSERVED) + self._number], takers=self.takers,
+            r=self._rate,
         )  # fmt: skip
 
     def viscous_node(self, fluxes: Any) -> None:
@@ -275,11 +278,12 @@ def conditions(
     patch: Patch,
     function: Callable[[str, str], Value],
     extended: tuple[np.ndarray, ...],
+    cut: Decomposition,
     mirrored: bool = False,
 ) -> Iterator[ScalarCondition]:
     """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
-    `given` of case.py; `extended`: the block's coordinates with ghosts; `mirrored`: whether ghosts come from mirrored
-    places."""
+    `given` of case.py; `extended`: the block's coordinates with ghosts; `cut`: all parts; `mirrored`: whether ghosts
+    come from mirrored places."""
     spec = patch.condition
     assert spec.kernel is not None  # `check` has seen it
     values = getattr(spec, "scalars", {})
@@ -290,7 +294,10 @@ def conditions(
         steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
         kind = (_MIRRORED if mirrored else _KINDS)[spec.kernel]
         viscous = max(1.0, 1 / case.scalar[number].schmidt) / (case.gas.reynolds or np.inf)
-        yield kind(backend, program, state, patch, number, value, steady, extended, viscous)
+        made = kind(backend, program, state, patch, number, value, steady, extended, viscous)
+        if isinstance(made, Wall):
+            made.takers = takers(state, patch, cut)
+        yield made
 
 
 def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> np.ndarray:

@@ -36,6 +36,14 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
     return {"n1": n1, "n2": n2, "near": backend.to_device(near.astype(state.real)), "m1": m1, "m2": m2}
 
 
+def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
+    """The nodes before a no-slip wall that take what keeps its sums (`closing_wall` of kernels/boundary/no_slip.h)."""
+    d = direction(patch.face)
+    opposite = [p for p in cut.patches if p.block == patch.block and direction(p.face) == d and p.face != patch.face]
+    crowded = state.size[d] < 8 and any(p.condition.kernel == _NO_SLIP for p in opposite)
+    return 1 if crowded else 3
+
+
 class SlipEdge(NamedTuple):
     """Nodes of a no-slip wall at its edge, the lower or `upper` one in direction `across`, behind which a slip wall
     goes on: `nodes` of them along `along`, from `first` (i, j, k) on. `tangent`: 0 or 1, which of the face's

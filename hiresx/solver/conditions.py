@@ -57,7 +57,7 @@ class Conditions:
                 for state, p in own
                 for condition in scalars.conditions(
                     backend, program, case, state, p, self._scalar, blocks.extended[p.block],
-                    p.place in mirrored,
+                    blocks.cut, p.place in mirrored,
                 )
             ]  # fmt: skip
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)

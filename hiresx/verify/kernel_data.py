@@ -88,6 +88,7 @@ SWITCHES = {
     "wk": (1, 6),
     "temperature": (0.0, 0.9),
     "curved": (0, 1),
+    "takers": (1, 3),
 }
 # Optional arrays that another argument asks for: they are given always.
 ASKED_FOR = {"sums"}

@@ -217,14 +217,14 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
 
 // The share of what is taken from polynomials through the four nodes at a wall: all of it where the flow is smooth, none
 // where density or pressure jumps, as the correction of the inviscid terms is taken.
-HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv) {
-    real pressure[4], rho[4], sensor = real(0);
-    for (int l = 0; l <= 3; ++l) {
+HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, int last = 3) {
+    real pressure[5], rho[5], sensor = real(0);
+    for (int l = 0; l <= last; ++l) {
         real state[gas_variables];
         for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
         rho[l] = state[0], pressure[l] = primitive(state).p;
     }
-    for (int l = 0; l < 2; ++l) {
+    for (int l = 0; l + 2 <= last; ++l) {
         sensor = larger(sensor, jump_sensor(pressure[l], pressure[l + 1], pressure[l + 2]));
         sensor = larger(sensor, jump_sensor(rho[l], rho[l + 1], rho[l + 2]));
     }
@@ -322,40 +322,63 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
 // No mass passes a wall at rest, whatever the ghosts are: the sum of wall_sums.h is kept. sums holds the parts that make it
 // so; what the velocity of a wall that is not at rest carries through the areas of the same half points is left out, so
 // that a uniform flow that moves with the wall stays. `carried`: the density, or rho s.
-HD real closing_wall(long long p, int sn, stride sv, real direction, const real *wall, const work_real *m,
-                     real carried, const rate_real *sums) {
-    auto part = [&](int l) { return real(sums[p - (long long)wall_row(l) * sn]); };
-    const real found = part(1) + part(3) - part(0);
-    if (wall[0] == real(0) && wall[1] == real(0) && wall[2] == real(0)) return direction * found;
-    const real volume = wall_sum([&](int h) {
+// Where density or pressure jumps among the first five nodes, what the parts p_1 and p_3 say, fluxes of half points far from
+// the wall, would empty its node: nodes 1 and 3 take theirs there, over their own weights, of whose own fluxes they then
+// take away less than these bring. Between two walls of seven nodes, where node 3 is before both, node 0 alone does
+// (`takers` 1, else 3). given: what the nodes 0, 1 and 3 get.
+constexpr int given_nodes[3] = {0, 1, 3};
+
+HD void closing_wall(const_state_pointer q, long long p, int sn, stride sv, real direction, const real *wall,
+                     const work_real *m, real carried, const rate_real *sums, int takers, real *given) {
+    const bool rests = wall[0] == real(0) && wall[1] == real(0) && wall[2] == real(0);
+    auto volume = [&](int h) {
         real sum = real(0);
         for (int c = 0; c < 3; ++c)
             sum += wall[c] * corrected_metric<real>([&](int l) { return real(m[c * sv + p + (h + l - 1ll) * sn]); });
         return sum;
-    });
-    return direction * (found - carried * volume);
+    };
+    real part[3];
+    for (int n = 0; n < 3; ++n) {
+        const int l = given_nodes[n];
+        part[n] = direction * real(sums[p - (long long)wall_row(l) * sn]);
+        if (!rests) part[n] -= direction * carried * wall_part(l, volume(l), volume(l + 1));
+    }
+    const real smooth = smooth_share(q, p, sn, sv, 4), share = takers > 1 ? smooth * smooth : real(1);
+    given[0] = share * (part[1] + part[2]) - part[0];
+    given[1] = (real(1) - share) / wall_share(1) * part[1];
+    given[2] = (real(1) - share) / wall_share(3) * part[2];
 }
 
 // Mass that is given or taken has the velocity and the enthalpy of its node.
 KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, const_work_field<3> m,
-       const_state_field<gas_variables> q, const_rate_field<1> sums, rate_field<gas_variables> r) {
+       const_state_field<gas_variables> q, const_rate_field<1> sums, int takers, rate_field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real state[gas_variables], wall[3];
-    for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p];
-    gas_at_wall(u, v, w, blown, of_mass, (long long)j * n1 + i, direction, m, p, sv, state[0], wall);
-    const real mass = closing_wall(p, sn, sv, direction, wall, m, state[0], sums);
-    state[4] += primitive(state).p;
-    for (int c = 0; c < gas_variables; ++c) r[c * sv + p] += mass * state[c] / state[0];
+    real state[gas_variables], wall[3], given[3];
+    gas_at_wall(u, v, w, blown, of_mass, (long long)j * n1 + i, direction, m, p, sv, q[p], wall);
+    closing_wall(q, p, sn, sv, direction, wall, m, q[p], sums, takers, given);
+#pragma unroll
+    for (int n = 0; n < 3; ++n) {
+        if (n >= takers) break;
+        const long long at = p + (long long)given_nodes[n] * sn;
+        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + at];
+        state[4] += primitive(state).p;
+        for (int c = 0; c < gas_variables; ++c) r[c * sv + at] += given[n] * state[c] / state[0];
+    }
 }
 
 #if HX_SCALARS
 // The same of rho s
 KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
-       real w, const_work_field<3> m, const_state_field<1> scalar, const_rate_field<1> sums, rate_field<1> r) {
+       real w, const_work_field<3> m, const_state_field<gas_variables> q, const_state_field<1> scalar,
+       const_rate_field<1> sums, int takers, rate_field<1> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    r[p] += closing_wall(p, sn, sv, direction, wall, m, scalar[p], sums);
+    real given[3];
+    closing_wall(q, p, sn, sv, direction, wall, m, scalar[p], sums, takers, given);
+#pragma unroll
+    for (int n = 0; n < 3; ++n)
+        if (n < takers) r[p + (long long)given_nodes[n] * sn] += given[n];
 }
 #endif
 
