@@ -168,7 +168,7 @@ def stirred(x, y, z):
     return rho, u, v, w, (1 + 0.05 * np.cos(2 * np.pi * (x - z) + y)) / 1.4
 
 
-MODEL = {"turbulence": {"model": "wale"}, "time": {"steps": 4}}
+MODEL = {"turbulence": {"model": "dynamic_smagorinsky"}, "time": {"steps": 4}}
 
 
 def test_what_leaves_the_gas_is_the_model(tmp_path):
