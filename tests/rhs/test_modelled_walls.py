@@ -232,5 +232,5 @@ def test_what_cannot_be_is_refused(keys, said):
 def test_check_knows_them(capfd):
     assert cli.execute(["check", "channel", "--preset", "wmles"]) == 0
     assert "wall model" in capfd.readouterr().out
-    assert cli.execute(["check", "channel", "--preset", "wmles", "--set", "boundary.0.exchange_nodes=33"]) == 2
+    assert cli.execute(["check", "channel", "--preset", "wmles", "--set", "boundary.0.exchange_height=2.5"]) == 2
     assert "its exchange height lies beyond the 33 nodes" in capfd.readouterr().err
