@@ -69,7 +69,7 @@ class ModelledWall(FaceCondition):
         exchange, heights = exchange_nodes(state.block, patch, area / np.linalg.norm(area, axis=0))
         zeros, kinds = backend.zeros, state.real
         self._flow, self._modelled = (zeros((n, *heights.shape), kinds) for n in (6, 4))
-        self._given = {"n1": self.extent[0], "count": heights.size, **wall}
+        self._given: dict[str, Any] = {"n1": self.extent[0], "count": heights.size, **wall}
         self._exchange = backend.to_device(exchange.astype(np.int32))
         self._layer = {
             "temperature": spec.temperature or 0.0,

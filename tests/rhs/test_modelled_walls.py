@@ -168,7 +168,7 @@ def stirred(x, y, z):
     return rho, u, v, w, (1 + 0.05 * np.cos(2 * np.pi * (x - z) + y)) / 1.4
 
 
-MODEL = {"turbulence": {"model": "wale"}, "time": {"steps": 4}}
+MODEL = {"turbulence": {"model": "dynamic_smagorinsky"}, "time": {"steps": 4}}
 
 
 def test_what_leaves_the_gas_is_the_model(tmp_path):
@@ -232,5 +232,5 @@ def test_what_cannot_be_is_refused(keys, said):
 def test_check_knows_them(capfd):
     assert cli.execute(["check", "channel", "--preset", "wmles"]) == 0
     assert "wall model" in capfd.readouterr().out
-    assert cli.execute(["check", "channel", "--preset", "wmles", "--set", "boundary.0.exchange_nodes=33"]) == 2
+    assert cli.execute(["check", "channel", "--preset", "wmles", "--set", "boundary.0.exchange_height=2.5"]) == 2
     assert "its exchange height lies beyond the 33 nodes" in capfd.readouterr().err
