@@ -128,6 +128,20 @@ def bow_shock(curves: Curves) -> Any:
     return figure
 
 
+def shock_vorticity(curves: Curves) -> Any:
+    """Amplitude of the vorticity along the flow."""
+    figure = picture_file.figure(2.6)
+    ax = figure.subplots(1, 1)
+    for check, found in curves.items():
+        (line,) = ax.plot(found["x"], found["ratio"], label=check.partition(":")[0])
+        ax.plot(found["x"], found["theory"], "--", color=line.get_color(), lw=0.7)
+    _label(ax, "$x$", "vorticity, over that ahead")
+    ax.set_xlim(-1.5, 8)
+    ax.set_ylim(0.8, 2.2)
+    ax.legend(title="theory dashed")
+    return figure
+
+
 def waves(curves: Curves) -> Any:
     """What is left of a sound wave's amplitude, and its phase, over points per wave length."""
     figure = picture_file.figure(4.0)

@@ -232,7 +232,7 @@ def test_histories_and_averages_go_on_with_other_ranks_and_cuts(tmp_path, alone)
     compare(tables, alone["plane"][0])
     with Dataset(tmp_path / "whole/averages.nc") as whole, Dataset(tmp_path / "parts/averages.nc") as parts:
         expected, found = dict(leaves(whole)), dict(leaves(parts))
-    assert found.keys() == expected.keys() and len(found) == 3 + 2 * (3 + 6 + 15 + 15)
+    assert found.keys() == expected.keys() and len(found) == 3 + 2 * (3 + 6 + 15 + 15 + 26)
     assert found["averaged_over"] > 0.1 and np.abs(found["left/favre/u_v"]).max() > 1e-4
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)

@@ -5,6 +5,7 @@ import pytest
 
 from hiresx import HiresxError
 from hiresx.exact import plane_wave, shear_layer
+from hiresx.exact.linear_interaction import vorticity_ratio
 
 FLUXES = ("steger_warming", "van_leer", "hllc", "roe", "local_lax_friedrichs")
 
@@ -69,3 +70,18 @@ def test_the_mode_obeys_the_linearised_equations_between_its_nodes():
 def test_short_waves_do_not_grow():
     with pytest.raises(HiresxError, match=r"no wave of wavenumber 1\.3 grows"):
         shear_layer.growing_mode(0.4, 1.3, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("angle", "ratios"),
+    [(30, (1.845, 2.159, 1.531)), (45, (1.840, 2.293, 1.387)), (75, (1.613, 2.128, 1.099))],
+)
+def test_vorticity_behind_a_shock(angle, ratios):
+    """Of waves without entropy, and with as much of it in phase and against it: values of an analysis of its own. The
+    last angle is above the critical one, 61.36 degrees, where the sound decays."""
+    found = [vorticity_ratio(1.5, angle, entropy=entropy) for entropy in (0.0, 1.0, -1.0)]
+    assert found == pytest.approx(list(ratios), abs=6e-4)
+
+
+def test_a_weak_shock_leaves_vorticity_as_it_is():
+    assert vorticity_ratio(1.0001, 40.0) == pytest.approx(1.0, abs=1e-3)

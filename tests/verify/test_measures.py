@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hiresx.exact import normal_shock, rayleigh_pitot
-from hiresx.verify.groups import bow_shock, mixing_layer, strong_shocks
+from hiresx.verify.groups import bow_shock, mixing_layer, shock_vorticity, strong_shocks
 
 
 def flow(x, y=0.0, **state):
@@ -53,6 +53,17 @@ def test_the_amplitude_of_a_wave_is_that_of_its_first_harmonic():
     block = SimpleNamespace(x=x[None], state=lambda name: {"v": v[None]}[name])
     simulation = SimpleNamespace(blocks=[block], case=SimpleNamespace(parameters={"wavenumber": 0.4}))
     assert mixing_layer.wave(simulation)["wave"] == pytest.approx(np.sqrt((0.3**2 + 0.4**2) / 2))
+
+
+def test_the_vorticity_behind_a_shock_is_that_of_one_period_across():
+    """u = a cos(k x + y), v of another amplitude and phase, and what has two periods along y."""
+    y, x = np.meshgrid(2 * np.pi * np.arange(12) / 12, np.linspace(0, 8, 201), indexing="ij")
+    u, v = 0.1 * np.cos(1.2 * x + y), 0.3 * np.cos(1.2 * x + y + 0.5) + 0.2 * np.cos(2 * y + x) + 0.1 * x
+    run = flow(x[None], y[None], u=u[None], v=v[None])
+    run.case.parameters, run.case.gas = {"mach": 1.5, "angle": 30.0, "amplitude": 0.02}, SimpleNamespace(gamma=1.4)
+    ratio = abs(0.3 * 1.2 * np.exp(0.5j) - 0.1) * np.sin(np.pi / 6) / (0.02 * 1.5)
+    np.testing.assert_allclose(shock_vorticity.profile(run)[1], ratio, rtol=1e-8)
+    assert shock_vorticity.error(run) == pytest.approx(ratio / 1.845 - 1, abs=2e-3)
 
 
 def test_feet_and_radii_of_strong_shocks():

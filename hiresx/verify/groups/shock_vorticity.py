@@ -1,0 +1,60 @@
+"""Plane vorticity waves through a shock at Mach 1.5: how much they grow, against linear interaction analysis.
+
+The amplitude of the vorticity with the wave's period along y, in the mean over 1 < x < 6 behind the shock at the end of
+the run, over that of the wave that comes in. A wave of 2 % of the velocity is a small one.
+"""
+
+import numpy as np
+
+from hiresx.exact.linear_interaction import vorticity_ratio
+from hiresx.output.fields.differences import derivative
+from hiresx.verify.checks import Check, CheckRun, CompletedRun, between
+
+LONG = False
+
+# By the angle in degrees: time of the end, after all transients.
+ENDS = {30.0: 25.0, 45.0: 20.0, 75.0: 40.0}
+FROM, TO = 1.0, 6.0
+
+
+def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
+    """x, and the amplitude of the vorticity over that of the wave ahead of the shock."""
+    x, y = (np.asarray(c[0], float) for c in (run.blocks[0].x, run.blocks[0].y))
+    u, v = run.state("u"), run.state("v")
+    slope = derivative(v, 2)[0] / derivative(np.asarray(run.blocks[0].x), 2)[0]
+    # One period along y, of wavenumber 1: du/dy is i times the amplitude of u.
+    wave = np.exp(-1j * y)
+    found = np.abs(2 * np.mean((slope - 1j * u[0]) * wave, axis=0))
+    mach, angle, amplitude = _given(run)
+    return x[0], found * np.sin(np.radians(angle)) / (amplitude * mach)
+
+
+def theory(run: CompletedRun) -> float:
+    mach, angle, _ = _given(run)
+    return vorticity_ratio(mach, angle, run.case.gas.gamma)
+
+
+def _given(run: CompletedRun) -> list[float]:
+    return [float(run.case.parameters[name]) for name in ("mach", "angle", "amplitude")]
+
+
+def error(run: CompletedRun) -> float:
+    x, found = profile(run)
+    return float(found[(x > FROM) & (x < TO)].mean()) / theory(run) - 1
+
+
+def curves(run: CompletedRun) -> dict[str, np.ndarray]:
+    x, found = profile(run)
+    return {"x": x, "ratio": found, "theory": np.where(x < 0, 1.0, theory(run))}
+
+
+CHECKS = [
+    Check(
+        f"{angle:g} degrees: growth of the vorticity, relative to theory",
+        between(-0.03, 0.03),
+        error,
+        (CheckRun("shock-vorticity", None, (f"parameters.angle={angle:g}", f"time.end={end:g}")),),
+        curves,
+    )
+    for angle, end in ENDS.items()
+]
