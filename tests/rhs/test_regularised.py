@@ -141,7 +141,7 @@ def shock_widths(ratio: float) -> list[float]:
 
 
 def test_shocks_are_as_many_cells_wide_on_any_grid():
-    """Within a tenth, where the cells have grown fivefold."""
+    """Within a tenth, in the second half of a line along which cells grow fivefold."""
     uniform, stretched = (np.mean(shock_widths(ratio)) for ratio in (1.0, 5.0))
     assert 2 < uniform < 5 and abs(stretched / uniform - 1) < 0.1
 
