@@ -15,6 +15,10 @@ VECTOR_KERNEL(entropic_source, int i, int j, int k, int o, int sj, int sk, int d
               work_field<1> source, work_field<1> start) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long steps[3] = {di, dj, dk};
+    // hardware does not foresee rows of so many arrays
+    for (int v = 0; v < 9; ++v) expect_read<T>(m + v * (long long)sv + p + sj);
+    for (int v = 0; v < 4; ++v) expect_read<T>(address(q + v * sv + p + dk + sj));
+    expect_write<T>(source + p + sj);
     T change[3][3], normal[3][3], size[3];  // of component c along direction d
     for (int d = 0; d < 3; ++d) {
         size[d] = T(real(1));
