@@ -9,6 +9,7 @@ from same_everywhere import same_everywhere
 from wholes import whole
 
 from hiresx import BlowUp, Case, HiresxError, Simulation, load
+from hiresx.estimate import estimate
 
 REGULARISED = 'scheme.inviscid="regularised"'
 STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
@@ -224,6 +225,11 @@ def test_strong_shocks_live():
 def test_keys_that_do_not_go_with_it_are_refused(keys, said):
     with pytest.raises(HiresxError, match=said):
         load("sod", overrides=[f"scheme.{key}" for key in keys])
+
+
+def test_check_says_that_it_is_experimental():
+    plan = estimate(load("sod", overrides=[REGULARISED]))
+    assert plan["additions"] == ["regularised inviscid terms (experimental)"]
 
 
 def test_what_does_not_know_the_entropic_pressure_is_refused():
