@@ -56,7 +56,7 @@ template <class T, class At> HD T largest_sensor(const At &at) {
 template <class T, class Q> HD auto rough_half_point(T *left, T *right, const Q &q) {
 #if HX_REGULARISED
     regularised_states(q, left, right);
-    return is_rough_between(left, right);
+    return is_rough_between(q, right);
 #else
     (void)q;
 #ifdef HX_LIMITER

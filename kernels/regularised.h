@@ -25,12 +25,19 @@ HD void regularised_flux(const T *mean, const T *jump, const T *m, const Fields 
     for (int v = 0; v < gas_variables; ++v) f[v] = f[v] - half * jump[v];
 }
 
-// Where the positivity limiter looks at the flux. Nodes differ from q by some ten times as much as qr from ql: below this
-// share of the density, of the internal energy and of the momentum that this makes, density and pressure stay positive.
+// Where the positivity limiter looks at the flux. What is interpolated differs from both nodes by about four times as much
+// as qr from ql: below this share of the least density of both, of the least internal energy and of the momentum that these
+// make, density and pressure stay positive. at(offset, v): states of nodes.
 constexpr real rough_share = real(0.02);
 
-template <class T> HD auto is_rough_between(const T *mean, const T *jump) {
-    const T density = mean[0] * rough_share, inner = primitive(mean).p * real(0.02 / (HX_GAMMA - 1.0));
+template <class T, class At> HD auto is_rough_between(const At &at, const T *jump) {
+    T inner[2];  // density times internal energy
+    for (int s = 0; s < 2; ++s) {
+        const T x = at(s, 1), y = at(s, 2), z = at(s, 3);
+        inner[s] = at(s, 0) * at(s, 4) - real(0.5) * (x * x + y * y + z * z);
+    }
+    const T l = at(0, 0), r = at(1, 0), least = rough_share * smaller(inner[0], inner[1]);
     const T squares = jump[1] * jump[1] + jump[2] * jump[2] + jump[3] * jump[3];
-    return either(either(absolute(jump[0]) > density, absolute(jump[4]) > inner), squares > density * inner);
+    return either(either(absolute(jump[0]) > rough_share * smaller(l, r), absolute(jump[4]) * larger(l, r) > least),
+                  squares > rough_share * least);
 }
