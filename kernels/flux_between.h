@@ -6,13 +6,11 @@ HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const 
     constexpr int first = 1 - correction_reach, count = 2 * correction_reach;
     T area[3], values[count];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
-#ifdef HX_LIMITER
-    const auto rough = rough_half_point(left, right, state);
-#endif
+    [[maybe_unused]] const auto rough = rough_half_point(left, right, state);
     for (int s = 0; s < count; ++s) values[s] = pressure(first + s);
     T sensor = T(real(0));
     for (int s = 0; s < correction_sensors; ++s) sensor = larger(sensor, jump_sensor(values[s], values[s + 1], values[s + 2]));
-    half_point_flux(left, right, area, f, sensor, fields, state, flux);
+    half_point_flux(left, right, area, f, sensor, fields, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
         for (int v = 0; v < gas_variables; ++v) left[v] = state(0, v), right[v] = state(1, v);

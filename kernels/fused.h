@@ -87,10 +87,8 @@ HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, const 
     T area[3];
     const auto state = [&](int s, int v) { return at(s, FUSED_Q + v); };
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
-#ifdef HX_LIMITER
-    const auto rough = rough_half_point(left, right, state);
-#endif
-    half_point_flux(left, right, area, f, sensor, fields, state, flux);
+    [[maybe_unused]] const auto rough = rough_half_point(left, right, state);
+    half_point_flux(left, right, area, f, sensor, fields, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
         for (int v = 0; v < gas_variables; ++v) left[v] = at(0, FUSED_Q + v), right[v] = at(1, FUSED_Q + v);

@@ -51,18 +51,21 @@ template <class T, class At> HD T largest_sensor(const At &at) {
 #include "regularised.h"
 #endif
 
-#ifdef HX_LIMITER
-// Where the limiter looks at the flux: by the marks of both states, or by what regularised fluxes have in their place.
+// Where the limiter, if there is one, looks at the flux of two states: where these are marked, and the marks are read off
+// them. Regularised fluxes are made of states q(offset, v) of nodes: of what these give in their place.
 template <class T, class Q> HD auto rough_half_point(T *left, T *right, const Q &q) {
 #if HX_REGULARISED
-    (void)left, (void)right;
-    return is_rough_between<T>(q);
+    regularised_states(q, left, right);
+    return is_rough_between(q, right);
 #else
     (void)q;
+#ifdef HX_LIMITER
     return read_marks(left, right);
+#else
+    return left[0] < left[0];
+#endif
 #endif
 }
-#endif
 
 // Of a line without fields for fluxes to read.
 struct NoFields {
@@ -71,17 +74,14 @@ struct NoFields {
 
 // Flux at i+1/2: two-state numerical flux of the interpolated states plus the scaled correction.
 // f(offset, v): physical flux at i + offset; sensor: the largest jump sensor. fields(offset, n): what a flux reads that
-// says so (HX_FLUX_FIELDS of them, in its header `flux_fields`); q(offset, v): the states of nodes, of which the regularised
-// flux is made in place of the two.
-template <class T, class At, class Fields, class Q>
-HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor, const Fields &fields, const Q &q,
-                        T *flux) {
+// says so (HX_FLUX_FIELDS of them, in its header `flux_fields`).
+template <class T, class At, class Fields>
+HD void half_point_flux(const T *minus, const T *plus, const T *m, const At &f, T sensor, const Fields &fields, T *flux) {
 #if HX_REGULARISED
-    (void)minus, (void)plus, (void)sensor;
-    regularised_flux(q, m, fields, flux);
+    (void)sensor;
+    regularised_flux(minus, plus, m, fields, flux);
     const T scale = T(real(1));
 #else
-    (void)q;
 #if HX_FLUX_FIELDS
     numerical_flux(minus, plus, m, fields, flux);
 #else

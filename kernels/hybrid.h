@@ -25,7 +25,7 @@ HD void interpolated_flux(const Q &q, const Area &area_at, const Node &node, con
         const T carried = v == 4 ? q(s, 4) + pressure : q(s, v);
         return v == 0 || v == 4 ? carried * through : carried * through + pressure * area_at(s, v - 1);
     };
-    half_point_flux(left, right, area, f, sensor, fields, q, flux);
+    half_point_flux(left, right, area, f, sensor, fields, flux);
 }
 
 // `flux`, the split one, becomes that of the hybrid where `share` is above 0; the others stay, whoever is computed beside

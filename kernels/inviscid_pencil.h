@@ -133,14 +133,11 @@ HD void fluxes(const Line &line, const Ahead &ahead) {
             minus[v] = load<pack>(line.minus + v * line.size + e);
             plus[v] = load<pack>(line.plus + v * line.size + e);
         }
-#ifdef HX_LIMITER
-        const auto rough = rough_half_point(minus, plus, state);
-#endif
+        [[maybe_unused]] const auto rough = rough_half_point(minus, plus, state);
         const real *s = line.sensor + e - (correction_reach - 2) * B;
         pack sensor = largest_sensor<pack>([&](int n) { return load<pack>(s + n * B); });
         half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
-                        sensor, [&](int o, int n) { return load<pack>(line.fields + n * line.size + e + o * B); },
-                        state, flux);
+                        sensor, [&](int o, int n) { return load<pack>(line.fields + n * line.size + e + o * B); }, flux);
 #ifdef HX_LIMITER
         if (anywhere(rough)) {
             for (int v = 0; v < gas_variables; ++v) {
@@ -193,7 +190,8 @@ HD void end_sums(const Line &line, const real *fluxes, rate_real *sums, int sd) 
 // buffer within about half of a common 1 MiB L2, and leave some bundles to each of several threads.
 HD int bundle(int n, int available, int planes) {
     int packs = int(512 * 1024 / (BUFFERED * sizeof(real) * W * size_t(n + 2 * H)));
-    constexpr int most = W < 8 ? 32 / W : 4;  // of narrow packs as many as make rows of four cache lines
+    // Of narrow packs as many as make rows of four cache lines; two where the fluxes read nodes alone, which L1 then holds.
+    constexpr int most = (W < 8 ? 32 / W : 4) / (HX_REGULARISED ? 2 : 1);
     packs = packs > most ? most : packs;
     const long long needed = (available + W - 1) / W, few = needed * planes / BUNDLES;
     packs = packs > few ? int(few) : packs;

@@ -95,7 +95,7 @@ def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
         if given:
             yield case_error(
                 f'scheme.{given[0]} is of no effect with scheme.inviscid = "regularised", whose fluxes are linear; '
-                "leave it out, or take another scheme.inviscid"
+                f"leave it out (default {Scheme.model_fields[given[0]].default}), or take another scheme.inviscid"
             )
         if scheme.positivity == "fallback":
             yield case_error(

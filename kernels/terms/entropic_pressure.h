@@ -15,17 +15,21 @@ VECTOR_KERNEL(entropic_source, int i, int j, int k, int o, int sj, int sk, int d
               work_field<1> source, work_field<1> start) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long steps[3] = {di, dj, dk};
+    // hardware does not foresee rows of so many arrays
+    for (int v = 0; v < 9; ++v) expect_read<T>(m + v * (long long)sv + p + sj);
+    for (int v = 0; v < 4; ++v) expect_read<T>(address(q + v * sv + p + dk + sj));
+    expect_write<T>(source + p + sj);
     T change[3][3], normal[3][3], size[3];  // of component c along direction d
     for (int d = 0; d < 3; ++d) {
         size[d] = T(real(1));
         for (int c = 0; c < 3; ++c) change[d][c] = normal[d][c] = T(real(0));
         if (steps[d] == 0) continue;
         // both quotients by one division, and all three widths
-        const T r = load<T>(q + p + steps[d]), l = load<T>(q + p - steps[d]), over = reciprocal(l * r);
+        const T r = load<T>(q + p + steps[d]), l = load<T>(q + (p - steps[d])), over = reciprocal(l * r);
         const T ahead = over * l, behind = over * r;
         for (int c = 0; c < 3; ++c) {
             const auto momentum = q + (c + 1) * sv + p;
-            change[d][c] = load<T>(momentum + steps[d]) * ahead - load<T>(momentum - steps[d]) * behind;
+            change[d][c] = load<T>(momentum + steps[d]) * ahead - load<T>(momentum + -steps[d]) * behind;
             normal[d][c] = load<T>(m + (3 * d + c) * (long long)sv + p);
         }
         const T square = normal[d][0] * normal[d][0] + normal[d][1] * normal[d][1] + normal[d][2] * normal[d][2];
@@ -58,7 +62,7 @@ VECTOR_KERNEL(entropic_sweep, int i, int j, int k, int o, int sj, int sk, int di
     for (int d = 0; d < 3; ++d) {
         if (steps[d] == 0) continue;
         // both quotients by one division
-        const T l = rho + load<T>(q + p - steps[d]), r = rho + load<T>(q + p + steps[d]), over = twice * reciprocal(l * r);
+        const T l = rho + load<T>(q + (p - steps[d])), r = rho + load<T>(q + p + steps[d]), over = twice * reciprocal(l * r);
         const T behind = over * r, ahead = over * l;
         sum = sum + behind * load<T>(before + p - steps[d]) + ahead * load<T>(before + p + steps[d]);
         weight = weight + behind + ahead;
