@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hiresx.base.signals import ENDING
 
@@ -11,6 +12,10 @@ from hiresx.base.signals import ENDING
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if WORKERS > 1:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // WORKERS)))
+
+# On cores that others use too, an example may take any time.
+settings.register_profile("shared cores", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared cores")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -11,6 +11,7 @@ import verification_pictures as pictures
 from paths import ROOT, SHARED
 
 from hiresx import kernels, verify
+from hiresx.case import load
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
 from hiresx.verify import checks as checking
@@ -83,6 +84,14 @@ def passes(bench, name, check):
 @pytest.mark.parametrize(("name", "check"), parameters(quick=OFTEN))
 def test_on_cpu(benches, name, check):
     passes(benches["cpu"], name, check)
+
+
+def test_a_choice_that_is_in_no_set_gets_one_that_suits_it(monkeypatch):
+    monkeypatch.setattr(kernel_group, "SETS", {})
+    found = dict(kernel_group._left_out())
+    assert found["interpolation original6"] == ('scheme.interpolation="original6"', 'scheme.weights="linear"')
+    assert found["flux roe"] == ('scheme.flux="roe"',) and "flux steger_warming" not in found
+    assert all(load("free-stream", overrides=list(sets)) for sets in found.values())
 
 
 @pytest.mark.parametrize(("name", "check"), parameters(ON_EMULATED))

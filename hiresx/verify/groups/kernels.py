@@ -20,6 +20,7 @@ from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
 from hiresx.device.wrappers import GPU_KINDS
+from hiresx.equations.stencil import suited_weights
 from hiresx.kernels import choices
 from hiresx.rhs import compact
 from hiresx.solver import Solver
@@ -72,12 +73,15 @@ SETS: dict[str, tuple[str, ...]] = {
 
 def _left_out() -> Iterator[tuple[str, tuple[str, ...]]]:
     """A set for each choice of a kernel, and each viscosity law, that none of SETS makes."""
+    usual = load("free-stream").scheme
     chosen = {word for sets in SETS.values() for text in sets for word in re.findall(r'"(\w+)"', text)}
-    defaults = {str(getattr(load("free-stream").scheme, folder)) for folder in FOLDERS}
+    defaults = {str(getattr(usual, folder)) for folder in FOLDERS}
     for folder in FOLDERS:
         for name in choices(folder):
             if name not in chosen | defaults:
-                yield f"{folder} {name}", (f'scheme.{folder}="{name}"',)
+                known = suited_weights(name) if folder == "interpolation" else [usual.weights]
+                weights = () if usual.weights in known else (f'scheme.weights="{known[0]}"',)
+                yield f"{folder} {name}", (f'scheme.{folder}="{name}"', *weights)
     for law in VISCOSITIES:
         if law not in chosen | {"constant"}:
             yield f"viscosity law {law}", ("gas.reynolds=100.0", f'gas.viscosity={{law="{law}"}}')
