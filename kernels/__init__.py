@@ -142,8 +142,8 @@ def _find(name: str, folder: Path, root: Path, place: str) -> Path:
 def declarations(text: str) -> list[tuple[Signature, int]]:
     """Every kernel declared in `text`, in order, with the index just behind its body. Raises ValueError for an argument
     of a type that cannot be passed or of a name that Python could not pass, a field of unknown size, a point kernel
-    that does not start with int i, int j, int k, two kernels of one name, a body without an end, and a tile kernel of which
-    the reals of a block are not known."""
+    that does not start with int i, int j, int k, two kernels of one name, a body without an end, and a tile kernel
+    of which the reals of a block are not known."""
     text = _COMMENT.sub(_blank, text)
     sizes = _sizes(text)
     found: dict[str, tuple[Signature, int]] = {}

@@ -180,16 +180,19 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
             const_work_field<HX_SENSORS> sensor,
             optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
             int walls, optional<rate_field<conserved_variables>> sums) {
-    const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
-    long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
+    int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
+    long long p = o + i + (long long)j * s2;
 #if HX_SENSORS
-    real marked = real(0);
-    for (int s = 1 - split_reach; s < end - begin + 1 + split_reach; ++s)
-        marked = larger(marked, load<real>(sensor + p + (long long)s * sd));
-    if (!(marked > real(0))) return;
+    int low = end + split_reach, high = begin - split_reach - 1;  // marked nodes, and the nodes whose rates they change
+    for (int s = begin - split_reach; s < end + split_reach; ++s)
+        if (load<real>(sensor + p + (long long)s * sd) > real(0)) low = s < low ? s : low, high = s;
+    if (high < low) return;
+    begin = low - split_reach > begin ? low - split_reach : begin;
+    end = high + split_reach + 1 < end ? high + split_reach + 1 : end;
 #else
     (void)sensor;
 #endif
+    p += (long long)(begin - 1) * sd;  // node h, half point h + 1/2
 #ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
     const work_real *diffusive_flux = viscous_flux ? viscous_flux + gas_gradients * sv : nullptr;
 #else
