@@ -107,7 +107,7 @@ HD void fused_hybrid(const At &at, T *left, T *right, const F &f, T jump, const 
     T area[3], other[gas_variables], split[gas_variables];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
     const auto rough = rough_states(left, right);
-    half_point_flux(left, right, area, f, jump, fields, state, other);
+    half_point_flux(left, right, area, f, jump, fields, other);
     const auto read = [&](int s, T *node, T *through) {
         T own[gas_variables];
         for (int v = 0; v < gas_variables; ++v) own[v] = state(s, v);
