@@ -216,9 +216,10 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
 }
 
 // The share of what is taken from polynomials through the four nodes at a wall: all of it where the flow is smooth, none
-// where density or pressure jumps, as the correction of the inviscid terms is taken.
+// where density or pressure jumps, as the correction of the inviscid terms is taken. last: of the nodes that are looked at.
+constexpr int looked_at = 5;
 HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, int last = 3) {
-    real pressure[5], rho[5], sensor = real(0);
+    real pressure[looked_at], rho[looked_at], sensor = real(0);
     for (int l = 0; l <= last; ++l) {
         real state[gas_variables];
         for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
