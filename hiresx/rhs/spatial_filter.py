@@ -13,6 +13,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import direction, side, slices
 from hiresx.rhs.no_slip import NoSlip
+from hiresx.rhs.terms import SHOCK_SENSOR
 
 
 def check(case: Case, blocks: Sequence[Block]) -> None:
@@ -58,7 +59,8 @@ def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarr
 def filter_calls(
     case: Case, backend: Backend, program: Program, states: Sequence[BlockState], patches: Sequence[Patch]
 ) -> list[list[Call]]:
-    """The launches that filter the parts: first what changes of all, then the state itself."""
+    """The launches that filter the parts: first what changes of all, then the state itself. In runs by the hybrid form
+    they read the shock sensor of the last stage, with its halos."""
     assert case.filter is not None
     changes, sums = [], []
     for state in states:
@@ -66,9 +68,12 @@ def filter_calls(
         values = reaches(state, patches, case.filter.reach).astype(state.storage.work)
         backend.copy(state.interior(reach), backend.to_device(values))
         place = state.place | {"sv": state.variable_stride}
+        sensor = state.array(SHOCK_SENSOR)
+        kernel = "filter_change" if sensor is None else "filter_change_with_sensor"
+        read = {} if sensor is None else {"sensor": sensor}
         changes.append(
             program.call(
-                "filter_change", state.size, **place, **state.derivative_strides, q=state.q, reach=reach,
+                kernel, state.size, **place, **state.derivative_strides, **read, q=state.q, reach=reach,
                 strength=case.filter.strength, change=change,
             )
         )  # fmt: skip

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from kernels_alone import HALO, PLACE, POINTS, SHAPE, SIZE, SMALL, STRIDES, inside, program, random, states
 from ranks import run_ranks
+from same_everywhere import same_everywhere
 from watched_runs import P, pulse, tables
+from wholes import whole
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.decomposition import decompose, domain
@@ -79,6 +81,71 @@ def test_the_kernel_is_that_of_the_weights(backend):
     before = q.copy()
     kernels.launch("add_filter_change", SIZE, **PLACE, sv=POINTS, change=change, q=q)
     np.testing.assert_array_equal(inside(q), inside(before + change))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_sensor_takes_of_both_fluxes_of_a_node(backend):
+    """1 - s, s the largest of the nodes that the flux at a half point reads. Where there is no shock the filter is the
+    one without a sensor; a uniform flow is not changed."""
+    _, q = states()
+    rng, kernels = random(3), program(backend, SMALL)
+    reach = rng.integers(0, HALO + 1, (3, *SHAPE)).astype(float)
+    sensor = rng.uniform(0, 1, SHAPE) * (rng.uniform(size=SHAPE) < 0.2)
+    along = PLACE | dict(zip(("di", "dj", "dk"), STRIDES, strict=True)) | {"sv": POINTS, "reach": reach}
+
+    def changed(q, kernel="filter_change_with_sensor", **given):
+        change = np.zeros_like(q)
+        kernels.launch(kernel, SIZE, **along, q=q, strength=0.2, change=change, **given)
+        return inside(change)
+
+    wanted = np.zeros_like(q)
+    for d in range(3):
+        for m in range(1, HALO + 1):
+            at = [np.roll(q, -n, 3 - d) for n in range(1 - m, m + 1)]
+            shock = np.max([np.roll(sensor, -n, 2 - d) for n in range(1 - m, m + 1)], axis=0)
+            flux = (1 - shock) * np.diff(at, 2 * m - 1, axis=0)[0] / (-4) ** m
+            wanted -= np.where(reach[d] == m, 0.2 * (flux - np.roll(flux, 1, 3 - d)), 0.0)
+    np.testing.assert_allclose(changed(q, sensor=sensor), inside(wanted), rtol=0, atol=1e-13)
+    plain = changed(q, "filter_change")
+    np.testing.assert_allclose(changed(q, sensor=np.zeros(SHAPE)), plain, rtol=0, atol=1e-13)
+    assert not changed(q, sensor=np.ones(SHAPE)).any() and abs(plain).max() > 0.01
+    assert not changed(np.ones_like(q), sensor=sensor).any()
+
+
+def blast(where="cpu", comm=None, plan=None, out=None, n=(40, 36, 1), rise=1e3):
+    """A pressure jump in a periodic box, by the hybrid form."""
+
+    def flow(x, y, z):
+        inside = np.hypot(x - 0.45, y - 0.55) < 0.2
+        return 1 + 0.1 * np.cos(2 * np.pi * x), 0.1 + 0 * x, 0.2 + 0 * x, 0 * x, P * np.where(inside, rise, 1.0)
+
+    plan = {"plan": plan} if plan else {}
+    case = box(n, scheme={"inviscid": "hybrid"}, time={"steps": 12, "cfl": 0.5}, **plan)
+    return Simulation(case, where, comm=comm, initial=flow, out=out)
+
+
+def test_a_blast_lives_and_sums_stay():
+    """Beside a jump by a factor of 1000 a filter without the sensor takes the pressure below zero at the first step."""
+    run = blast()
+    (before,) = (array.sum(axis=(1, 2, 3)) for array in whole(run.solver))
+    run.run(progress=False)
+    (state,) = whole(run.solver)
+    assert run.blocks[0].state("p").min() > 0.5 * P
+    np.testing.assert_allclose(state.sum(axis=(1, 2, 3)), before, rtol=1e-13, atol=1e-10)
+
+
+def on_two_ranks(comm):
+    run = blast(comm=comm, rise=3.0)
+    run.run(progress=False)
+    return whole(run.solver)
+
+
+@pytest.mark.slow
+def test_beside_shocks_it_is_the_same_everywhere(tmp_path):
+    def make(**given):
+        return blast(rise=3.0, **given)
+
+    same_everywhere(make, on_two_ranks, tmp_path / "run", 5, plans=("decomposed",))
 
 
 def test_the_order_falls_towards_faces():
