@@ -1,5 +1,6 @@
 // Halos of arrays that are kept as work_real where the state is not (exchange.h).
 #include "signals.h"
+#include "halo_rows.h"
 
 KERNEL(copy_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
        long long source_sv, work_real *target, long long target_sv, real sign) {
