@@ -67,7 +67,7 @@ class EmulatedBackend(NativeBackend):
 
     name = "emulated"
     program = EmulatedProgram
-    # Without fused multiply-adds: kernels that do the same arithmetic agree to the last bit, whatever they are compiled with.
+    # Without fused multiply-adds: kernels that do the same arithmetic agree to the last bit wherever they are compiled.
     flags: tuple[str, ...] = ("-O2", *NATIVE_FLAGS, "-ffp-contract=off")
 
     def __init__(self, root: Path = kernels.ROOT, batches: bool = False):
