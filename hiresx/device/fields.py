@@ -171,7 +171,8 @@ FIELDS: tuple[Field, ...] = (
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
     # what the regularised inviscid fluxes add to the pressure, of the last stage, from which the next one starts; what
-    # its sweeps take turns with; and the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure)
+    # its sweeps take turns with; the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure); and what it
+    # was at the start of the step, for a step that is taken again
     Field(
         "entropic_pressure",
         "work",
@@ -190,6 +191,7 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         mirrored=True,
     ),
+    Field("entropic_start", "work", lambda layout: 1, lambda layout: int(layout.regularised)),
     Field("entropic_source", "work", lambda layout: 1, lambda layout: int(layout.regularised)),
     # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it,
     # and the next time step, forces on walls and the kinetic-energy budget read it

@@ -12,8 +12,12 @@ from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import direction, side, slices
+from hiresx.rhs.boundary import Reflect
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.terms import SHOCK_SENSOR
+
+# Of conditions that the gas does not pass.
+CLOSED = (NoSlip.kernel, Reflect.kernel)
 
 
 def check(case: Case, blocks: Sequence[Block]) -> None:
@@ -30,8 +34,9 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
 
 def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarray:
     """Half the order of the filter at each node of a part along i, j and k, (3, nk, nj, ni): `reach` but near the
-    `patches` of the grid, along the lines of which it is the distance to the face in nodes, and 0 before no-slip walls,
-    where filters of low order would be a friction; 0 at the patches' own nodes."""
+    `patches` of the grid, along the lines of which it is the distance to the face in nodes, and 0 before walls and
+    planes of symmetry, where filters of low order would be a friction and a source of mass; 0 at the patches' own
+    nodes."""
     shape = tuple(reversed(state.size))
     found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros(shape, dtype=bool)
     for d in state.active:
@@ -45,7 +50,7 @@ def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarr
         distance = np.arange(state.size[d], dtype=float)
         if side(patch.face) > 0:
             distance = distance[::-1]
-        if patch.condition.kernel == NoSlip.kernel:
+        if patch.condition.kernel in CLOSED:
             distance = np.where(distance < reach, 0.0, distance)
         there = found[d][slices((lines[0], lines[1], lines[2]))]
         axes = [1, 1, 1]

@@ -135,10 +135,24 @@ class LocalBlocks:
         starts = ((state, state.interior(self.backend.to_host(state.q0))) for state in self.states)
         return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 
+    def forget_entropic_pressure(self) -> None:
+        """Let the entropic pressure, where there is one, begin from nothing, as another state is set."""
+        for state in self.states:
+            if (entropic := state.array("entropic_pressure")) is not None:
+                entropic[:] = 0
+
+    def keep_start(self) -> None:
+        """Keep for `back` what a step changes besides the registers of its integrator."""
+        for state in self.states:
+            if (entropic := state.array("entropic_pressure")) is not None:
+                self.backend.copy(state.array("entropic_start"), entropic)
+
     def back(self) -> None:
         """Restore the nodes at the start of the last step, without the rounding errors that a precision keeps."""
         for state in self.states:
             self.backend.copy(state.interior(state.q), state.interior(state.q0))
+            if (entropic := state.array("entropic_pressure")) is not None:
+                self.backend.copy(entropic, state.array("entropic_start"))
             if state.carry is not None:
                 state.carry[:] = 0
 

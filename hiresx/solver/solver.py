@@ -291,6 +291,7 @@ class Solver:
 
     def _begin(self) -> None:
         self._state_cache.begin_step(self.time, self.steps)
+        self._blocks.keep_start()
         self.system.begin(self.steps)
 
     def _count(self) -> None:
@@ -390,6 +391,7 @@ class Solver:
     def _give(self) -> None:
         """Forget derived data, as another state is set."""
         self._state_cache.reset()
+        self._blocks.forget_entropic_pressure()
         if self.system.history is not None:
             self.system.history.forget()
 

@@ -29,7 +29,7 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
 // Ghosts of the normal viscous flux behind a supersonic outflow: the cubic through the four nodes. It is drawn back to the
 // node on the face, as if the flux had no normal derivative, where density or pressure jumps, and where the slowest wave
 // leaves so slowly that viscosity carries the cubic's errors inwards (with given nu they would grow on fine grids): all of
-// the cubic is taken where the cell's Reynolds number (u_n - c) d/nu is above 1/2, none of it below 1/4. So it is with the
+// the cubic is taken where the cell's Reynolds number (u_n - c) d/nu is above 4, none of it below 3. So it is with the
 // flux of a scalar, one of the `variables`; inverse_reynolds: of the larger diffusivity.
 KERNEL(outflow_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables,
        real direction, real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian,
@@ -45,7 +45,7 @@ KERNEL(outflow_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     const real rho = state[0][0], warmth = gas_gamma * primitive(state[0]).p / rho;
     const real slowest = outward - rho * square_root(warmth * area2);
     const real viscous = viscosity(warmth) * inverse_reynolds * jacobian[p] * area2;
-    share *= larger(real(0), smaller(real(1), real(4) * slowest / viscous - real(1)));
+    share *= larger(real(0), smaller(real(1), slowest / viscous - real(3)));
     for (int v = 0; v < variables; ++v) {
         work_real *f = flux + v * sv + p;
         const real at_face = f[0];

@@ -53,13 +53,11 @@ KERNEL(keep_mass_flow, int i, int j, int k, int rows, int terms, const double *s
     const bool before = kept[KEPT_BEFORE] > 0.0;
     if (!keep || !(flow - flow == 0.0) || (before && time == kept[KEPT_TIME])) return;
     if (!(kept[KEPT_HAS_GOAL] > 0.0)) kept[KEPT_HAS_GOAL] = 1.0, kept[KEPT_GOAL] = flow;
-    double within = response;
     if (before) {
         const double dt = time - kept[KEPT_TIME];
-        kept[KEPT_ACCELERATION] -= (flow - kept[KEPT_FLOW_BEFORE]) / dt / density;
-        if (dt > within) within = dt;
+        kept[KEPT_ACCELERATION] += ((kept[KEPT_GOAL] - flow) / (dt > response ? dt : response)
+                                    - (flow - kept[KEPT_FLOW_BEFORE]) / dt) / density;
     }
-    kept[KEPT_ACCELERATION] += (kept[KEPT_GOAL] - flow) / within / density;
     kept[KEPT_BEFORE] = 1.0, kept[KEPT_TIME] = time, kept[KEPT_FLOW_BEFORE] = flow;
     added[0] = real(kept[KEPT_ACCELERATION] - given);
 }

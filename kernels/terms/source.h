@@ -1,5 +1,7 @@
 // The user's sources of the conserved variables, [source]: r += user_source/J of place, time and state of a node. clock: the
 // step's time and size (clock.h), of which the stage's time is the share `share` ahead.
+#include "../clock.h"
+
 #ifdef HX_SOURCE
 KERNEL(source, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
        const_work_field<1> jacobian, const_field<3> coordinates, const double *clock, double share,

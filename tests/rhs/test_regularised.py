@@ -277,3 +277,28 @@ def on_ranks(comm):
 def test_ranks_backends_plans_and_restart(tmp_path):
     """With the entropic pressure, from which the next sweeps start, in the checkpoint."""
     same_everywhere(make, on_ranks, tmp_path / "run", 3, plans=("decomposed", "compact"))
+
+
+def tube(cfl: float) -> Simulation:
+    case = load("sod", overrides=[REGULARISED, "grid.n=[60,1,1]", f"time.cfl={cfl}"])
+    return Simulation(case, "cpu")
+
+
+def test_a_step_that_is_taken_again_begins_from_the_same():
+    """The first step with cfl 2 fails, and is taken again with half of it."""
+    again, once = (tube(cfl) for cfl in (2.0, 1.0))
+    again.step()
+    once.step()
+    assert again.solver.retaken == 1 and again.solver.dt == once.solver.dt
+    assert np.array_equal(whole(again.solver)[0], whole(once.solver)[0])
+
+
+def test_a_state_that_is_set_knows_nothing_of_the_one_before():
+    run = tube(0.5)
+    start = {name: run.blocks[0].state(name) for name in ("rho", "u", "v", "w", "p")}
+    run.step()
+    first = whole(run.solver)[0]
+    run.step()
+    run.blocks[0].set_state(**start)
+    run.step()
+    assert np.array_equal(whole(run.solver)[0], first)

@@ -5,8 +5,8 @@ in a step dt is rho a - (m_after - m_before)/dt. The next step is given that, an
 
     rho a = (rho a)_before - (m_after - m_before)/dt + (M - m_after)/T,    T = max(response, dt),
 
-with which the deficit decays as exp(-t/T) where the resistance is steady. The first step has nothing before it: it adds
-(M - m)/T to the acceleration of the case.
+with which the deficit decays as exp(-t/T) where the resistance is steady. The first step has nothing before it, and the
+acceleration of the case.
 
 The launches that do this lie at the start of every step, so that a device takes many steps without the host. Only ranks
 that add their sums on the host compute it there, after every step.
