@@ -135,12 +135,6 @@ class LocalBlocks:
         starts = ((state, state.interior(self.backend.to_host(state.q0))) for state in self.states)
         return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 
-    def forget_entropic_pressure(self) -> None:
-        """Let the entropic pressure, where there is one, begin from nothing, as another state is set."""
-        for state in self.states:
-            if (entropic := state.array("entropic_pressure")) is not None:
-                entropic[:] = 0
-
     def keep_start(self) -> None:
         """Keep for `back` what a step changes besides the registers of its integrator."""
         for state in self.states:
@@ -161,7 +155,9 @@ class LocalBlocks:
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
-        """Set the nodes from their conservative values, piece by piece."""
+        """Set the nodes from their conservative values, piece by piece. The entropic pressure begins from nothing."""
+        if (entropic := state.array("entropic_pressure")) is not None:
+            entropic[:] = 0
         if state.carry is None:
             self._fill(state, state.q, values)
             return

@@ -391,7 +391,6 @@ class Solver:
     def _give(self) -> None:
         """Forget derived data, as another state is set."""
         self._state_cache.reset()
-        self._blocks.forget_entropic_pressure()
         if self.system.history is not None:
             self.system.history.forget()
 

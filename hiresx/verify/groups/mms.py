@@ -11,11 +11,10 @@ Where the order is less than the scheme's, that is what the condition has. Visco
 slip walls that grid lines meet at an angle (up to 11 degrees here) is of order 3 to 3.6, since the ghosts of viscous
 fluxes there are parabolas; on lines normal to the plane it is of order 5. No-slip walls are of order 4.4 and more in L1
 and of 3.2 and more in Linf. Between prescribed faces viscous flow (Re_c = 100 here) is of order 5. Where it leaves at
-supersonic speed (Re_c = 500) it is too, on oblique lines of less in Linf, as long as a cell's Reynolds number (u_n -
-c) d/nu is above 4, as it is here. On finer grids the viscous flux is given no derivative along the line there, for
+supersonic speed (Re_c = 500) it is too, on oblique lines of less in Linf, as long as a cell's Reynolds number, of
+u_n - c, is above 4, as it is here. On finer grids the viscous flux is given no derivative along the line there, for
 something must be given, and a flow that has one is another one beside the outflow. Characteristic conditions and
-`far-field` know uniform states alone, which
-no manufactured flow is.
+`far-field` know uniform states alone, which no manufactured flow is.
 """
 
 from collections.abc import Mapping, Sequence
