@@ -235,6 +235,18 @@ def test_a_blow_up_is_named_the_same_however_it_is_cut():
     assert caught.value.message == whole.message
 
 
+def test_looking_for_a_blow_up_disturbs_no_scheme():
+    """Viscous flow: what the look took from the steps in between named a node in gas at rest."""
+    sets = ["grid.n=[50,33,1]", "gas.reynolds=50", "time.dt=1e-4", "time.steps=6"]
+    found = set()
+    for form in ("afweno", "hybrid"):
+        run = Simulation(load("blast-2d", overrides=[*sets, f'scheme.inviscid="{form}"']), "cpu")
+        with pytest.raises(BlowUp) as caught:
+            run.run(progress=False)
+        found.add(caught.value.message)
+    assert len(found) == 1 and "node (i, j, k) = (23, 8, 0)" in found.pop()
+
+
 @pytest.mark.slow
 def test_a_late_blow_up_is_named_from_what_was_last_seen_alive():
     """The flow goes wrong some steps after the last look, with a step that is given."""
