@@ -117,7 +117,10 @@ class NoSlipWall(Condition, Scalars):
     heat_flux: FaceValue | None = Field(
         None, description="heat flux from the wall into the gas, in rho_ref c_ref^3: a number or a formula"
     )
-    velocity: Vector = Field((0.0, 0.0, 0.0), description="velocity of the wall [u, v, w] / reference sound speed")
+    velocity: Vector = Field(
+        (0.0, 0.0, 0.0),
+        description="velocity of the wall [u, v, w] / reference sound speed; a component normal to it blows gas",
+    )
     normal_velocity: FaceValue | None = Field(
         None,
         description="velocity of the gas through the wall, normal to it, in c_ref: positive is blown in, which needs "
@@ -150,7 +153,10 @@ class ModelledWall(Condition):
     temperature: Positive | None = Field(
         None, description="temperature of the wall / reference temperature; absent: adiabatic"
     )
-    velocity: Vector = Field((0.0, 0.0, 0.0), description="velocity of the wall [u, v, w] / reference sound speed")
+    velocity: Vector = Field(
+        (0.0, 0.0, 0.0),
+        description="velocity of the wall [u, v, w] / reference sound speed; a component normal to it has no effect",
+    )
     exchange_nodes: int | None = Field(
         None,
         ge=2,
