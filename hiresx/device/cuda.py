@@ -198,7 +198,14 @@ class CudaProgram(RecordingProgram):
     def _with_memory(self, kernel: Any, signature: kernels.Signature) -> tuple[Any, int]:
         memory = dynamic_shared_memory(signature, self._real)
         if memory:
-            kernel.max_dynamic_shared_size_bytes = memory
+            try:
+                kernel.max_dynamic_shared_size_bytes = memory
+            except RuntimeError as error:  # CuPy's errors of the driver
+                raise HiresxError(
+                    f"kernel {signature.name} needs {memory / 1024:.0f} KiB of shared memory in a block of threads, "
+                    f"which this GPU does not give ({error})",
+                    'set plan = "decomposed"',
+                ) from error
         return kernel, memory
 
     def shape(self, call: Call) -> Shape:
