@@ -498,17 +498,3 @@ def test_on_a_gpu():
         room.empty(2**50)
     with pytest.raises(HiresxError, match="CuPy cannot use GPU 99"):
         cuda.CudaBackend(device=99)
-
-
-def test_a_gpu_with_too_little_shared_memory_is_told():
-    """The split form of eighth order takes more in double precision than some GPUs have."""
-
-    class Refusing:
-        def __setattr__(self, name, value):
-            raise RuntimeError("CUDA_ERROR_INVALID_VALUE: invalid argument")
-
-    _, found = generate(Configuration(inviscid="split", interpolation="modified7", weights="linear"), "cuda")
-    program = SimpleNamespace(_real="float64")
-    with pytest.raises(HiresxError, match="split_march needs 1.. KiB of shared memory") as error:
-        cuda.CudaProgram._with_memory(program, Refusing(), found["split_march"])
-    assert "decomposed" in error.value.hint

@@ -1,15 +1,18 @@
 """The GPU's plan against the paper's, on the same backend: the same arithmetic, so the same answer but for the order in
 which the viscous terms come in."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from hiresx import kernels
 from hiresx.bench import rhs
 from hiresx.case import load
-from hiresx.device import backend
+from hiresx.device import backend, cuda
 from hiresx.device.configuration import Configuration
 from hiresx.device.wrappers import TILE, dynamic_shared_memory, generate
+from hiresx.errors import HiresxError
 from hiresx.rhs import chunks, fused
 from hiresx.solver import Solver
 from hiresx.verify.groups.kernels import rough
@@ -122,3 +125,17 @@ def test_what_a_line_keeps_on_the_chip(schmidt, nodes, given):
     assert across.own == 7 * nodes
     assert dynamic_shared_memory(across, "float64") == (64 * 8 * 7 * nodes if given else 0)
     assert dynamic_shared_memory(across, "float32") == 0
+
+
+def test_a_gpu_with_too_little_shared_memory_is_told():
+    """The split form of eighth order takes more in double precision than some GPUs have."""
+
+    class Refusing:
+        def __setattr__(self, name, value):
+            raise RuntimeError("CUDA_ERROR_INVALID_VALUE: invalid argument")
+
+    _, found = generate(Configuration(inviscid="split", interpolation="modified7", weights="linear"), "cuda")
+    program = SimpleNamespace(_real="float64")
+    with pytest.raises(HiresxError, match=r"split_march needs 1.. KiB of shared memory") as error:
+        cuda.CudaProgram._with_memory(program, Refusing(), found["split_march"])
+    assert "decomposed" in error.value.hint
