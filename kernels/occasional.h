@@ -1,6 +1,5 @@
 // What some runs need alone. For a CPU each of these headers, of boundary/ and of terms/ is compiled by itself, at the first
 // use of one of its kernels; it includes what it uses.
-#include "inviscid.h"
 #include "wall_edges.h"
 #include "compact.h"
 #include "waves.h"

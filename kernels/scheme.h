@@ -1,7 +1,7 @@
 // What computes with the chosen numerical flux, weights and space. A boundary condition or a term that does so too
 // includes this header.
 #include "half_point.h"
-#include "flux_between.h"
+#include "inviscid.h"
 #include "scalar.h"
 #include "inviscid_pencil.h"
 #include "split.h"

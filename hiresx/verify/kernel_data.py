@@ -135,6 +135,8 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str, jump: b
         return np.where(rng.random((3, SIZE[0])) < 0.7, [[0], [3], [4]], -1).astype(np.int32)
     if name == "begin":  # two rows for each of 17 ghosts
         return np.arange(0, 2 * SIZE[0] + 1, 2, dtype=np.int32)
+    if name == "exchange":  # nodes before the wall's
+        return rng.integers(1, 4, SIZE[0] * SIZE[1]).astype(np.int32)
     if "long long" in kind:
         return np.array(COUNTS, np.int64)
     if name in LISTS:

@@ -177,7 +177,7 @@ def texts(**choices) -> dict[str, str]:
 def test_a_part_is_the_same_for_what_it_does_not_depend_on():
     """So that it is compiled once: the first for every viscosity, all but those of the scheme for every flux, weights
     and space, and what knows of no diffusion for every fluid."""
-    usual, of_scheme = texts(), {"scheme", "inviscid", "wall_edges"}
+    usual, of_scheme = texts(), {"scheme", "wall_edges"}
     viscous = {"every_scheme", "scalar_boundary", "statistics", "boundary/no_slip", "boundary/reflect"}
     changes = {"flux": "roe", "weights": "z", "space": "component", "epsilon": 1e-5, "flux_smoothing": 0.1}
     changed = {
