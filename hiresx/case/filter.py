@@ -11,12 +11,12 @@ class Filter(Table):
     """A filter of the conserved variables along i, j and k behind a time step.
 
     A wave along a grid line of the phase k from node to node is multiplied with 1 - strength sin(k/2)^order: what a
-    grid cannot carry is taken away, the rest is left. Along the way to physical faces (and patched ones, poles and the
-    axis) the order falls by two from node to node; nodes on such faces keep what their condition gives them. Order 8
-    needs four ghost layers, order 10 five. A uniform flow is not changed. Within order/2 nodes of a no-slip wall
-    nothing is filtered along the lines that leave it, so that friction stays. With `scheme.inviscid = "hybrid"` shocks
-    are left alone, by the field `shock_sensor`. Other schemes filter them like the rest; beside strong ones that can
-    take pressure below zero.
+    grid cannot carry is taken away, the rest is left. Along the way to physical faces (and patched ones, poles and
+    the axis) the order falls by two from node to node; nodes on such faces keep what their condition gives them.
+    Order 8 needs four ghost layers, order 10 five. A uniform flow is not changed. Within order/2 nodes of a wall or a
+    plane of symmetry nothing is filtered along the lines that leave it, so that friction and mass stay. With
+    `scheme.inviscid = "hybrid"` shocks are left alone, by the field `shock_sensor`. Other schemes filter them like
+    the rest; beside strong ones that can take pressure below zero.
     """
 
     order: Literal[6, 8, 10] = Field(8, description="order of the filter: it reads order/2 nodes to each side")

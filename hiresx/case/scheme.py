@@ -51,7 +51,7 @@ class Scheme(Table):
         "afweno",
         description="afweno: interpolated states everywhere; split: a form without dissipation that keeps the kinetic "
         "energy, for flow without shocks; hybrid: the split form, and AFWENO at shocks; regularised (experimental): "
-        "linear fluxes without weights or limiter, and an entropic pressure that widens shocks to some cells",
+        "linear fluxes without weights, and an entropic pressure that widens shocks to some cells",
     )
     hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme takes AFWENO")
     regularised: Regularised = Field(Regularised(), description="the entropic pressure of the regularised scheme")
