@@ -291,6 +291,11 @@ def test_a_step_that_is_taken_again_begins_from_the_same():
     once.step()
     assert again.solver.retaken == 1 and again.solver.dt == once.solver.dt
     assert np.array_equal(whole(again.solver)[0], whole(once.solver)[0])
+    once.step()
+    second = whole(once.solver)[0]
+    once.solver.rewind()
+    once.step()
+    assert np.array_equal(whole(once.solver)[0], second)
 
 
 def test_a_state_that_is_set_knows_nothing_of_the_one_before():
