@@ -2,6 +2,7 @@
 
 import copy
 import os
+import re
 import shutil
 import sys
 
@@ -73,6 +74,21 @@ def test_adf_needs_no_h5py(tmp_path, monkeypatch):
     assert len(read(tmp_path / "old.cgns").blocks) == 2
     with pytest.raises(HiresxError, match="h5py, which is not installed"):
         read(tmp_path / "g.cgns")
+
+
+def test_a_piece_of_adf_data_that_ends_before_it_begins_is_named_by_its_place(tmp_path):
+    arrangement = Arrangement(shaken((16, 17, 1)).blocks[0], 2, 1, True)
+    from_hdf5(written(tmp_path / "g.cgns", arrangement), tmp_path / "old.cgns", pieces=3)
+    data, tag, pointer = bytearray((tmp_path / "old.cgns").read_bytes()), 4, 12
+    tables = [found.end() + pointer for found in re.finditer(b"DCtb", bytes(data))]
+    for at in tables:  # the third piece ends where it begins
+        third = at + 4 * pointer
+        data[third + pointer : third + 2 * pointer] = data[third : third + pointer]
+    (tmp_path / "old.cgns").write_bytes(bytes(data))
+    with pytest.raises(HiresxError, match=r"byte \d+: a piece of data that ends before it begins") as caught:
+        read(tmp_path / "old.cgns")
+    byte = int(re.search(r"byte (\d+)", caught.value.message)[1])
+    assert byte in {at + 4 * pointer for at in tables} and data[byte - 4 * pointer - pointer - tag :][:tag] == b"DCtb"
 
 
 @pytest.mark.parametrize("version", "AB")

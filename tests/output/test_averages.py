@@ -83,6 +83,11 @@ def test_the_file_of_the_averages(tmp_path):
                 if name not in ("x", "y", "z"):
                     expected = f"({scales[first]}) ({scales[second]})" if second else scales[first]
                     assert variable.units == expected, name
+        # The fields beside the groups are the first kind's.
+        assert (group["u"].long_name, group["favre/u"].long_name) == (
+            "mean velocity along x (reynolds)", "mean velocity along x (favre)",
+        )  # fmt: skip
+        assert "mean" not in group["x"].long_name
         assert len(group["reynolds"].variables) == 15 and len(group["favre"].variables) == 15
     assert derived.VARIABLES.keys() > set(group_names(tmp_path / "averages.nc"))
 

@@ -113,6 +113,28 @@ def test_fields_of_different_times_are_compared_by_their_names_and_both_times_ar
     assert any("$t = 34" in line.get_label() for line in drawn[1].axes[0].lines)
 
 
+def test_a_difference_is_of_grids_that_are_the_same_to_round_off(tmp_path):
+    """To 1e-6 of the grid's extent in each direction, wherever the grid lies; what has no extent, to round-off."""
+
+    def frame(name, **shifts):
+        (made,) = vortex(8)
+        made.x += 1e4
+        for axis, shift in shifts.items():
+            getattr(made, axis)[0, 3, 3] += shift
+        save(tmp_path / name, [made], case("Vortex"))
+        return fields.read(netcdf.frame(tmp_path / name, 7), ["rho"])
+
+    ours = frame("ours")
+    extent = np.ptp(ours.blocks[0].y)
+    assert np.ptp(ours.blocks[0].x) == pytest.approx(extent) and np.ptp(ours.blocks[0].z) == 0
+    near = frame("near", x=0.9e-6 * extent, y=0.9e-6 * extent, z=5e-13)
+    (piece,) = plot_module._difference(ours, near, ["rho"])
+    assert not piece["rho"].any()
+    for shift in ({"x": 1.1e-6 * extent}, {"y": 1.1e-6 * extent}, {"z": 2e-12}):
+        with pytest.raises(HiresxError, match="lie on different grids"):
+            plot_module._difference(ours, frame("far", **shift), ["rho"])
+
+
 def test_a_difference_is_white_at_zero():
     norm, colour_map, _ = colours.default_scale("rho", np.linspace(0.1, 0.3, 100), difference=True)
     assert (norm.vmin, colour_map) == (-norm.vmax, "RdBu_r")

@@ -128,7 +128,7 @@ def test_third_octaves_hold_the_power_between_their_ends():
 @pytest.mark.parametrize(
     ("observers", "said"),
     [
-        ([[0, 10, 0], [0, 10, 0.1]], r"(?s)observer 1 at z = 0.1 lies beside the plane .* in its plane"),
+        ([[0, 10, 0], [0, 10, 0.1], [0, 9, 0.2]], r"(?s)observer 1 at z = 0.1 lies beside the plane .* in its plane"),
         ([[0.2, 0.1, 0.0]], "inside the surface"),
         ([[0, 1.0, 0]], "within two cells of the surface"),
     ],

@@ -1,5 +1,7 @@
 """Pictures of analyses: nothing is written over curves, levels and lengths are named as they are."""
 
+from types import SimpleNamespace
+
 import made_runs
 import numpy as np
 import pytest
@@ -53,8 +55,10 @@ def test_no_text_lies_over_a_curve(run, drawn):
 
 
 @pytest.mark.parametrize("picture", ["axis", "lip_spectra", "against_theory"])
-def test_no_text_lies_over_a_curve_of_a_jet(run, picture):
+def test_no_text_lies_over_a_curve_of_a_jet(run, picture, monkeypatch):
     jet(run)
+    limits, label = [], picture_file.label_points
+    monkeypatch.setattr(picture_file, "label_points", lambda ax, of: limits.append(ax.get_ylim()) or label(ax, of))
     from hiresx.post.jet import analyse, expanded_jet
     from hiresx.results import open as open_run
 
@@ -64,6 +68,32 @@ def test_no_text_lies_over_a_curve_of_a_jet(run, picture):
             jet_pictures.against_theory([ours], []) if picture[0:2] == "ag" else getattr(jet_pictures, picture)(ours)
         )
     assert over_curves(figure) == []
+    if picture == "lip_spectra":  # all levels are seen that lie within the frequencies shown, with room around them
+        (ax,) = figure.axes
+        curves = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) > 10]
+        seen = np.concatenate([curve[curve[:, 0] <= ax.get_xlim()[1], 1] for curve in curves])
+        assert len(curves) == 2 and limits == [pytest.approx((seen.min() - 3, seen.max() + 3))]
+        assert ax.get_ylim()[0] == limits[0][0] and ax.get_ylim()[1] >= limits[0][1], "room for labels is added"
+
+
+def test_scales_of_the_flow_of_a_jet_are_even_about_zero(monkeypatch):
+    """Vorticity to its 98.5 % quantile, dilatation to twice the 95 % quantile of where nothing turns."""
+    y, x = np.meshgrid(np.linspace(-4, 4, 41), np.linspace(0, 10, 51), indexing="ij")
+    turns = np.abs(y) < 1
+    piece = {"x": x, "y": y, "vorticity_z": np.where(turns, 3.0, 0.0), "dilatation": np.where(turns, 9.0, -0.25)}
+    fields = SimpleNamespace(
+        hiresx=SimpleNamespace(pieces=lambda *names: [piece], dimensions=2), coords={"time": np.array(1.5)}
+    )
+    state = SimpleNamespace(shape="planar")
+    ours = SimpleNamespace(run=SimpleNamespace(fields=lambda *given: fields, case={}), state=state)
+    drawn = []
+    monkeypatch.setattr(
+        jet_pictures.colours, "draw", lambda *given, look: drawn.append((given, look)) or picture_file.figure(2.0)
+    )
+    jet_pictures.flow(ours)
+    ((_, names, scales), look), *_ = drawn
+    assert names == ["vorticity_z", "dilatation"] and look.zoom == (0, 10, -4, 4)
+    assert [(scale.vmin, scale.vmax) for scale, *_ in scales.values()] == [(-3.0, 3.0), (-0.5, 0.5)]
 
 
 @pytest.mark.parametrize(

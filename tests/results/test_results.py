@@ -155,10 +155,11 @@ def test_averages_hold_rms_and_stresses(run):
 
 def test_a_block_that_is_not_there_is_named(run):
     for tree in (run.averages, run.fields(), run.series()):
-        for key, said in (("bxo", 'there is no block "bxo"'), ("box/rhoo", 'box has no variable "rhoo"')):
+        no_block, no_variable = 'there is no block "bxo"', 'box has no variable "rhoo"'
+        for key, said in (("bxo", no_block), ("bxo/box/rho", no_block), ("box/rhoo", no_variable)):
             with pytest.raises(HiresxError, match=said) as caught:
                 tree[key]
-            assert caught.value.hint == f'did you mean "{ {"bxo": "box"}.get(key, "rho") }"?'
+            assert caught.value.hint == f'did you mean "{"box" if said == no_block else "rho"}"?'
         assert "bxo" not in tree and tree.get("bxo") is None and isinstance(caught.value, KeyError)
     assert list(run.averages["box/reynolds"].data_vars)
 

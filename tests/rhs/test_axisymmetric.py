@@ -248,6 +248,7 @@ def taylor_maccoll(mach: float, angle: float) -> tuple[float, float]:
     return shock, cone(shock)[1]
 
 
+@pytest.mark.slow
 def test_cone():
     case = load("cone", preset="quick")
     simulation = Simulation(case, "cpu")
@@ -370,7 +371,7 @@ def test_refusals(tables, words):
         finished({"time": {"steps": 1}, "initial": {"state": state}} | tables)
 
 
-@pytest.mark.parametrize("where", ["cpu", "emulated"])
+@pytest.mark.parametrize("where", ["cpu", pytest.param("emulated", marks=pytest.mark.slow)])
 def test_bow_shock_of_a_sphere(where):
     """Stand-off at Mach 4 by the correlation of Ambrosio & Wortman (Billig, 1967), stagnation pressure by Rayleigh's
     pitot formula, from an impulsive start."""

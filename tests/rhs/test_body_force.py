@@ -157,6 +157,7 @@ def on_ranks(comm, backend: str, transport: str) -> tuple[list[np.ndarray], bool
     return found
 
 
+@pytest.mark.slow
 def test_ranks_and_the_form_of_a_gpu():
     """Two ranks, whose sums meet on the host or on the device, and the device's form have what one rank of the CPU
     has."""

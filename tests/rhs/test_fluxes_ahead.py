@@ -50,7 +50,8 @@ def of_ranks(comm, name):
     return found
 
 
-@pytest.mark.parametrize("name", ["jet", pytest.param("cone", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["jet", "cone"])
 def test_ranks_that_wait_for_ghosts_of_the_state(name):
     for found in run_ranks(2, of_ranks, name, timeout=240):
         assert {plan: value for plan, value in found.items() if not value <= 1e-13} == {}
@@ -63,7 +64,9 @@ def test_what_lies_in_the_right_hand_side_takes_no_memory(plan):
     assert fluxes_ahead(plan) == (plan != "decomposed")
 
 
-@pytest.mark.parametrize(("where", "plan"), [*WAYS, ("cpu", "decomposed")])
+@pytest.mark.parametrize(
+    ("where", "plan"), [*(pytest.param(*way, marks=pytest.mark.slow) for way in WAYS), ("cpu", "decomposed")]
+)
 def test_what_lies_in_the_right_hand_side_may_as_well_lie_elsewhere(where, plan, monkeypatch):
     """The primitives of viscous fluxes, the sums that walls keep and what outflows hold of scalars: whoever gives or
     takes them does so by their declarations, so that these alone say where they lie."""

@@ -49,7 +49,7 @@ def errors(shape, n, flux="hllc", lapse=0.0, walls="slip-wall", **gas):
     return np.array([found["rho"], found["p"], max(found[name] for name in "uvw")])
 
 
-@pytest.mark.parametrize("shape", [0.0, 0.3, "ring"])
+@pytest.mark.parametrize("shape", [pytest.param(0.0, marks=pytest.mark.slow), 0.3, "ring"])
 @pytest.mark.parametrize("flux", ["hllc", "steger_warming"])
 def test_an_isothermal_layer_stays_at_rest(shape, flux):
     """To the order of the scheme; it was of first order, the pressure wrong by 3.2e-3 on 65 nodes."""
@@ -113,6 +113,7 @@ def on_ranks(comm):
     return whole(run.solver)
 
 
+@pytest.mark.slow
 def test_ranks_plans_and_a_restart_have_the_same(tmp_path):
     same_everywhere(tumbling, on_ranks, tmp_path / "run", 4, ("decomposed",))
 

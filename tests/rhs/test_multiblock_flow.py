@@ -36,7 +36,9 @@ def waves(x, y, z):
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "offset"])
 @pytest.mark.parametrize("viscous", [False, True], ids=["inviscid", "viscous"])
-@pytest.mark.parametrize("n", [(40, 41, 1), (20, 21, 22)], ids=["2d", "3d"])
+@pytest.mark.parametrize("n", [
+    pytest.param((40, 41, 1), id="2d"), pytest.param((20, 21, 22), marks=pytest.mark.slow, id="3d")
+])  # fmt: skip
 def test_turned_blocks_flow_as_one(tmp_path, n, viscous, shared):
     """Eight blocks cut and turned at random, several to a face, give what the uncut block does, and keep a free stream;
     behind the outer boundary the flow is far away, since at a corner of two walls the order of directions counts."""

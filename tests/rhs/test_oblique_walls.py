@@ -26,7 +26,7 @@ def orders(errors):
 
 
 @WALLS
-@pytest.mark.parametrize("skew", [0.3, 0.6])
+@pytest.mark.parametrize("skew", [pytest.param(0.3, marks=pytest.mark.slow), 0.6])
 def test_heat_between_oblique_lines(skew, adiabatic):
     """T, the velocity along the walls and the pressure (17 to 65 nodes). Where the derivative along the line is taken
     for that normal to the wall, the adiabatic one has an error of T of 0.12 and 0.23 however fine the grid; with half

@@ -213,7 +213,7 @@ def test_mass_momentum_and_energy_are_conserved(interpolation):
     assert abs(totals() - before).max() < 1e-12 * abs(before).max()
 
 
-@pytest.mark.parametrize("direction", [1, 2])
+@pytest.mark.parametrize("direction", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_no_direction_is_special(direction):
     """Sod's tube along y and z, in three dimensions, gives what it gives along x."""
     along = []

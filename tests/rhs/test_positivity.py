@@ -235,6 +235,7 @@ def test_a_blow_up_is_named_the_same_however_it_is_cut():
     assert caught.value.message == whole.message
 
 
+@pytest.mark.slow
 def test_looking_for_a_blow_up_disturbs_no_scheme():
     """Viscous flow: what the look took from the steps in between named a node in gas at rest."""
     sets = ["grid.n=[50,33,1]", "gas.reynolds=50", "time.dt=1e-4", "time.steps=6"]

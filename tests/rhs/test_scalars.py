@@ -186,7 +186,7 @@ def test_a_jump_of_a_scalar_overshoots_little():
     assert dye.max() > 0.99 and dye.min() < 0.01
 
 
-@pytest.mark.parametrize("kind", ["open", "walls"])
+@pytest.mark.parametrize("kind", [pytest.param("open", marks=pytest.mark.slow), "walls"])
 def test_backends_and_plans_agree(kind):
     spec = case((20, 18, 12), CONDITIONS[kind] + [{"faces": ["kmin", "kmax"], "type": "slip-wall"}], 100.0, periodic=())
     found = [solver(spec, where="cpu"), solver(spec, where="cpu", plan="decomposed")]

@@ -191,6 +191,7 @@ def test_the_friction_of_walls_stays():
     assert found[1] == pytest.approx(found[0], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_gas_under_gravity_between_slip_walls_keeps_its_mass():
     """With orders that fall before the walls it grew by 1.4e-3."""
     grid = {"generator": "box", "n": [12, 17, 1], "lower": [0, 0, 0], "upper": [1, 1, 0], "periodic": ["x"]}
@@ -301,6 +302,7 @@ def on_ranks(comm, case):
     return [(b.first, b.state("u")) for b in simulation.blocks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 2])
 def test_ranks_see_the_same(every):
     changes = BETWEEN_WALLS | {"filter": {"order": 6, "strength": 0.3, "every": every}}

@@ -163,6 +163,7 @@ def _off_on_ranks(comm) -> float:
     return off_on_ranks(comm, case, 6)
 
 
+@pytest.mark.slow
 def test_ranks():
     """Two ranks have what one has, sensors and their halos included."""
     assert max(run_ranks(2, _off_on_ranks)) < 1e-13

@@ -131,7 +131,8 @@ def same_results(ours: Path, reference: Path) -> None:
 # --- killed
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, KILLS])
 def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place, kills):
     out, clock = place / "out", random.Random(kills)
     often = ("--set", "checkpoint.every_steps=1", "--set", "output.every_steps=7")

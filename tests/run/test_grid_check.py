@@ -60,9 +60,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.slow if name != "planar-jet" else ()) for name in CASES
-])  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_volumes_are_those_of_the_kernels(name):
     case = load(name, overrides=CASES[name])
     ground = domain(case)

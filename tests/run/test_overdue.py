@@ -31,7 +31,7 @@ Simulation(load({case!r}), "cpu", out={out!r}, monitors=[stuck]).run(progress=Fa
 LOCK = "(lambda lock: (lock.acquire(), lock.acquire()))(threading.Lock())"
 
 
-@pytest.mark.parametrize("step", [0, 5])
+@pytest.mark.parametrize("step", [0, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_run_that_is_stuck_is_ended_by_one_signal(tmp_path, step):
     case = written(tmp_path / "case", checkpoint={"every_steps": 2})
     script = SCRIPT.format(step=step, wait=LOCK, case=str(case), out=str(tmp_path / "out"))

@@ -151,6 +151,7 @@ def whole(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_twice_where_the_grid_is_cut_anew(tmp_path, whole, monkeypatch):
     open_at, made = ("it is open at xmin",), surface_monitor.surface
     monkeypatch.setattr(surface_monitor, "surface", lambda *given: replace(made(*given), gaps=open_at))

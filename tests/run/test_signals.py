@@ -153,7 +153,7 @@ def test_a_run_under_nohup_goes_on_without_its_terminal(tmp_path):
 
 
 @needs_mpi
-@pytest.mark.parametrize("by", ["launch", "mpirun"])
+@pytest.mark.parametrize("by", ["launch", pytest.param("mpirun", marks=pytest.mark.slow)])
 def test_a_warning_reaches_the_ranks(tmp_path, by):
     """`hiresx launch` passes on what it gets; a plain mpirun passes on SIGUSR1."""
     written(tmp_path / "ends")
@@ -208,6 +208,7 @@ def test_handlers_are_put_back():
     assert [signal.getsignal(number) for number in ENDING] == before
 
 
+@pytest.mark.slow
 def test_tests_hear_signals_in_a_background_job_too():
     """A script's `pytest &` has SIGINT ignored, nohup SIGHUP; so has all that it starts."""
 

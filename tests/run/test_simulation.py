@@ -137,7 +137,7 @@ def test_an_interrupt_is_recorded_and_goes_up(tmp_path):
     assert json.loads((tmp_path / "run.json").read_text())["status"] == "interrupted"
 
 
-@pytest.mark.parametrize("name", ["sod", "taylor-green", "planar-jet", "couette"])
+@pytest.mark.parametrize("name", ["sod", "taylor-green", pytest.param("planar-jet", marks=pytest.mark.slow), "couette"])
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
 def test_the_plan_states_the_memory_that_is_then_taken(name, backend):
     preset = "quick" if name == "planar-jet" else None

@@ -324,6 +324,7 @@ def test_a_file_in_place_of_the_folder(case, tmp_path):
 # ---- ends
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
     sweep = tmp_path / "sweep"
     found = hiresx.sweep(case, {"time.dt": [50.0, 1e-3], "time.steps": [3]}, sweep, progress=False)

@@ -68,7 +68,7 @@ def test_a_fixed_step_and_other_integrators(integrator, one_by_one):
     same(many, taken(case, 4))
 
 
-@pytest.mark.parametrize("size", ["time.cfl=0.5", "time.dt=1e-3"])
+@pytest.mark.parametrize("size", ["time.cfl=0.5", pytest.param("time.dt=1e-3", marks=pytest.mark.slow)])
 def test_hardly_more_steps_are_launched_than_lead_to_a_sample(size, monkeypatch):
     launched, taken_by_one = [], StepRecording.__call__
 
@@ -88,6 +88,7 @@ def test_hardly_more_steps_are_launched_than_lead_to_a_sample(size, monkeypatch)
     assert sum(count for count, _ in known) <= 1.25 * sum(count for _, count in known)
 
 
+@pytest.mark.slow
 def test_the_device_comes_to_the_samples_of_a_filter_by_itself(tmp_path, monkeypatch):
     one, other = 'name="a",x=1.0,y=0.0', 'name="b",x=1.5,y=0.3,variables=["p","mach"]'
     probes = f"probe=[{{{one},every_time=0.02}},{{{other},every_time=0.02}}]"
@@ -156,6 +157,7 @@ def test_a_step_that_fails_is_taken_again(one_by_one):
     same(many[:2], single[:2])
 
 
+@pytest.mark.slow
 def test_a_run_with_outputs_and_monitors(tmp_path, one_by_one):
     case = jet("time.end=0.05", "output.every_time=0.02", "monitor.every=3")
 
