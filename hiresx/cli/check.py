@@ -32,7 +32,7 @@ def check(
     from hiresx.case import load
 
     with terminal.only_json(json):
-        case = load(name, preset, set_ or ())
+        case = load(name, preset or (), set_ or ())
         from hiresx.cli import check_inflow, check_numbers, check_setup, check_walls
         from hiresx.cli.grid_checks import check_grid
         from hiresx.equations import equations

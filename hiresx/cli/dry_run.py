@@ -28,7 +28,7 @@ def check_run(values: Mapping[str, Any], ranks: int) -> None:
     from hiresx.estimate import refuse_on_gpus, refuse_oversized
     from hiresx.output.fields import field_output
 
-    case = load(values["name"], values["preset"], values["set_"] or ())
+    case = load(values["name"], values["preset"] or (), values["set_"] or ())
     refuse_oversized(case, values["backend"])
     refuse_on_gpus(case, values["backend"], ranks)
     field_output.check(case)
