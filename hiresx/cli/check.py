@@ -61,6 +61,7 @@ def check(
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))
         shared = estimate_ranks(case, decomposition, count, speeds) if count else None
+        check_walls.check_wall_models_on_ranks(decomposition, count or None, speeds)
     report: dict[str, Any] = {
         "case": case.model_dump(mode="json"),
         "points": sum(block.x.size for block in built.blocks),

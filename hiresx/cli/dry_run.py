@@ -23,6 +23,7 @@ def check_run(values: Mapping[str, Any], ranks: int) -> None:
     if values["restart"] is not None:
         return
     from hiresx.case import load
+    from hiresx.cli.check_walls import check_wall_models, check_wall_models_on_ranks
     from hiresx.cli.grid_checks import check_grid
     from hiresx.decomposition.partition import partition
     from hiresx.estimate import refuse_on_gpus, refuse_oversized
@@ -34,4 +35,7 @@ def check_run(values: Mapping[str, Any], ranks: int) -> None:
     field_output.check(case)
     if values["out"] is not None:
         refuse_existing_run(Path(values["out"]))
-    partition(check_grid(case).decomposition, ranks, weights)
+    decomposition = check_grid(case).decomposition
+    partition(decomposition, ranks, weights)
+    check_wall_models(decomposition)
+    check_wall_models_on_ranks(decomposition, ranks, weights)
