@@ -3,11 +3,17 @@
 import numpy as np
 
 from hiresx.case.waves import Waves
+from hiresx.errors import HiresxError
 from hiresx.exact import normal_shock
 
 
 def _wave(x, y, mach, angle, amplitude):
     """The phase at the time 0, the frequency and the amplitudes of u and v of a wave with one period along y."""
+    if not 0 < angle < 90:
+        raise HiresxError(
+            f"parameters.angle = {angle:g}: the wave's normal makes no such angle with the shock's",
+            "give an angle in degrees between 0 and 90, both excluded, for instance 45",
+        )
     psi = np.radians(angle)
     along = 1 / np.tan(psi)
     return along * x + y, along * mach / (2 * np.pi), amplitude * mach * np.sin(psi), -amplitude * mach * np.cos(psi)

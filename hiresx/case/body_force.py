@@ -7,6 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic_core import PydanticCustomError
 
+from hiresx.case.boundaries import Condition, ModelledWall, NoSlipWall, SlipWall, Symmetry
+from hiresx.case.grids import Box, Wavy
 from hiresx.case.model import Axis, Points, Positive, Table, Vector, case_error
 
 
@@ -53,5 +55,35 @@ def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:
         yield case_error('body_force.mass_flow is of no effect without body_force.keep = "mass_flow"')
     if force.keep is not None and case.time.local:
         yield case_error("body_force.keep: with time.local there is no common time; give an acceleration alone")
+    if force.keep is not None and (closed := _closed_by(case, force.axis)) is not None:
+        face, condition = closed
+        yield case_error(
+            f"body_force.keep: no mass flow along {force.axis} can be kept, as a {condition.type} closes the face {face}; "
+            f"make {force.axis} periodic, open both its faces, or name the direction of the flow by body_force.axis"
+        )
     if case.axisymmetric and (any(force.acceleration[1:]) or force.axis != "x"):
         yield case_error("body_force: in axisymmetric flow it acts along x alone")
+
+
+# Walls, which a velocity given there (blowing, suction) opens.
+_WALLS = (NoSlipWall, ModelledWall, SlipWall, Symmetry)
+
+
+def _closed_by(case: Any, axis: str) -> tuple[str, Condition] | None:
+    """The first face across `axis` that a wall closes whole, with its condition; None where the grid is none of those
+    whose index directions are x, y and z: a wall across the flow, such as a step, may leave room beside it."""
+    if not isinstance(case.grid, Box | Wavy):
+        return None
+    d = "xyz".index(axis)
+    faces = [f"{'ijk'[d]}{end}" for end in ("min", "max")]
+    named = {face for item in case.boundary if item.faces != "all" for face in item.faces}
+    for item in case.boundary:
+        blown = isinstance(item, NoSlipWall) and (
+            item.normal_velocity is not None or item.mass_flux is not None or item.velocity[d] != 0
+        )
+        if not isinstance(item, _WALLS) or item.range or blown or case.grid.n[d] == 1:
+            continue
+        for face in faces:
+            if face in item.faces or (item.faces == "all" and face not in named):
+                return face, item
+    return None

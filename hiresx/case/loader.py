@@ -35,13 +35,13 @@ ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
 
 def load(
     name_or_path: str | Path,
-    preset: str | None = None,
+    preset: str | Sequence[str] | None = None,
     overrides: Sequence[str] | Mapping[str, Any] = (),
     complete: bool = True,
 ) -> Case:
     """The case of a bundled name, a TOML file or a folder that holds case.toml.
 
-    `preset` is the name of one of its [presets], merged over it; `overrides` are "dotted.key=value" texts with TOML
+    `preset` is the name of one of its [presets], merged over it, or several, merged in that order; `overrides` are "dotted.key=value" texts with TOML
     values (a value that is no TOML is taken as text) or {"dotted.key": value}, applied last; `boundary.0.type=...`
     reaches into lists.
     Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like. Not
@@ -54,14 +54,16 @@ def load(
     document = read(path)
     presets = document.pop("presets", {})
     _check_presets(presets, path)
-    if preset is not None and preset not in presets:
-        raise HiresxError(f'{path}: no preset "{preset}"', did_you_mean(preset, list(presets), "presets"))
+    chosen = [preset] if isinstance(preset, str) else list(preset or ())
+    for name in chosen:
+        if name not in presets:
+            raise HiresxError(f'{path}: no preset "{name}"', did_you_mean(name, list(presets), "presets"))
 
     layers: list[tuple[str, Mapping[str, Any]]] = []
     data = document
-    if preset is not None:
-        data = merge(data, presets[preset])
-        layers.insert(0, (f"[presets.{preset}]", presets[preset]))
+    for name in chosen:
+        data = merge(data, presets[name])
+        layers.insert(0, (f"[presets.{name}]", presets[name]))
     given: set[str] = set()
     for override, keys, value in _overrides(overrides):
         data = _set(data, keys, value, override)
@@ -71,9 +73,9 @@ def load(
         if len(group & given) > 1:
             both = " and ".join(sorted(group & given))
             raise HiresxError(f"--set parameters: {both} have the same meaning", "give one of them")
-    case = _validate(data, path, tuple(layers), preset, complete)
+    case = _validate(data, path, tuple(layers), "-".join(chosen) or None, complete)
     for name, table in presets.items():
-        if name != preset:  # a misspelt key in a preset is found before someone waits for that preset
+        if name not in chosen:  # a misspelt key in a preset is found before someone waits for that preset
             _validate(merge(document, table), path, ((f"[presets.{name}]", table),), name)
     return case
 

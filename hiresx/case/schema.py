@@ -399,7 +399,7 @@ class Case(Table):
 
     @property
     def preset(self) -> str | None:
-        """The preset that was merged in."""
+        """The preset that was merged in; several are joined by hyphens."""
         return self._preset
 
     @property

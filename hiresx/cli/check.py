@@ -32,7 +32,7 @@ def check(
     from hiresx.case import load
 
     with terminal.only_json(json):
-        case = load(name, preset, set_ or ())
+        case = load(name, preset or (), set_ or ())
         from hiresx.cli import check_inflow, check_numbers, check_setup, check_walls
         from hiresx.cli.grid_checks import check_grid
         from hiresx.equations import equations
@@ -61,6 +61,7 @@ def check(
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))
         shared = estimate_ranks(case, decomposition, count, speeds) if count else None
+        check_walls.check_wall_models_on_ranks(decomposition, count or None, speeds)
     report: dict[str, Any] = {
         "case": case.model_dump(mode="json"),
         "points": sum(block.x.size for block in built.blocks),

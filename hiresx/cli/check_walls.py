@@ -74,6 +74,18 @@ def check_wall_models(decomposition: "Decomposition") -> None:
             exchange_nodes(decomposition.blocks[patch.block], patch)
 
 
+def check_wall_models_on_ranks(
+    decomposition: "Decomposition", ranks: int | None, weights: Sequence[float] | None = None
+) -> None:
+    """Raises HiresxError for a wall with a model whose exchange node lies in another part of the grid than the wall,
+    where `ranks` ranks of the speeds `weights` share it; none where `ranks` is None."""
+    from hiresx.decomposition import split
+    from hiresx.decomposition.partition import partition
+
+    if ranks is not None and any(patch.condition.type == "modelled-wall" for patch in decomposition.patches):
+        check_wall_models(split(decomposition, partition(decomposition, ranks, weights)))
+
+
 def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str]:
     """A note for each slip wall that formulas of `[source]` may push the gas against: ghosts there know no slope of the
     pressure that balances them, as they know that of a body force."""

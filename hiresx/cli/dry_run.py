@@ -23,15 +23,19 @@ def check_run(values: Mapping[str, Any], ranks: int) -> None:
     if values["restart"] is not None:
         return
     from hiresx.case import load
+    from hiresx.cli.check_walls import check_wall_models, check_wall_models_on_ranks
     from hiresx.cli.grid_checks import check_grid
     from hiresx.decomposition.partition import partition
     from hiresx.estimate import refuse_on_gpus, refuse_oversized
     from hiresx.output.fields import field_output
 
-    case = load(values["name"], values["preset"], values["set_"] or ())
+    case = load(values["name"], values["preset"] or (), values["set_"] or ())
     refuse_oversized(case, values["backend"])
     refuse_on_gpus(case, values["backend"], ranks)
     field_output.check(case)
     if values["out"] is not None:
         refuse_existing_run(Path(values["out"]))
-    partition(check_grid(case).decomposition, ranks, weights)
+    decomposition = check_grid(case).decomposition
+    partition(decomposition, ranks, weights)
+    check_wall_models(decomposition)
+    check_wall_models_on_ranks(decomposition, ranks, weights)

@@ -285,7 +285,7 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
     name = Path(values["name"] or values["restart"]).name.removesuffix(".toml")
     if name == "case":
         name = Path(values["name"]).absolute().parent.name
-    name = "-".join(part for part in (name, values["preset"]) if part)
+    name = "-".join(part for part in (name, *(values["preset"] or ())) if part)
     out = values["out"] or (values["restart"] if values["restart"] not in (None, "latest") else f"runs/{name}")
     for value in (script.partition, script.account):
         if value is not None and (not value.isprintable() or not value.split() == [value]):

@@ -103,7 +103,7 @@ def run(
             "backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind,
             "rebalance": rebalance,
         }  # fmt: skip
-        request = _RunRequest(name, preset, set_ or (), out, steps, how, json)
+        request = _RunRequest(name, preset or (), set_ or (), out, steps, how, json)
         outcome = _run_new(request) if restart is None else _run_restarted(restart, request)
     return outcome.report(json)
 
@@ -113,7 +113,7 @@ class _RunRequest:
     """A run as the command line describes it. `how`: arguments that are passed on to Simulation."""
 
     name: str | None
-    preset: str | None
+    preset: Sequence[str]
     overrides: Sequence[str]
     out: Path | None
     steps: int | None
@@ -253,7 +253,7 @@ def _run_new(request: _RunRequest) -> _Outcome:
 
 def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
     comm, out = request.comm, request.out
-    if request.name is None and request.preset is not None:
+    if request.name is None and request.preset:
         raise HiresxError(
             "--preset needs the name of a case",
             "a restarted run has its preset in it already: leave --preset away, or name the case as well",

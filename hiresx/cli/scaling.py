@@ -56,7 +56,7 @@ def scaling(
                 raise HiresxError(f"--placements {word}: not known", f"there are {', '.join(STRATEGIES)}")
         if not measure and predict is None:
             raise HiresxError("--no-measure leaves nothing to do", "give --predict MACHINE.json")
-        case = load(name, preset, set_ or ())
+        case = load(name, preset or (), set_ or ())
         if out is not None:
             directories.make_directory(out)
         rates = None if predict is None else prediction.Rates.read(predict)

@@ -39,7 +39,9 @@ def sweep(
     name: options.CaseName,
     out: Annotated[Path, option("--out", "DIR", "Folder of the sweep, with one for each run.")],
     set_: Values = None,
-    preset: Annotated[str | None, option("--preset", "P,P,...", "Presets of the case.")] = None,
+    preset: Annotated[
+        list[str] | None, option("--preset", "P,P,...", "Presets of the case, one for each run; given once.")
+    ] = None,
     zip_: Annotated[
         bool, option("--zip", None, "The first values of all keys together, then the second; not all combinations.")
     ] = False,
@@ -81,7 +83,9 @@ def sweep(
         from hiresx.sweeps.running import TableRequest
         from hiresx.sweeps.values import parse, split_values
 
-        presets = split_values(preset, f"--preset {preset}") if preset is not None else []
+        if len(preset or []) > 1:
+            raise HiresxError("--preset is given twice", "write all of them after one: --preset P,P,...")
+        presets = split_values(preset[0], f"--preset {preset[0]}") if preset else []
         of = plan(name, parse(set_ or []), presets, zip_, folder.named_by(out))
         axes = None if plot is None else _two(plot)
         wanted = TableRequest([numbers.column(text, start) for text in columns or []], _analyses(collect or []), axes)

@@ -1,5 +1,6 @@
 """`hiresx topo`: see the machine, place ranks on its GPUs, measure it, prove the placement."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,7 +101,7 @@ def plan(
             )
         if bytes_ is None and case is None:
             raise HiresxError("the plan needs the bytes between ranks", "give --bytes matrix.csv or --case NAME")
-        if preset is not None and case is None:
+        if preset and case is None:
             raise HiresxError("--preset needs --case", "leave it out, or give --case NAME")
         from hiresx.topology import place
         from hiresx.topology.cost import traffic
@@ -117,7 +118,7 @@ def plan(
         machine = one_machine([_machine(path) for path in (recording, *(with_ or ()))])
         chosen = _indexes(gpus, "--gpus")
         count = ranks or len(chosen or machine.gpus)
-        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case or "", preset, count)
+        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case or "", preset or (), count)
         if ranks is not None and ranks != len(matrix):
             raise HiresxError(
                 f"{bytes_}: {plural(len(matrix), 'rank')}, not {ranks}", "drop --ranks, or give a matrix that fits"
@@ -250,7 +251,7 @@ def verify(
     return 0 if right else 1
 
 
-def case_bytes(name: str, preset: str | None, ranks: int) -> list[list[int]]:
+def case_bytes(name: str, preset: Sequence[str], ranks: int) -> list[list[int]]:
     """Bytes from rank (row) to rank in one exchange of the state, as the blocks of a case are cut for `ranks` ranks.
 
     Raises HiresxError for more ranks than the grid can be cut for.

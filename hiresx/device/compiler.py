@@ -96,6 +96,10 @@ def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, 
 # As many compilers as there are cores: each takes half a gigabyte.
 _at_once = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
+# Of a shell that ends its group of processes when its standard input does: with the process that holds the other end of
+# it, however that ends. A signal at the parent's death would reach the compiler's driver alone, and not what that starts.
+_WATCH = ["/bin/sh", "-c", "read -r _; kill -KILL 0"]
+
 # Running compilers, each a group of processes.
 _running: set[int] = set()
 _ending = threading.Event()
@@ -105,32 +109,43 @@ _starting = threading.Lock()
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Return the exit status and messages of a compiler. The compiler is killed when this process ends first; then this
-    raises RuntimeError."""
+    """Return the exit status and messages of a compiler. The compiler and what it started are killed when this process
+    ends first, also by SIGKILL; where it still can, this raises RuntimeError then."""
     with _starting:
         if _ending.is_set():
             raise RuntimeError("the process ends")
-        # Not a context manager: on an interrupt, that would wait for the compiler.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            process_group=0,
+        # Not context managers: on an interrupt, those would wait for the compiler.
+        watch = subprocess.Popen(
+            _WATCH, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
         )
-        _running.add(process.pid)
+        _running.add(watch.pid)
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                process_group=watch.pid,
+            )
+        except BaseException:
+            _leave(watch)
+            raise
     try:
         _, said = process.communicate()
-    except BaseException:
-        _end(process.pid)
-        process.wait()
-        raise
     finally:
-        _running.discard(process.pid)
+        _leave(watch)
+        process.wait()
     if _ending.is_set():
         raise RuntimeError("the process ends")
     return process.returncode, said
+
+
+def _leave(watch: subprocess.Popen[bytes]) -> None:
+    """End the group of `watch`."""
+    _end(watch.pid)
+    watch.communicate()
+    _running.discard(watch.pid)
 
 
 @atexit.register

@@ -109,6 +109,17 @@ def test_bundled_cases_load_with_every_preset_and_survive_a_round_trip(name, tmp
         assert load(tmp_path).model_dump() == case.model_dump()
 
 
+def test_presets_are_merged_in_the_order_given(tmp_path):
+    """Of two that give the same key the later one wins; what only the first gives stays."""
+    document = {**BASE, "presets": {"fine": {"title": "fine", "time": {"steps": 7}}, "long": {"time": {"steps": 9}}}}
+    (tmp_path / "case.toml").write_text(dumps(document))
+    both, turned = load(tmp_path, ["fine", "long"]), load(tmp_path, ["long", "fine"])
+    assert (both.title, both.time.steps, both.preset) == ("fine", 9, "fine-long")
+    assert (turned.title, turned.time.steps, turned.preset) == ("fine", 7, "long-fine")
+    with pytest.raises(HiresxError, match='no preset "lang"'):
+        load(tmp_path, ["fine", "lang"])
+
+
 @given(
     st.recursive(
         st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text(),

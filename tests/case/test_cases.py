@@ -7,6 +7,7 @@ import shlex
 import numpy as np
 import pytest
 
+from hiresx import cli
 from hiresx.case import bundled_cases, load, presets
 from hiresx.decomposition import decompose
 from hiresx.decomposition.patches import poles
@@ -342,3 +343,10 @@ def test_sedovs_energy_is_not_shared_out_on_a_stretched_grid():
     (block,) = build(case.grid, case.directory).blocks
     with pytest.raises(HiresxError, match="one spacing"):
         case.evaluate(case.initial.function, block.x, block.y, block.z)
+
+
+@pytest.mark.parametrize("angle", [0.0, 90.0, -30.0])
+def test_a_vorticity_wave_has_an_angle_with_the_shock(angle, capfd):
+    assert cli.execute(["check", "shock-vorticity", "--set", f"parameters.angle={angle}"]) == 2
+    said = capfd.readouterr().err
+    assert f"parameters.angle = {angle:g}" in said and "between 0 and 90" in said

@@ -192,6 +192,37 @@ def test_a_process_that_ends_while_a_thread_compiles_leaves_nothing(tmp_path):
     assert done.returncode == 0 and not list(tmp_path.iterdir())
 
 
+def test_a_killed_process_takes_its_compiler_along(tmp_path):
+    """With SIGKILL too, of which the process hears nothing, and with what the compiler has started."""
+    driver = tmp_path / "driver"
+    driver.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && exec echo 1\nsleep 60 &\necho $$ $! > "{tmp_path}/a"\n'
+        f'mv "{tmp_path}/a" "{tmp_path}/started"\nwait\n'
+    )
+    driver.chmod(0o755)
+    environment = os.environ | {"HIRESX_CACHE": str(tmp_path / "cache"), "CXX": str(driver)}
+    code = "from hiresx.device.compiler import build\nbuild('', (), 'test')"
+    compiling = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    while not (tmp_path / "started").exists():
+        assert compiling.poll() is None
+        time.sleep(0.01)
+    compiling.kill()
+    compiling.wait()
+    started = [Path(f"/proc/{pid}/stat") for pid in (tmp_path / "started").read_text().split()]
+    until = time.monotonic() + 20
+    while any(runs(stat) for stat in started):
+        assert time.monotonic() < until, "the compiler goes on"
+        time.sleep(0.01)
+
+
+def runs(stat: Path) -> bool:
+    """True if there is such a process, and none that has ended and waits for its parent to hear of it."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_kernel_that_does_not_compile(tmp_path, root, monkeypatch):
     broken = tmp_path / "kernels"
     broken.mkdir()

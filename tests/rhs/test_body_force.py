@@ -10,6 +10,7 @@ from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import face_range
 from hiresx.grid.orientation import opposite
 from hiresx.output.watch import history
+from hiresx.simulation import simulation as simulations
 
 FORCE = [0.1, -0.2, 0.05]
 KEEP = {"keep": "mass_flow", "response": 0.2, "every": 1}
@@ -105,8 +106,10 @@ def looks(run: Simulation) -> int:
     return count[0]
 
 
-def test_a_device_keeps_it_without_the_host():
-    """The host looks as often as with a force that is given."""
+def test_a_device_keeps_it_without_the_host(monkeypatch):
+    """The host looks as often as with a force that is given, where it does not look earlier to hear of signals: that
+    follows the wall-clock time of the steps, which a busy machine changes."""
+    monkeypatch.setattr(simulations, "HEARING", 1e9)
     kept, given = KEEP | {"every": 40}, {"acceleration": FORCE, "every": 40}
     runs = [Simulation(channel(force, steps=40), "emulated", initial=parabola) for force in (kept, given)]
     assert looks(runs[0]) == looks(runs[1]) < 20
@@ -191,3 +194,14 @@ def test_axes_and_local_steps_are_refused():
         box(body_force={"acceleration": FORCE}, axisymmetric=True)
     with pytest.raises(HiresxError, match="no common time"):
         box(body_force=KEEP, time={"steps": 3, "cfl": 0.5, "local": True})
+
+
+def test_a_mass_flow_against_a_wall_is_refused():
+    """A wall closes a face as a whole; one with holes, or with gas blown through it, does not."""
+    with pytest.raises(HiresxError, match=r"body_force.keep: no mass flow along y .* no-slip-wall closes the face jmin"):
+        channel(KEEP | {"axis": "y"})
+    blown = {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "temperature": 1.0, "velocity": [0, 0.01, 0]}
+    part = {"faces": ["jmin", "jmax"], "type": "slip-wall", "range": {"i": [0, 4]}}
+    for wall in (blown, part):
+        boundary = [wall, {"faces": "all", "type": "periodic"}]
+        assert channel(KEEP | {"axis": "y"}, boundary=boundary).body_force.axis == "y"

@@ -234,3 +234,14 @@ def test_check_knows_them(capfd):
     assert "wall model" in capfd.readouterr().out
     assert cli.execute(["check", "channel", "--preset", "wmles", "--set", "boundary.0.exchange_height=2.5"]) == 2
     assert "its exchange height lies beyond the 33 nodes" in capfd.readouterr().err
+
+
+def test_a_rank_that_lacks_the_exchange_node_is_named_before_a_run(capfd):
+    """By `check` and by `launch --dry-run`, as the run itself does; with the whole layer on a rank nothing is said."""
+    case = ("channel", "--preset", "wmles", "--set", "boundary.0.exchange_height=0.9")
+    assert cli.execute(["check", *case, "--ranks", "2"]) == 0
+    capfd.readouterr()
+    for words in (["check", *case, "--ranks", "16"], ["launch", "-n", "16", *case, "--dry-run", "--oversubscribe"]):
+        assert cli.execute(words) == 2
+        said = capfd.readouterr().err
+        assert "its exchange height lies beyond the" in said and "fewer ranks" in said

@@ -254,6 +254,8 @@ def test_check(hiresx_command, monkeypatch, place):
         assert words in out, words
     words = out.partition("Plan")[2].replace("c_ref", "").splitlines()
     assert not [line for line in words if "_" in line and line.split()[0] not in ("variables", "integrator")]
+    status, out, _ = hiresx_command("check", "box", "--preset", "quick", "--preset", "quick")
+    assert status == 0 and "box (quick-quick)" in out
     report = json.loads(hiresx_command("check", "box", "--json")[1])
     assert report["points"] == 64 and report["plan"]["dt"] == 0.01 and report["case"]["time"]["cfl"] == 0.5
     assert {item["face"] for item in report["connections"]} == {"imin", "imax", "jmin", "jmax"}

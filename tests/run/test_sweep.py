@@ -78,6 +78,7 @@ def test_names_of_runs_are_short_and_their_own(case):
         (("--set", "time.steps=1,2,1"), "time.steps=1 is there twice", "give each value once"),
         (("--set", "time.cfl=1,1.0"), "cfl=1 and cfl=1.0 are the same case", "give each value once"),
         (("--set", "time.steps=1", "--set", "time.steps=2"), "time.steps is given twice", "time.steps=V,V"),
+        (("--preset", "fine", "--preset", "fine"), "--preset is given twice", "--preset P,P"),
         (("--preset", "fien"), 'no preset "fien"', 'did you mean "fine"'),
         ((), "nothing to sweep over", "--set"),
         ((*SET, "--plot", "strength"), "does not name two columns", "--plot"),
