@@ -46,7 +46,7 @@ def write(path, y, z, times, gamma="1.4", units=UNITS, flow=frozen):
     return path
 
 
-def case(file, n=(12, 16, 1), time=None, **keys):
+def case(file, n=(12, 16, 1), time=None, plan="auto", **keys):
     upper = [0.6, 1, 1] if n[2] > 1 else [0.6, 1, 0]
     sides = ["jmin", "jmax", "kmin", "kmax"] if n[2] > 1 else ["jmin", "jmax"]
     repeated = ["y", "z"] if n[2] > 1 else ["y"]
@@ -55,6 +55,7 @@ def case(file, n=(12, 16, 1), time=None, **keys):
         {
             "grid": {"generator": "box", "n": list(n), "lower": [0, 0, 0], "upper": upper, "periodic": repeated},
             "time": time or {"steps": 24, "dt": 0.02},
+            "plan": plan,
             "initial": {"state": {"rho": 1.0, "u": SPEED, "p": P}},
             "boundary": [
                 inflow | keys,
@@ -172,8 +173,8 @@ def on_ranks(comm):
 def test_plans_ranks_backends_restart_and_few_planes_held(planes, tmp_path):
     """Planes that pass over the device while the flow goes on, and begin anew."""
 
-    def make(where="cpu", out=None, held=8, **tables):
-        return Simulation(case(planes, (10, 16, 8), repeat=True, planes=held), where, out=out, **tables)
+    def make(where="cpu", out=None, held=8, **plan):
+        return Simulation(case(planes, (10, 16, 8), repeat=True, planes=held, **plan), where, out=out)
 
     alone = same_everywhere(make, on_ranks, tmp_path / "run", 17, ("decomposed", "compact"))
     assert np.ptp(alone[0][1]) > 0.05
