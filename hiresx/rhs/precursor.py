@@ -8,7 +8,8 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import PrecursorInflow as Spec
-from hiresx.decomposition import Patch
+from hiresx.decomposition import Decomposition, Patch
+from hiresx.decomposition.oblique_walls import inward_rows
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
@@ -83,6 +84,19 @@ class Planes:
         return int(np.clip(np.searchsorted(times, t, "right") - 1, 0, len(times) - 1))
 
 
+def check(case: Case, decomposition: Decomposition) -> None:
+    """Raises HiresxError as `Planes` for the whole faces of a case. Of the planes only places and times are read."""
+    for patch in decomposition.patches:
+        if patch.condition.kernel == PrecursorInflow.kernel:
+            block = decomposition.blocks[patch.block]
+            nodes = inward_rows(block, patch.face, patch.range, 1).reshape(3, -1)
+            Planes(case, cast(Spec, patch.condition), nodes, _face(patch, block.name))
+
+
+def _face(patch: Patch, block: str) -> str:
+    return f"{patch.condition.type} on {patch.face} of block '{block}'"
+
+
 class PrecursorInflow(FaceCondition):
     """The device holds all planes, or some that follow one another: then the host reads the next ones in the background
     while the flow goes on, and every step is begun by the host. A plane is interpolated onto the nodes of the face
@@ -103,7 +117,7 @@ class PrecursorInflow(FaceCondition):
         super().__init__(backend, program, state, patch)
         spec = cast(Spec, patch.condition)
         nodes = np.stack([c[0].ravel() for c in self._coordinates(extended, 1)])
-        self._planes = Planes(case, spec, nodes, f"{spec.type} on {patch.face} of block '{state.name}'")
+        self._planes = Planes(case, spec, nodes, _face(patch, state.name))
         self._count, self._points, real = len(self._planes.file.times), nodes.shape[1], np.dtype(state.real)
         of_plane = len(GAS_PRIMITIVE) * self._points
         wanted = spec.planes or max(LEAST, HELD // (of_plane * real.itemsize))

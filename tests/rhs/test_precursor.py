@@ -1,5 +1,6 @@
 """Inflow of planes from a precursor's file: what another run recorded comes in, at the order of the interpolation."""
 
+import re
 from tempfile import TemporaryDirectory
 
 import netCDF4
@@ -10,6 +11,7 @@ from wholes import whole
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.case.boundaries import PrecursorInflow as Spec
+from hiresx.cli.grid_checks import check_grid
 from hiresx.device import backend
 from hiresx.rhs.precursor import Planes, PrecursorInflow
 from hiresx.solver import Solver
@@ -244,6 +246,12 @@ def test_what_cannot_be_is_refused(tmp_path, change, written, keys, said):
     path = damaged(tmp_path, change, **written)
     with pytest.raises(HiresxError) as error:
         Simulation(case(path, (8, 8, 1), **keys), "cpu")
+    found = case(path, (8, 8, 1), **keys)
+    if change in (a_nan, no_pressure):
+        check_grid(found)  # which does not read the planes
+    else:
+        with pytest.raises(HiresxError, match=re.escape(said)):
+            check_grid(found)
     assert "precursor-inflow on imin of block" in str(error.value) and said in str(error.value)
 
 
