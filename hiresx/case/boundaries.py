@@ -209,6 +209,36 @@ class ProfileInflow(Condition, Scalars):
     )
 
 
+class PrecursorInflow(Condition, Scalars):
+    """Everything is given by planes that another run recorded, interpolated in place and time: a `[[surface]]` of
+    nodes on one plane, of which each is a sample."""
+
+    kernel = "precursor"
+    type: Literal["precursor-inflow"] = "precursor-inflow"
+    file: str = Field(
+        min_length=1,
+        description="netCDF file of the planes, surfaces/<name>.nc of the other run, relative to the case file",
+    )
+    start: float | None = Field(
+        None, description="time in the file at which this run begins, in L / c_ref; absent: that of its first plane"
+    )
+    repeat: bool = Field(
+        False,
+        description="true: the planes begin anew behind the last one, after a mean interval; false: they must last "
+        "until time.end",
+    )
+    shift: Vector = Field((0.0, 0.0, 0.0), description="what is added to the places of the planes, in L")
+    period: dict[Literal["x", "y", "z"], Positive] = Field(
+        {}, description="lengths after which the planes repeat along axes, in L; absent: they end at their borders"
+    )
+    interpolation: Literal["cubic", "linear"] = Field(
+        "cubic", description="between the nodes of a plane: cubic is of fourth order, linear does not overshoot"
+    )
+    planes: int | None = Field(
+        None, ge=8, description="how many the device holds at once; absent: as many as take 256 MiB, all if they fit"
+    )
+
+
 class SupersonicOutflow(Condition, Scalars):
     """Nothing is given: the flow leaves faster than sound. A run says where what arrives leaves more slowly."""
 

@@ -51,7 +51,7 @@ def scalar_errors(case: Any) -> Iterator[PydanticCustomError]:
                 yield case_error(f'{place}.scalars: there is no scalar "{name}"; {known}')
         kernel = getattr(table, "kernel", None)
         missing = [name for name in names if name not in given]
-        if kernel in ("prescribe", "characteristic", "total_inflow") and missing:
+        if kernel in ("prescribe", "characteristic", "total_inflow", "precursor") and missing:
             yield case_error(
                 f'{place} ({table.type}): say what enters of "{missing[0]}": scalars = {{ {missing[0]} = 0.0 }}'
             )

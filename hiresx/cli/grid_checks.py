@@ -16,7 +16,7 @@ from hiresx.grid import Grid
 from hiresx.grid.connectivity_check import ConnectionCheck
 from hiresx.grid.doubled import refuse_doubled
 from hiresx.output.fields import field_output
-from hiresx.rhs import boundary, spatial_filter
+from hiresx.rhs import boundary, precursor, spatial_filter
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,7 @@ def check_grid(case: Case) -> CheckedGrid:
     field_output.check_grid(case, built.blocks)
     decomposition = decompose(case, built)
     boundary.check(decomposition.patches)
+    precursor.check(case, decomposition)
     spatial_filter.check(case, built.blocks)
     proofs = grid.check_connections(built.blocks, decomposition.connections)
     extended = extended_coordinates(decomposition)

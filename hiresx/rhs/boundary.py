@@ -23,6 +23,7 @@ from hiresx.grid.blocks import direction
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
+from hiresx.rhs.precursor import PrecursorInflow
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
 from hiresx.rhs.total_inflow import TotalInflow
@@ -330,6 +331,8 @@ def condition(
         return NoSlip(backend, program, state, patch, cut, curved, case, extended)
     if spec.kernel == SupersonicOutflow.kernel:
         return SupersonicOutflow(backend, program, state, patch, case)
+    if spec.kernel == PrecursorInflow.kernel:
+        return PrecursorInflow(backend, program, state, patch, extended, case)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

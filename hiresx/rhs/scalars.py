@@ -248,6 +248,7 @@ _KINDS: dict[str, type[ScalarCondition]] = {
     "prescribe": Given,
     "characteristic": Open,
     "total_inflow": Entering,
+    "precursor": Entering,
     "extrapolate": Leaving,
     "outflow": Open,
     "patched": WithTheGas,

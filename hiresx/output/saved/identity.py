@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ MAY_DIFFER = (
 )  # fmt: skip
 # What grid files hold is compared, not where they lie.
 _GRID_FILES = ("grid.file", "grid.connectivity")
+# Planes of precursors are known by their file, wherever it lies.
+_PLANES = re.compile(r"boundary\.\d+\.file")
 # Coordinates that agree to this share of the block's extent come from one generator on two machines, whose sines and
 # powers differ in the last bit; mean values over a plane of nodes are compared.
 ROUND_OFF = 1e-13
@@ -54,7 +57,7 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
     """The differences that a restart has. Raises HiresxError naming those that it may not have."""
-    found = [entry for entry in differences(old, new) if entry[0] not in _GRID_FILES]
+    found = [entry for entry in differences(old, new) if not _names_a_file(entry[0])]
     others = [entry for entry in found if not may_change(entry[0])]
     if others:
         raise HiresxError(
@@ -64,6 +67,10 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
             "leave these keys as they were, or begin a new run",
         )
     return found
+
+
+def _names_a_file(key: str) -> bool:
+    return key in _GRID_FILES or _PLANES.fullmatch(key) is not None
 
 
 def may_change(key: str) -> bool:

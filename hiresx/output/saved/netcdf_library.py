@@ -1,15 +1,13 @@
 """The netCDF and HDF5 libraries, and what all their users in one process have in common."""
 
 import sys
-import threading
 from types import ModuleType
 
 from hiresx.base import optional
+from hiresx.base.library_lock import LOCK
 from hiresx.base.shell import quote
 
-LOCK = threading.RLock()
-"""Held around every call into netCDF4 or h5py: their HDF5 library is not safe for two threads, and fields are written
-by one of their own. Hold it for single calls, not for whole files: the time step waits for whoever wants it next."""
+__all__ = ["LOCK", "h5py", "library"]
 
 
 def library() -> ModuleType:

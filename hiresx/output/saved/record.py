@@ -139,6 +139,9 @@ def keep_resolved(directory: str | Path, case: "Case") -> Path:
         for key in ("file", "connectivity"):
             if dump["grid"].get(key) is not None:
                 dump["grid"][key] = str((case.directory / dump["grid"][key]).absolute())
+        for condition in dump["boundary"]:
+            if condition.get("file"):
+                condition["file"] = str((case.directory / condition["file"]).absolute())
         functions = case.directory / "case.py"
     return keep_case(directory, dumps(dump), functions if functions is not None and functions.is_file() else None)
 

@@ -36,15 +36,17 @@ class SurfaceFile(History):
     _kind_of_change = "places, precision or times of sampling"
 
     def __init__(
-        self, name: str, places: Places, plane: bool, precision: str, form: str, sampled: str, folder: Path
+        self, name: str, places: Places, plane: bool, precision: str, form: str, sampled: str, folder: Path,
+        gamma: float,
     ):  # fmt: skip
         self._surface, self._plane, self._form, self._sampled = places, plane, form, sampled
+        self._gamma = gamma
         super().__init__(name, KIND, COLUMNS, places.at, folder, ">f4" if precision == "fp32" else ">f8")
 
     def _attributes(self) -> dict[str, str]:
         return {
             **super()._attributes(), "title": f"surface {self.name}", "form": self._form,
-            "sampled": self._sampled,
+            "sampled": self._sampled, "gamma": repr(float(self._gamma)),
             "caps": ", ".join(f"{x!r}" for x in self._surface.caps if x == x),
             "gaps": "; ".join(self._surface.gaps),
         }  # fmt: skip

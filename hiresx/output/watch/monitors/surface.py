@@ -41,10 +41,10 @@ class SurfaceMonitor(Monitor):
         found, block, xi = files.on_root(solver.comm, lambda: _find_surface(key, spec, solver.decomposition))
         plane = max(len(b.active) for b in solver.decomposition.blocks) == 2
         form = next(name for name in ("nodes", "box", "cylinder") if getattr(spec, name) is not None)
+        self._gamma = solver.case.gas.gamma
         # Samples at other times do not go on in the same file: a far field needs them at equal distances.
         sampled = f"every = {spec.every}" if spec.every_time is None else f"every_time = {spec.every_time!r}"
-        self.history = SurfaceFile(spec.name, found, plane, spec.precision, form, sampled, folder)
-        self._gamma = solver.case.gas.gamma
+        self.history = SurfaceFile(spec.name, found, plane, spec.precision, form, sampled, folder, self._gamma)
         self._interpolation = Interpolation(solver, block, xi)
         if found.gaps:
             what = "; ".join(found.gaps)

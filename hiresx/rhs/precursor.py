@@ -1,0 +1,215 @@
+"""Inflow of the planes that another run recorded (kernels/boundary/precursor.h)."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.boundaries import PrecursorInflow as Spec
+from hiresx.decomposition import Decomposition, Patch
+from hiresx.decomposition.oblique_walls import inward_rows
+from hiresx.device.interface import Backend, Program
+from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
+from hiresx.errors import HiresxError
+from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_values import place_at
+from hiresx.rhs.plane_file import PlaneFile
+from hiresx.rhs.plane_places import PlanePlaces
+
+# Bytes of planes that the device holds of one face of a part, where the case does not say how many planes.
+HELD = 256 << 20
+LEAST = 8
+# Numbers that are read from the file at once.
+_PIECE = 1 << 24
+
+
+class Planes:
+    """Planes of `file` on `nodes` x, y, z (3, n): `read(first, last)` gives rho, u, v, w, p (planes, 5, n). Raises
+    HiresxError as `PlaneFile` and `PlanePlaces`."""
+
+    def __init__(self, case: Case, spec: Spec, nodes: np.ndarray, who: str):
+        self.file = PlaneFile(Path(case.directory or "") / spec.file, case.gas.gamma, who)
+        self._who, self._nodes = who, nodes
+        places = PlanePlaces(who, self.file.places + np.array(spec.shift), spec.period)
+        points, self._weights = places.interpolation(nodes, spec.interpolation == "cubic")
+        self._points, columns = np.unique(points, return_inverse=True)
+        self._columns = columns.reshape(points.shape)
+        times = self.file.times
+        self.begin = times[0] if spec.start is None else spec.start
+        self.period = (times[-1] - times[0]) * len(times) / (len(times) - 1) if spec.repeat else 0.0
+        if not spec.repeat:
+            self._check_duration(case)
+
+    def _check_duration(self, case: Case) -> None:
+        """Raises HiresxError where the planes begin after the run or end before it, or where nobody knows."""
+        times, steps = self.file.times, case.time
+        last = None if steps.dt is None or steps.steps is None else steps.dt * steps.steps
+        ends = [end for end in (steps.end, last) if end is not None]
+        if not ends:
+            raise HiresxError(
+                f"{self._who}: whether its planes last until the end of the run is not known",
+                "give time.end, or repeat = true",
+            )
+        until, close = self.begin + min(ends), 1e-9 * (times[-1] - times[0])
+        if self.begin < times[0] - close or until > times[-1] + close:
+            raise HiresxError(
+                f"{self._who}: the planes of {self.file.path} go from time {times[0]:.9g} to {times[-1]:.9g}, this run "
+                f"needs them from {self.begin:.9g} to {until:.9g}",
+                "record more of them, begin earlier (start), end earlier (time.end), or give repeat = true",
+            )
+
+    def read(self, first: int, last: int) -> np.ndarray:
+        found = self.file.read(first, last, self._points)
+        values = np.zeros((*found.shape[:2], self._weights.shape[1]))
+        for column, weight in zip(self._columns, self._weights, strict=True):
+            values += weight * found[..., column]
+        bad = ~(values[:, [0, 4]] > 0)
+        if bad.any():
+            plane, variable, n = (int(m) for m in np.argwhere(bad)[0])
+            raise HiresxError(
+                f"{self._who}: {('rho', 'p')[variable]} of plane {first + plane} is not positive where it is "
+                f"interpolated to {place_at(self._nodes, n)}",
+                'take interpolation = "linear" for planes with jumps',
+            )
+        return values
+
+    def place(self, time: float) -> int:
+        """The plane before the time `time` of the run."""
+        times, t = self.file.times, self.begin + time
+        if self.period > 0:
+            t -= self.period * np.floor((t - times[0]) / self.period)
+        return int(np.clip(np.searchsorted(times, t, "right") - 1, 0, len(times) - 1))
+
+
+def check(case: Case, decomposition: Decomposition) -> None:
+    """Raises HiresxError as `Planes` for the whole faces of a case. Of the planes only places and times are read."""
+    for patch in decomposition.patches:
+        if patch.condition.kernel == PrecursorInflow.kernel:
+            block = decomposition.blocks[patch.block]
+            nodes = inward_rows(block, patch.face, patch.range, 1).reshape(3, -1)
+            Planes(case, cast(Spec, patch.condition), nodes, _face(patch, block.name))
+
+
+def _face(patch: Patch, block: str) -> str:
+    return f"{patch.condition.type} on {patch.face} of block '{block}'"
+
+
+class PrecursorInflow(FaceCondition):
+    """The device holds all planes, or some that follow one another: then the host reads the next ones in the background
+    while the flow goes on, and every step is begun by the host. A plane is interpolated onto the nodes of the face
+    when it is read, once; the result depends on the time alone."""
+
+    kernel = "precursor"
+    primitive_degree = flux_degree = 3
+
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        state: BlockState,
+        patch: Patch,
+        extended: tuple[np.ndarray, ...],
+        case: Case,
+    ):
+        super().__init__(backend, program, state, patch)
+        spec = cast(Spec, patch.condition)
+        nodes = np.stack([c[0].ravel() for c in self._coordinates(extended, 1)])
+        self._planes = Planes(case, spec, nodes, _face(patch, state.name))
+        self._count, self._points, real = len(self._planes.file.times), nodes.shape[1], np.dtype(state.real)
+        of_plane = len(GAS_PRIMITIVE) * self._points
+        wanted = spec.planes or max(LEAST, HELD // (of_plane * real.itemsize))
+        self._room = min(self._count, wanted)
+        self._times = backend.to_device(self._planes.file.times)
+        self._slots = backend.to_device(np.zeros(self._count, np.int32))
+        self._held = backend.zeros((self._room, len(GAS_PRIMITIVE), self._points), str(real))
+        n1, n2 = self.extent
+        self._target = backend.zeros((len(GAS_CONSERVED), n2, n1), str(real))
+        self._first = 0
+        self._coming: tuple[int, Future[np.ndarray]] | None = None
+        self._reader: ThreadPoolExecutor | None = None
+        self._put(0, self._look_at_all(max(1, _PIECE // of_plane)))
+
+    def _look_at_all(self, piece: int) -> np.ndarray:
+        """Read every plane once, so that a wrong value ends the run before it begins; return the first ones."""
+        kept = [self._planes.read(0, self._room)]
+        for first in range(self._room, self._count, piece):
+            self._planes.read(first, min(first + piece, self._count))
+        return kept[0]
+
+    @property
+    def settled(self) -> bool:
+        return self._room == self._count
+
+    @property
+    def moves(self) -> bool:
+        return True
+
+    def prepare(self, time: float) -> None:
+        if self.settled:
+            return
+        place = self._planes.place(time)
+        if self._covers(self._first, place):
+            return
+        if self._coming is None or not self._covers(self._coming[0], place):
+            # Planes before those that are needed stay: stages of a step go back in time.
+            first = self._wrapped(place - self._behind)
+            self._coming = first, self._read(first)
+        (first, coming), self._coming = self._coming, None
+        self._put(first, coming.result())
+        ahead = self._wrapped(first + self._room - 3 - self._behind)
+        self._coming = ahead, self._read(ahead)
+
+    @property
+    def _behind(self) -> int:
+        return max(2, self._room // 4)
+
+    def _wrapped(self, first: int) -> int:
+        if self._planes.period > 0:
+            return first % self._count
+        return int(np.clip(first, 0, self._count - self._room))
+
+    def _covers(self, first: int, place: int) -> bool:
+        """Whether the planes from `first` on have those around `place`: of the polynomial and one more on both
+        sides."""
+        ahead = place - first
+        if self._planes.period > 0:
+            return 2 <= ahead % self._count < self._room - 3
+        return (ahead >= 2 or first == 0) and (ahead < self._room - 3 or first + self._room == self._count)
+
+    def _read(self, first: int) -> "Future[np.ndarray]":
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(1)
+        return self._reader.submit(self._window, first)
+
+    def _window(self, first: int) -> np.ndarray:
+        last = min(first + self._room, self._count)
+        pieces = [self._planes.read(first, last)]
+        if (rest := self._room - (last - first)) > 0:
+            pieces.append(self._planes.read(0, rest))
+        return np.concatenate(pieces)
+
+    def _put(self, first: int, values: np.ndarray) -> None:
+        """Put the planes from `first` on to the device."""
+        backend, slots = self._backend, np.zeros(self._count, np.int32)
+        slots[(first + np.arange(self._room)) % self._count] = np.arange(self._room)
+        backend.copy(self._held, backend.to_device(values.astype(self._held.dtype)))
+        backend.copy(self._slots, backend.to_device(slots))
+        self._first = first
+
+    def move(self, clock: Any, share: float) -> None:
+        planes = self._planes
+        self._launch(
+            "precursor_planes", (self._points, 1, 1), n=self._points, planes=self._count, begin=float(planes.begin),
+            period=float(planes.period), share=share, clock=clock, times=self._times, slots=self._slots,
+            held=self._held, target=self._target,
+        )  # fmt: skip
+
+    def node(self) -> None:
+        n1, n2 = self.extent
+        self._launch("precursor_node", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
+
+    def ghost(self) -> None:
+        self._launch("total_inflow_ghost", self._box, **self._face, q=self.state.q)
