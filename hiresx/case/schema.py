@@ -21,6 +21,8 @@ from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.face_formulas import face_value_errors
 from hiresx.case.filter import Filter
 from hiresx.case.grids import GridTable
+from hiresx.case.implicit import FIRST_CFL, STEPS, Implicit, implicit_errors
+from hiresx.case.implicit import NAME as IMPLICIT
 from hiresx.case.intervals import interval_errors
 from hiresx.case.kinds import default_of
 from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, integrators
@@ -82,13 +84,17 @@ class Time(Table):
     """Time integration: by what scheme, how long, and with what step."""
 
     integrator: Annotated[str, choice(integrators)] = Field(
-        "ssp_rk3", description="Runge-Kutta scheme; the positivity limiter holds what it promises with ssp_rk3 alone"
+        "ssp_rk3",
+        description="Runge-Kutta scheme, of which ssp_rk3 alone holds what the positivity limiter promises; or "
+        "implicit: Newton's method for steady flow, with local steps (docs/implicit.md)",
     )
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
     steps: Points | None = Field(None, description="steps to stop after; of end and steps the first reached counts")
     dt: Positive | None = Field(None, description="constant time step, in L / c_ref")
     cfl: Courant | None = Field(
-        None, description="inviscid CFL number that sets the step; 0.5 where neither dt nor cfl is given"
+        None,
+        description="inviscid CFL number that sets the step; where neither dt nor cfl is given 0.5, or the first of "
+        "the implicit integrator 2",
     )
     viscous_cfl: Courant = Field(0.5, description="the viscous limit on the step, used with cfl")
     local: bool = Field(False, description="each point takes its own largest step: steady problems only; needs cfl")
@@ -107,9 +113,14 @@ class Time(Table):
     @model_validator(mode="before")
     @classmethod
     def _default_cfl(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and data.get("dt") is None and data.get("cfl") is None:
-            return {**data, "cfl": 0.5}
-        return data
+        if not isinstance(data, Mapping):
+            return data
+        implicit: dict[str, Any] = {}
+        if data.get("integrator") == IMPLICIT:
+            implicit = {"local": True, **({} if data.get("steps") or data.get("end") else {"steps": STEPS})}
+        if data.get("dt") is None and data.get("cfl") is None:
+            return {**data, **implicit, "cfl": FIRST_CFL if implicit else 0.5}
+        return {**data, **implicit}
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -117,6 +128,11 @@ class Time(Table):
             raise case_error("time needs end, steps or both")
         if self.dt is not None and self.cfl is not None:
             raise case_error("time takes either dt or cfl, not both")
+        if self.integrator == IMPLICIT and not (self.dt is None and self.end is None):
+            raise case_error(
+                f'time.{"end" if self.dt is None else "dt"} is not for time.integrator = "{IMPLICIT}", which goes to '
+                "steady flow without a time: give time.cfl and time.steps, or leave them out"
+            )
         if self.local and self.cfl is None:
             raise case_error("time.local needs cfl, not dt")
         if self.local and self.steps is None:
@@ -214,6 +230,7 @@ class Case(Table):
     )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
     filter: Filter | None = Field(None, description="explicit filter of the flow behind time steps")
+    implicit: Implicit = Field(Implicit(), description="how the implicit integrator iterates")
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
         description="how points are visited: pencils is for CPUs, fused for GPUs, decomposed the paper's way; compact "
@@ -325,6 +342,7 @@ class Case(Table):
     def _combinations_that_can_be(self) -> Self:
         errors = (
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *scheme_errors(self.scheme),
+            *implicit_errors(self),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
             *synthetic_turbulence_errors(self), *modelled_wall_errors(self),
         )  # fmt: skip

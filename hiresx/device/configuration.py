@@ -26,7 +26,8 @@ class Configuration:
     with its parameters. `filter_reach`: nodes that the explicit filter reads to each side, where the interpolation
     reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
     state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
-    program: the solver, the vectors of integrators, or a study with kernels of its own."""
+    program: the solver, the vectors of integrators, what the
+    implicit one computes, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -54,7 +55,7 @@ class Configuration:
     gamma: float = 1.4
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
-    program: Literal["solver", "vectors", "loop_modes"] = "solver"
+    program: Literal["solver", "vectors", "implicit", "loop_modes"] = "solver"
 
     @property
     def real(self) -> str:

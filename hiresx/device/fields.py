@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
+from hiresx.equations import DIRECTIONS, GAS, GAS_CONSERVED, METRICS, Equations
 from hiresx.equations.storage import STORAGE, Storage
 from hiresx.errors import HiresxError
 
@@ -25,7 +25,7 @@ class Layout:
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
     (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity
     (`eddy_fields`) and of its coefficient (`eddy_coefficients`), a `body_force`, an explicit filter (`filtered`), and
-    `coordinates` that kernels read."""
+    `coordinates` that kernels read, and an `implicit` integrator."""
 
     storage: Storage
     equations: Equations = GAS
@@ -41,6 +41,7 @@ class Layout:
     body_force: bool = False
     filtered: bool = False
     coordinates: bool = False
+    implicit: bool = False
 
     @property
     def numbers_per_point(self) -> int:
@@ -126,6 +127,11 @@ class Field:
 
 def _of_state(layout: Layout) -> int:
     return layout.equations.variables
+
+
+def _of_blocks(layout: Layout) -> int:
+    """A block in reals and six in numbers of half their size."""
+    return 4 * len(GAS_CONSERVED) ** 2
 
 
 def _of_gradients(layout: Layout) -> int:
@@ -221,6 +227,10 @@ FIELDS: tuple[Field, ...] = (
     Field("filter_change", "rate", _of_state, count=lambda layout: int(layout.filtered)),
     # x, y, z of the nodes, for the sources of the user
     Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
+    # of the implicit integrator: a block of 25 reals for each node, behind it the blocks of its six neighbours in FP32,
+    # and the update that they are solved for
+    Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
+    Field("update", "work", _of_state, count=lambda layout: int(layout.implicit), halo="term"),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )

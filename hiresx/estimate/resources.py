@@ -35,6 +35,7 @@ from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
+from hiresx.time.linearised import VECTORS as IMPLICIT_VECTORS
 from hiresx.time.reduction import scratch_reals
 from hiresx.time.step_rule import largest_step, steps_towards
 
@@ -232,6 +233,7 @@ def layout(case: Case, plan: str) -> Layout:
         storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, regularised, eddies,
         eddy_coefficients=int(case.turbulence.dynamic), body_force=case.body_force is not None,
         filtered=case.filter is not None, coordinates=case.source is not None,
+        implicit=integrator(case.time.integrator).steady,
     )  # fmt: skip
 
 
@@ -253,7 +255,8 @@ def _bytes_per_point(case: Case, backend: str, plan: str | None = None) -> int:
 def _vectors(case: Case) -> int:
     """Vectors of an integrator that iterates, those of its history and of the start of a step among them."""
     scheme = integrator(case.time.integrator)
-    return scheme.vectors + scheme.history + 1 if scheme.iterates else 0
+    of_krylov = 2 * case.implicit.krylov + IMPLICIT_VECTORS if scheme.steady else 0
+    return scheme.vectors + scheme.history + 1 + of_krylov if scheme.iterates else 0
 
 
 def _item(case: Case) -> int:

@@ -33,7 +33,7 @@ class Ends:
         self._longest_step = max(seconds, 0.5 * self._longest_step)
 
     def is_finished(self, solver: Solver, last_step: int | None) -> bool:
-        return is_reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
+        return solver.integrator.converged or is_reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
 
     def is_stop_requested(self, requests: Requests) -> bool:
         """True if a signal reached any of the ranks, or the time is up. Collective."""

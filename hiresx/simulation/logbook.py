@@ -95,6 +95,7 @@ class Logbook:
             "restarts": s.restarts,
             "retries": s.retries,
             "epochs": s.epochs,
+            "implicit": s.solver.integrator.report or None,
             "ranks": self._ranks,
         }
 

@@ -11,7 +11,6 @@ from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.held_arrays import Piece
 from hiresx.device.interface import Backend, Call
-from hiresx.errors import HiresxError
 from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
@@ -24,12 +23,13 @@ from hiresx.solver.conditions import Conditions
 from hiresx.solver.device_resident_steps import DeviceResidentSteps
 from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.implicit_operators import connect
 from hiresx.solver.initial_flow import Flow, initial_flow
 from hiresx.solver.plan_choice import choose_plan
 from hiresx.solver.state_cache import StateCache
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Terms
-from hiresx.time.integrators import integrator
+from hiresx.time.integrators import check_integrator, integrator
 from hiresx.time.step_clock import StepClock
 from hiresx.time.step_recording import StepState
 from hiresx.time.step_rule import radii_are_finite, time_advances
@@ -85,16 +85,7 @@ class Solver:
         scalars.check(case, self.decomposition.patches)
         spatial_filter.check(case, self.decomposition.blocks)
         self.integrator = integrator(case.time.integrator)
-        if case.time.local and self.integrator.iterates:
-            raise HiresxError(
-                f'time.local is for explicit integrators, which "{case.time.integrator}" is not',
-                'leave time.local out, or time.integrator = "ssp_rk3"',
-            )
-        if case.filter is not None and self.integrator.iterates:
-            raise HiresxError(
-                f'filter is for explicit integrators, which "{case.time.integrator}" is not',
-                'leave the table [filter] out, or take time.integrator = "ssp_rk3"',
-            )
+        check_integrator(case, self.integrator)
         self.layout = layout(case, self.plan)
         self._blocks = LocalBlocks(case, backend, domain, self.layout, flow)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
@@ -117,6 +108,9 @@ class Solver:
         self.retaken = 0
         self.system = FlowSystem(
             self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed, case
+        )  # fmt: skip
+        connect(
+            case, self.integrator, self._blocks, self._ghosts, self._conditions, self.step_size, self.system
         )  # fmt: skip
         self._lookers: dict[int, list[Call]] = {}
         self.device_resident_steps = DeviceResidentSteps(
@@ -391,6 +385,7 @@ class Solver:
     def _give(self) -> None:
         """Forget derived data, as another state is set."""
         self._state_cache.reset()
+        self.integrator.memory.clear()
         if self.system.history is not None:
             self.system.history.forget()
 
@@ -429,6 +424,7 @@ class Solver:
             found["reference"] = list(self.configuration.reference)
         if self.system.history is not None:
             found["history"] = self.system.history.steps
+            found["memory"] = dict(self.integrator.memory)
         return found
 
     def pieces(self) -> Iterator[Piece]:
@@ -452,6 +448,7 @@ class Solver:
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self._give()
             if self.system.history is not None:
+                self.integrator.memory = dict(values.get("memory", {}))
                 self.system.history.read(values.get("history", ()), read)
             found = self._blocks.read(read)
             self._blocks.take(found)

@@ -49,8 +49,12 @@ class StepSize:
         """Set the time step of every point to `factor` times its own."""
         time = self._case.time
         assert time.cfl is not None  # or there are no local steps
+        self.fill_by(factor * time.cfl, factor * time.viscous_cfl)
+
+    def fill_by(self, cfl: float, viscous_cfl: float) -> None:
+        """Set the time step of every point by these CFL numbers."""
         for reduction in self.reductions:
-            reduction.local_steps(self._case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
+            reduction.local_steps(self._case.gas.reynolds, cfl, viscous_cfl)
         self._limit_steps()
 
     def radii(self, launched: bool = False) -> np.ndarray:

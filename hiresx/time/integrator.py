@@ -1,13 +1,14 @@
 """The interface of a time integrator, used by the solver, estimates and tables."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from hiresx.time.ode_system import System
 
 
 class Integrator(ABC):
-    """A time integrator: its method `step` advances a `System` in time. Only the state and the `history` pass from one
-    step to the next, so that a run can be stopped and continued between steps.
+    """A time integrator: its method `step` advances a `System` in time. Only the state, the `history` and the `memory`
+    pass from one step to the next, so that a run can be stopped and continued between steps.
 
     `order`: of accuracy in time. `history`: the number of earlier states that a step needs (`System.earlier`);
     checkpoints hold them. `vectors`: the number of vectors that it needs from the system. `registers`: arrays of the
@@ -17,6 +18,9 @@ class Integrator(ABC):
     stage is a convex combination of Euler steps no longer than the step itself, as the positivity limiter requires.
     `cfl`, `viscous_cfl`: the largest stable numbers (docs/numerics.md, "Time"), with linear weights, for pure
     convection and pure diffusion. `stages`: the smallest number of right-hand sides of a step.
+    `steady`: whether steps are those of an iteration towards steady flow (`hiresx.time.linearised.Steady`). `memory`:
+    the numbers that pass from one step to the next besides states; checkpoints hold them. `report`: what is known of
+    the last step, as run.json has it.
     """
 
     order: int
@@ -29,6 +33,16 @@ class Integrator(ABC):
     iterates = True
     convex = False
     stages = 1
+    steady = False
+
+    def __init__(self) -> None:
+        self.memory: dict[str, float] = {}
+        self.report: dict[str, Any] = {}
+
+    @property
+    def converged(self) -> bool:
+        """True if an iteration towards steady flow has come as far as the case asks."""
+        return False
 
     def prepare(self, system: System) -> None:  # noqa: B027 (most have nothing to prepare)
         """Allocate whatever is needed before the first step, such as vectors."""

@@ -7,6 +7,7 @@ import importlib
 
 from hiresx import kernels
 from hiresx.case import Case
+from hiresx.errors import HiresxError
 from hiresx.time.integrator import Integrator
 
 
@@ -16,10 +17,27 @@ def integrator(name: str) -> Integrator:
     return found
 
 
+def check_integrator(case: Case, scheme: Integrator) -> None:
+    """Raise HiresxError for what the case asks of explicit integrators alone, where `scheme` is none."""
+    name = case.time.integrator
+    if case.time.local and scheme.iterates and not scheme.steady:
+        raise HiresxError(
+            f'time.local is for explicit integrators, which "{name}" is not',
+            'leave time.local out, or time.integrator = "ssp_rk3"',
+        )
+    if case.filter is not None and scheme.iterates:
+        raise HiresxError(
+            f'filter is for explicit integrators, which "{name}" is not',
+            'leave the table [filter] out, or take time.integrator = "ssp_rk3"',
+        )
+
+
 def remarks(case: Case) -> list[str]:
     """Return warnings about a case's integrator, for the start of a run."""
     name, scheme, time = case.time.integrator, integrator(case.time.integrator), case.time
-    found = []
+    found: list[str] = []
+    if scheme.steady:
+        return found
     if kernels.trait("positivity", case.scheme.positivity, "limits_flux") and not scheme.convex:
         found.append(
             f'time.integrator = "{name}": density and pressure may become negative, as its stages are no '

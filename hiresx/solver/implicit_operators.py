@@ -1,0 +1,229 @@
+"""The linearised flow on the local blocks: launches of kernels/implicit.h."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import FACES, slices
+from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.conditions import Conditions
+from hiresx.solver.flow_system import FlowSystem
+from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.step_size import StepSize
+from hiresx.time.integrator import Integrator
+from hiresx.time.linearised import EXPLICIT_CFL, ImplicitSettings, Linearised, Place, Steady
+from hiresx.time.ode_system import Vector
+
+# What is behind a face with a condition, by the kernel of the condition (kernels/implicit/blocks.h); others are given.
+_SIDES = {"reflect": 2, "no_slip": 3}
+_GIVEN = 1
+# Conditions whose ghosts are nodes of other blocks.
+_NEIGHBOURS = ("patched",)
+# The share of a variable by which the conditions at nodes are differentiated.
+_SHIFT = 1e-7
+# A step leaves density and pressure at least this share of what they are.
+_LEAST = 0.25
+
+
+class ImplicitOperators(Linearised):
+    """Of the parts of this rank. The blocks and the update with its ghosts are fields of the block states. Collective.
+
+    Raises HiresxError for a case that the implicit integrator does not take."""
+
+    def __init__(
+        self,
+        case: Case,
+        blocks: LocalBlocks,
+        ghosts: Ghosts,
+        conditions: Conditions,
+        step_size: StepSize,
+        system: FlowSystem,
+    ):
+        self.settings = settings(case)
+        self._blocks, self._ghosts, self._conditions, self._system = blocks, ghosts, conditions, system
+        self._step_size = step_size
+        self._inverse_reynolds = 0.0 if case.gas.reynolds is None else 1.0 / case.gas.reynolds
+        self._program = blocks.compile_kernels(
+            replace(blocks.configuration, program="implicit", turbulence="none", source=(), face_formulas=())
+        )
+        self._sides = [blocks.backend.to_device(sides) for sides in _sides(blocks)]
+        self._prepared: dict[Any, Callable[[], None]] = {}
+        self._shifted, self._kept, self._result = (system.vector() for _ in range(3))
+
+    # ---- the explicit step
+
+    def begin(self) -> None:
+        self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL)
+
+    def change(self, x: Vector, into: Vector) -> None:
+        system = self._system
+        system.rates(x, system.time, into)  # the state is x with its conditions, and r its rates
+        self._launch("explicit_change", lambda s: {"q": s.q, "r": s.r, "jacobian": s.jacobian, "dt": s.dt})
+        self._conditions.nodes(system.time)
+        system.state(into)
+        system.axpy(-1.0, x, into)
+
+    def rates(self, change: Vector, into: Vector) -> None:
+        self._launch("over_step", lambda s: {"dt": s.dt}, f=change, x=into)
+
+    # ---- blocks
+
+    def assemble(self, x: Vector, over_cfl: float) -> None:
+        system = self._system
+        system.copy(x, self._kept)
+        system.impose(self._kept, system.time)
+        for which in range(len(GAS_CONSERVED)):
+            self._launch("shift_faces", self._of_sides, which=which, length=_SHIFT, x=x, y=self._shifted)
+            system.copy(self._shifted, self._result)
+            system.impose(self._result, system.time)
+            self._launch(
+                "face_derivative", self._of_blocks, which=which, length=_SHIFT, x=x, kept=self._kept, y=self._result
+            )
+        system.fill_ghosts(x, system.time)
+        self._launch(
+            "implicit_blocks",
+            lambda s: {
+                **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
+                **self._of_blocks(s),
+            },
+            inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl),
+        )  # fmt: skip
+
+    def _of_sides(self, s: BlockState) -> dict[str, Any]:
+        return {"sides": self._sides[self._blocks.place[s.index]]}
+
+    def _of_blocks(self, s: BlockState) -> dict[str, Any]:
+        return {**self._of_sides(s), "blocks": s.array("implicit_blocks")}
+
+    def precondition(self, right: Vector, into: Vector) -> None:
+        key = (id(right), id(into))
+        if key not in self._prepared:
+            self._prepared[key] = self._sweeps(right, into)
+        self._prepared[key]()
+
+    def _sweeps(self, right: Vector, into: Vector) -> Callable[[], None]:
+        """Return the launches of all sweeps: the update from 0, colour by colour, each with the exchange of what the
+        other will read."""
+        states = self._blocks.states
+        clear = self._program.prepare([
+            self._program.call(
+                "clear_update", (s.shape[2], s.shape[1], s.shape[0]), o=0, sj=s.strides[1], sk=s.strides[2],
+                sv=s.variable_stride, update=s.array("update"),
+            )
+            for s in states
+        ])  # fmt: skip
+        colours = [
+            self._program.prepare([
+                self._program.call(
+                    "colour_sweep", s.size, **s.place, **s.derivative_strides, first=sum(s.first), colour=colour,
+                    sv=s.variable_stride, blocks=s.array("implicit_blocks"), right=array, update=s.array("update"),
+                )
+                for s, array in zip(states, right.arrays, strict=True)
+            ])
+            for colour in (0, 1)
+        ]  # fmt: skip
+        result = self._program.prepare([
+            self._program.call(
+                "update_to_vector", s.size, **s.place, sv=s.variable_stride, update=s.array("update"), x=array
+            )
+            for s, array in zip(states, into.arrays, strict=True)
+        ])  # fmt: skip
+
+        def solve() -> None:
+            clear()
+            for _ in range(self.settings.sweeps):
+                for sweep in colours:
+                    sweep()
+                    self._ghosts.send_field("update")
+                    self._ghosts.finish_field("update")
+            result()
+
+        return solve
+
+    # ---- how far, and where
+
+    def admissible_share(self, x: Vector, change: Vector) -> float:
+        backend, least = self._blocks.backend, 1.0
+        for s, own, along in zip(self._blocks.states, x.arrays, change.arrays, strict=True):
+            ni, nj, nk = s.size
+            share = backend.zeros((nj, ni), s.real)
+            self._program.launch(
+                "admissible_share", (ni, nj, 1), **s.place, height=nk, sv=s.variable_stride, least=_LEAST, x=own,
+                d=along, width=ni, share=share,
+            )  # fmt: skip
+            least = min(least, float(backend.to_host(share).min()))
+        return float(self._blocks.comm.min([least])[0])
+
+    def largest(self, rates: Vector) -> tuple[float, Place]:
+        found: list[tuple[float, Place]] = []
+        for s, array in zip(self._blocks.states, rates.arrays, strict=True):
+            values = np.abs(self._blocks.host_values(s, array))
+            found.append((float(values.max()), _place(s, np.unravel_index(int(values.argmax()), values.shape))))
+        everywhere = [one for theirs in self._blocks.comm.allgather(found) for one in theirs]
+        return max(everywhere, key=lambda one: one[0])
+
+    def check_blocks(self) -> None:
+        """Raise HiresxError, on all ranks, for a diagonal block that has no inverse, with its place."""
+        found: Place | None = None
+        for s in self._blocks.states:
+            values = self._blocks.host_values(s, s.array("implicit_blocks"))[: len(GAS_CONSERVED) ** 2]
+            bad = np.argwhere(~np.isfinite(values).all(axis=0))
+            if len(bad) and found is None:
+                found = _place(s, (0, *bad[0]))
+        first = next((place for place in self._blocks.comm.allgather(found) if place is not None), None)
+        if first is not None:
+            raise HiresxError(
+                f"the implicit equations of node (i, j, k) = {first.node} of block '{first.block}' are singular",
+                "take a smaller time.cfl, or another state to start from",
+            )
+
+    def _launch(self, kernel: str, of_state: Callable[[BlockState], dict[str, Any]], /, **given: Any) -> None:
+        for n, s in enumerate(self._blocks.states):
+            arguments = {name: value.arrays[n] if isinstance(value, Vector) else value for name, value in given.items()}
+            self._program.launch(kernel, s.size, **s.place, sv=s.variable_stride, **of_state(s), **arguments)
+
+
+def connect(
+    case: Case,
+    integrator: Integrator,
+    blocks: LocalBlocks,
+    ghosts: Ghosts,
+    conditions: Conditions,
+    step_size: StepSize,
+    system: FlowSystem,
+) -> None:
+    """Give an iteration towards steady flow the operators of its system; nothing for other integrators. Collective."""
+    if isinstance(integrator, Steady):
+        integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
+
+
+def settings(case: Case) -> ImplicitSettings:
+    """Return what the case asks of the implicit scheme."""
+    given, first = case.implicit, case.time.cfl
+    assert first is not None  # local steps have one
+    return ImplicitSettings(first, given.largest_cfl, given.krylov, given.linear_drop, given.sweeps, given.drop)
+
+
+def _place(s: BlockState, at: Any) -> Place:
+    variable, k, j, i = (int(n) for n in at)
+    node = (s.first[0] + i, s.first[1] + j, s.first[2] + k)
+    return Place(s.name, node, s.equations.conserved_names[variable])
+
+
+def _sides(blocks: LocalBlocks) -> list[np.ndarray]:
+    """What is behind each side of the nodes of every part, two bits for each, of the padded shape."""
+    found = [np.zeros(s.shape, np.int32) for s in blocks.states]
+    for patch in blocks.cut.patches:
+        n = blocks.place.get(patch.block)
+        if n is None or patch.condition.kernel in _NEIGHBOURS:
+            continue
+        bits = _SIDES.get(patch.condition.kernel or "", _GIVEN) << (2 * FACES.index(patch.face))
+        interior = blocks.states[n].interior(found[n])
+        interior[slices(patch.range)] |= np.int32(bits)
+    return found

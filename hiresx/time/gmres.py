@@ -1,0 +1,66 @@
+"""Flexible GMRES on vectors: Y. Saad, SIAM Journal on Scientific Computing 14 (1993) 461, algorithm 2.2."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hiresx.time.ode_system import System, Vector
+
+
+class FlexibleGmres:
+    """Space for `size` directions: `size` + 1 orthogonal vectors and as many preconditioned ones as directions."""
+
+    def __init__(self, system: System, size: int):
+        self._system = system
+        self._basis = [system.vector() for _ in range(size + 1)]
+        self._directions = [system.vector() for _ in range(size)]
+
+    def __call__(
+        self,
+        product: Callable[[Vector, Vector], None],
+        precondition: Callable[[Vector, Vector], None],
+        right: Vector,
+        drop: float,
+        into: Vector,
+    ) -> tuple[float, int]:
+        """Solve A x = `right` from x = 0 until the residual is `drop` of it, or the space is full. `product(x, y)`
+        computes y = A x, `precondition(x, y)` a y with A y near x. Returns the residual over that of x = 0 and the
+        number of products. Raises FloatingPointError, on all ranks, where a product is not finite."""
+        system, basis, size = self._system, self._basis, len(self._directions)
+        begin = system.norm(right)
+        system.scale(0.0, into)
+        if begin == 0.0:
+            return 0.0, 0
+        system.combine(1 / begin, right, 0.0, basis[0])
+        hessenberg, target = np.zeros((size + 1, size)), np.zeros(size + 1)
+        target[0] = begin
+        left, count = 1.0, 0
+        weights: np.ndarray = np.zeros(0)
+        for n in range(size):
+            precondition(basis[n], self._directions[n])
+            product(self._directions[n], basis[n + 1])
+            self._orthogonalise(n, hessenberg)
+            if not np.isfinite(hessenberg[: n + 2, n]).all():
+                raise FloatingPointError("a product with the Jacobian is not finite")
+            count = n + 1
+            rows = hessenberg[: count + 1, :count]
+            weights = np.linalg.lstsq(rows, target[: count + 1], rcond=None)[0]
+            left = float(np.linalg.norm(rows @ weights - target[: count + 1])) / begin
+            if left <= drop or hessenberg[count, n] <= 1e-14 * begin:
+                break
+        self._sum(weights, into)
+        return left, count
+
+    def _orthogonalise(self, n: int, hessenberg: np.ndarray) -> None:
+        """Make vector n + 1 orthogonal to those before it (modified Gram and Schmidt), of norm 1."""
+        system, basis = self._system, self._basis
+        for m in range(n + 1):
+            hessenberg[m, n] = system.dot(basis[m], basis[n + 1])
+            system.axpy(-hessenberg[m, n], basis[m], basis[n + 1])
+        hessenberg[n + 1, n] = length = system.norm(basis[n + 1])
+        if length > 0:
+            system.scale(1 / length, basis[n + 1])
+
+    def _sum(self, weights: Sequence[float] | np.ndarray, into: Vector) -> None:
+        for weight, direction in zip(weights, self._directions, strict=False):
+            self._system.axpy(float(weight), direction, into)

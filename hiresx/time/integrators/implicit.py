@@ -1,0 +1,119 @@
+"""Steady flow by Newton's method with pseudo-time steps and flexible GMRES."""
+
+import math
+from typing import Any
+
+from hiresx.time.gmres import FlexibleGmres
+from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Place, Steady
+from hiresx.time.ode_system import System, Vector
+
+# A step is taken if it leaves at most so many times the residual before it, or shortened.
+GROWTH = 2.0
+# Shares of a step that are tried.
+SHORTENINGS = 5
+# The pseudo-time step changes by these factors at most from one step to the next.
+SLOWER, FASTER = 0.1, 2.0
+# Where GMRES leaves more than the first share of the residual of the linear equations the pseudo-time step does not
+# grow, and from the second on it shrinks by the factor.
+UNSOLVED, HARDLY_SOLVED, SLOWER_UNSOLVED = 0.1, 0.3, 0.5
+# The pseudo-time step after a Newton step that failed, as a share of the last one; how often it is taken.
+BACK, ATTEMPTS = 0.2, 8
+
+
+class Scheme(Steady):
+    """A step solves (1/c - df/dx) d = f(x) for the update d of x, where f is the change by an explicit step with the
+    conditions at nodes (`hiresx.time.linearised`) and c the pseudo-time step over it: W. A. Mulder & B. van Leer,
+    Journal of Computational Physics 59 (1985) 232, and D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193
+    (2004) 357. c follows the residual: it grows as the residual falls (switched evolution relaxation).
+    """
+
+    order, vectors = 1, 5
+    cfl = viscous_cfl = math.inf
+
+    def attach(self, system: System, linearised: Linearised) -> None:
+        """Take the system's linearisation, and the vectors."""
+        self._linear = linearised
+        self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
+        self._gmres = FlexibleGmres(system, linearised.settings.krylov)
+
+    @property
+    def converged(self) -> bool:
+        """True if the residual has dropped as far as the case asks."""
+        first, last = self.memory.get("first_residual"), self.memory.get("residual")
+        return first is not None and last is not None and last * self._linear.settings.drop <= first
+
+    def step(self, system: System) -> None:
+        settings, linear = self._linear.settings, self._linear
+        system.state(self._x)
+        linear.begin()
+        linear.change(self._x, self._f)
+        before = self._residual(system)
+        if not math.isfinite(before):
+            raise FloatingPointError("the residual is not finite")
+        self.memory.setdefault("first_residual", before)
+        cfl = self.memory.get("cfl", settings.cfl)
+        for _ in range(ATTEMPTS):
+            found = self._newton(system, cfl, before)
+            if found is not None:
+                break
+            cfl *= BACK
+        else:
+            raise FloatingPointError(f"no Newton step from CFL {cfl / BACK:.3g} down lowers the residual")
+        share, after, linear_drop, products = found
+        value, place = linear.largest(self._work)
+        system.accept(self._trial, system.time)
+        self.report = self._report(cfl, share, linear_drop, products, after, value, place)
+        ratio = (before / after if after > 0 else FASTER) * (1.2 if share == 1.0 else 1.0)
+        factor = min(FASTER, max(SLOWER, ratio)) * (1.0 if share > 0.2 else 0.5)
+        if linear_drop > UNSOLVED:
+            factor = min(factor, 1.0 if linear_drop < HARDLY_SOLVED else SLOWER_UNSOLVED)
+        self.memory |= {"residual": after, "cfl": min(settings.largest_cfl, cfl * factor)}
+
+    def _newton(self, system: System, cfl: float, before: float) -> tuple[float, float, float, int] | None:
+        """Put the state after a Newton step into the trial vector and its rates into the work vector. Returns the share
+        of the step that was taken, the residual after it, that of the linear equations and the number of products;
+        None where no share is any good."""
+        linear, over_cfl = self._linear, EXPLICIT_CFL / cfl
+        linear.assemble(self._x, over_cfl)
+
+        def product(along: Vector, into: Vector) -> None:
+            system.derivative(linear.change, self._x, self._f, along, into)
+            system.combine(over_cfl, along, -1.0, into)
+
+        try:
+            drop, products = self._gmres(product, linear.precondition, self._f, linear.settings.linear_drop, self._d)
+        except FloatingPointError:
+            linear.check_blocks()
+            return None
+        share = linear.admissible_share(self._x, self._d)
+        for _ in range(SHORTENINGS):
+            if share == 0.0:
+                return None
+            system.copy(self._x, self._trial)
+            system.axpy(share, self._d, self._trial)
+            system.impose(self._trial, system.time)
+            linear.change(self._trial, self._work)
+            linear.rates(self._work, self._work)
+            after = system.norm(self._work)
+            if after <= GROWTH * before:
+                return share, after, drop, products
+            share *= 0.5
+        return None
+
+    def _residual(self, system: System) -> float:
+        self._linear.rates(self._f, self._work)
+        return system.norm(self._work)
+
+    def _report(
+        self, cfl: float, share: float, drop: float, products: int, residual: float, value: float, place: Place
+    ) -> dict[str, Any]:
+        first = self.memory["first_residual"]
+        return {
+            "cfl": cfl,
+            "share": share,
+            "linear_drop": drop,
+            "products": products,
+            "residual": residual,
+            "drop": first / residual if residual > 0 else math.inf,
+            "largest": {"value": value, **place._asdict()},
+        }

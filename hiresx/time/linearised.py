@@ -1,0 +1,87 @@
+"""The flow about one state as an implicit scheme sees it: its change by a short explicit step, and blocks that solve
+for an update roughly."""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from hiresx.time.integrator import Integrator
+from hiresx.time.ode_system import System, Vector
+
+# Vectors that the linearisation and GMRES need besides two for each direction of the latter.
+VECTORS = 4 + 1
+
+# The CFL numbers, inviscid and viscous, of the explicit step e.
+EXPLICIT_CFL = 0.5
+
+
+class Place(NamedTuple):
+    """A node of a whole block: the `block` by name, `node` (i, j, k), and the `equation`, a conserved variable."""
+
+    block: str
+    node: tuple[int, int, int]
+    equation: str
+
+
+class ImplicitSettings(NamedTuple):
+    """What a case asks of the implicit scheme (`hiresx.case.implicit.Implicit`), and `cfl`, its first CFL number."""
+
+    cfl: float
+    largest_cfl: float
+    krylov: int
+    linear_drop: float
+    sweeps: int
+    drop: float
+
+
+class Linearised(ABC):
+    """Works on the vectors of the `System` of all ranks. Everything is collective.
+
+    The change f(x) = C(x + e R(x)) - x is that by an explicit step with the conditions C at the nodes of faces, each
+    node of its own length e in time, of `EXPLICIT_CFL`, that does not change between two calls of `begin`.
+    A steady state has f = 0.
+    """
+
+    settings: ImplicitSettings
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Set e from the current state."""
+
+    @abstractmethod
+    def change(self, x: Vector, into: Vector) -> None:
+        """Compute f(x). The current state becomes another one."""
+
+    @abstractmethod
+    def rates(self, change: Vector, into: Vector) -> None:
+        """Compute f/e, the rate of change with the conditions, from f."""
+
+    @abstractmethod
+    def assemble(self, x: Vector, over_cfl: float) -> None:
+        """Make the blocks of 1/c - df/dx at x to first order, `over_cfl` = 1/c."""
+
+    @abstractmethod
+    def precondition(self, right: Vector, into: Vector) -> None:
+        """Solve with the blocks roughly, by sweeps from 0."""
+
+    @abstractmethod
+    def check_blocks(self) -> None:
+        """Raise HiresxError, on all ranks, for a block of a node that is singular; the first is named."""
+
+    @abstractmethod
+    def admissible_share(self, x: Vector, change: Vector) -> float:
+        """Return the largest of 1, 1/2, 1/4, ... of `change` that x takes with a density and a pressure that stay
+        within a factor; 0 if none does."""
+
+    @abstractmethod
+    def largest(self, rates: Vector) -> tuple[float, Place]:
+        """Return the largest entry of a vector and its place."""
+
+
+class Steady(Integrator):
+    """An iteration towards steady flow."""
+
+    steady = True
+
+    @abstractmethod
+    def attach(self, system: System, linearised: Linearised) -> None:
+        """Take the system with its linearisation, before the first step, and the vectors needed."""

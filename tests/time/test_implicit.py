@@ -1,0 +1,238 @@
+"""The implicit integrator: blocks against differences, sweeps of any cut and backend, steady flow to round-off."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from shutil import copytree, ignore_patterns
+
+import numpy as np
+import pytest
+from kernels_alone import GAMMA, PRANDTL, SUTHERLAND, conservative, primitive, random
+from ranks import run_ranks
+from wholes import whole
+
+from hiresx import Case, Simulation, kernels, load
+from hiresx.decomposition import domain
+from hiresx.decomposition.partition import partition
+from hiresx.device import Configuration, backend
+from hiresx.device.cpu import CpuBackend
+from hiresx.errors import HiresxError
+from hiresx.solver import Solver
+from hiresx.solver.implicit_operators import connect
+from hiresx.time.integrators import integrator
+from hiresx.verify.turned_blocks import difference
+
+FLUXES = kernels.choices("flux")
+FACES = 40
+# Every flux beside the others, of duals and of reals, and the flux through a face with its viscous part.
+PROBE = """
+#include "gas.h"
+#include "hllc_states.h"
+#include "flux_splitting.h"
+#include "lax_friedrichs.h"
+%(fluxes)s
+#include "implicit/blocks.h"
+template <class T> HD void probed(int which, const T *l, const T *r, const T *area, const real *m, T *f) {
+    %(calls)s
+    if (which == %(count)d) face_flux(l, r, m, real(0.7), real(0.3), f);
+}
+KERNEL(probe, int i, int j, int k, int which, int side, const real *left, const real *right, const real *m, real *f,
+       real *slope) {
+    state_dual l[5], r[5], area[3], found[5];
+    real a[5], b[5], c[3], plain[5];
+    for (int v = 0; v < 5; ++v) a[v] = left[5 * i + v], b[v] = right[5 * i + v], l[v] = a[v], r[v] = b[v];
+    for (int v = 0; v < 5; ++v) (side ? r : l)[v].slope[v] = real(1);
+    for (int d = 0; d < 3; ++d) c[d] = m[3 * i + d], area[d] = c[d];
+    probed(which, l, r, area, c, found);
+    probed(which, a, b, c, c, plain);
+    for (int v = 0; v < 5; ++v) {
+        f[5 * i + v] = plain[v];
+        for (int w = 0; w < 5; ++w) slope[25 * i + 5 * v + w] = found[v].slope[w];
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory):
+    root = tmp_path_factory.mktemp("probe") / "kernels"
+    copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
+    for header in (root / "boundary").iterdir():
+        header.unlink()
+    others = [name for name in FLUXES if name != "roe"]
+    fluxes = "\n".join(f'namespace of_{name} {{\n#include "flux/{name}.h"\n}}' for name in others)
+    calls = "\n".join(
+        f"if (which == {n}) {'' if name == 'roe' else f'of_{name}::'}numerical_flux(l, r, area, f);"
+        for n, name in enumerate(FLUXES)
+    )
+    (root / "solver.h").write_text(PROBE % {"fluxes": fluxes, "calls": calls, "count": len(FLUXES)})
+    law = {"viscosity": "sutherland", "viscosity_parameters": (("sutherland_temperature", SUTHERLAND),)}
+    chosen = Configuration(gamma=GAMMA, prandtl=PRANDTL, flux="roe", positivity="none", **law)
+    return CpuBackend(root).compile(chosen)
+
+
+@pytest.mark.slow  # the compilation of all fluxes at once
+@pytest.mark.parametrize("which", range(len(FLUXES) + 1), ids=[*FLUXES, "viscous"])
+def test_duals_are_the_derivatives(probe, which):
+    """Of every flux by both states, and of the thin-layer viscous flux, against central differences."""
+    rng = random(which)
+    left, right = (np.ascontiguousarray(conservative(primitive(rng, FACES)).T) for _ in range(2))
+    m = rng.uniform(-1.0, 1.0, (FACES, 3))
+
+    def flux(side: int, l, r) -> tuple[np.ndarray, np.ndarray]:
+        f, slope = np.zeros((FACES, 5)), np.zeros((FACES, 5, 5))
+        probe.launch("probe", (FACES, 1, 1), which=which, side=side, left=l, right=r, m=m, f=f, slope=slope)
+        return f, slope
+
+    step = 1e-6
+    for side in (0, 1):
+        _, slope = flux(side, left, right)
+        for w in range(5):
+            ends = []
+            for sign in (1.0, -1.0):
+                states = [left.copy(), right.copy()]
+                states[side][:, w] += sign * step
+                ends.append(flux(side, *states)[0])
+            difference = (ends[0] - ends[1]) / (2 * step)
+            scale = np.maximum(np.abs(slope).max(axis=(1, 2)), 0.1)[:, None]  # what does not leave is 0
+            off = np.abs(slope[:, :, w] - difference) / scale
+            assert off.max() < 1e-7
+
+
+BUMP = [
+    'time.integrator="implicit"', "time.cfl=2.0", "grid.cells=[4, 8, 4]", "grid.n_normal=13", "time.steps=60",
+    "grid.first_spacing=0.1", "monitor.every=10",
+]  # fmt: skip
+
+
+@cache
+def bump(*overrides: str):
+    return load("bump", preset="subsonic", overrides=[*BUMP, *overrides])
+
+
+def solver_of(case, where: str, ranks: int, comm=None) -> Solver:
+    """In one process, or of the processes of `comm`, cut for so many ranks."""
+    if ranks == 1:
+        return Solver(case, backend(where))
+    parts = (lambda cut: partition(cut, ranks)) if comm else lambda cut: [
+        replace(part, rank=0) for part in partition(cut, ranks)
+    ]  # fmt: skip
+    return Solver(case, backend(where), domain=domain(case, comm, parts=parts) if comm else domain(case, parts=parts))
+
+
+def swept(solver: Solver) -> np.ndarray:
+    """What two sweeps from 0 make of a right-hand side that follows from places, about a flow that is not uniform."""
+    solver.initialize(
+        lambda x, y, z: (1 + 0.1 * np.sin(x), 0.5 + 0.1 * y, 0.05 * np.cos(x), 0.0, (1 + 0.1 * x * y) / 1.4)
+    )
+    system, linear = solver.system, solver.integrator._linear
+    x, right, found = (system.vector() for _ in range(3))
+    system.state(x)
+    linear.begin()
+    linear.assemble(x, 0.01)
+    linear.change(x, right)
+    linear.precondition(right, found)
+    return system.gather(found)
+
+
+def off_on_ranks(comm, case) -> float:
+    solver = solver_of(case, "cpu", comm.size, comm)
+    found = swept(solver)
+    solver.halo.close()
+    return float(np.abs(found - swept(Solver(case, backend("cpu")))).max())
+
+
+@pytest.mark.parametrize(("where", "ranks"), [("cpu", 2), ("emulated", 1)])
+def test_sweeps_do_not_depend_on_the_cut_or_the_backend(where, ranks):
+    case = bump("implicit.sweeps=2", "grid.cells=[5, 8, 5]")
+    wanted = swept(solver_of(case, "cpu", 1))
+    solver = solver_of(case, where, ranks)
+    assert ranks == 1 or sum(solver.states[1].first) % 2  # its own first node has the other colour
+    found = swept(solver)
+    assert np.abs(wanted).max() > 1e-2
+    assert np.abs(found - wanted).max() < 1e-12 * np.abs(wanted).max()
+
+
+@pytest.mark.slow
+def test_sweeps_do_not_depend_on_the_ranks():
+    assert max(run_ranks(2, off_on_ranks, bump("implicit.sweeps=2"))) < 1e-12
+
+
+def test_steady_flow_to_round_off_and_on_from_a_checkpoint(tmp_path):
+    """Ten orders in few steps, the same numbers from a checkpoint on, and what the run says of itself."""
+    through = Simulation(bump(), "cpu", out=tmp_path / "through")
+    found = through.run(progress=False)
+    report = found["implicit"]
+    assert found["status"] == "finished" and through.step_count < 25 and report["drop"] > 1e10
+    explicit = Solver(bump("time.integrator=ssp_rk3", "time.local=true", "time.cfl=0.5"), backend("cpu"))
+    explicit.set_state(0, *(through.blocks[0].state(name) for name in ("rho", "u", "v", "w", "p")))
+    explicit.complete_state()
+    before = whole(explicit)
+    explicit.step()
+    # walls take the energy of what they stop in a step, which goes with the square of its length
+    assert difference(whole(explicit), before) < 1e-6
+    stored = json.loads((tmp_path / "through" / "run.json").read_text())["implicit"]
+    assert stored["largest"]["block"] == "channel" and stored["products"] <= 40
+    Simulation(bump("time.steps=5"), "cpu", out=tmp_path / "parts").run(progress=False)
+    rest = Simulation(bump(), "cpu", out=tmp_path / "parts", restart=tmp_path / "parts")
+    assert rest.run(progress=False)["implicit"] == report
+    np.testing.assert_array_equal(rest.blocks[0].state("p"), through.blocks[0].state("p"))
+
+
+def test_blocks_are_good_enough_for_few_products():
+    """Of the viscous flow around a cylinder at CFL numbers at which it matters."""
+    uniform = {"rho": 1.0, "u": 0.2, "p": 1 / 1.4}
+    grid = {"generator": "cylinder-o", "radius": 0.5, "outer_radius": 10.0, "n_around": 32, "n_normal": 21,
+            "first_spacing": 0.05}  # fmt: skip
+    case = Case.from_dict(
+        {
+            "gas": {"reynolds": 100.0}, "grid": grid, "scheme": {"flux": "hllc"}, "initial": {"state": uniform},
+            "time": {"integrator": "implicit", "steps": 8},
+            "boundary": [{"faces": ["jmin"], "type": "no-slip-wall"},
+                         {"faces": ["jmax"], "type": "far-field", "state": uniform}],
+        }
+    )  # fmt: skip
+    solver, products = Solver(case, backend("cpu")), 0
+    solver.initialize()
+    for _ in range(case.time.steps):
+        solver.step()
+        products += solver.integrator.report["products"]
+        assert solver.integrator.report["linear_drop"] < 0.01
+    assert solver.integrator.report["cfl"] > 200 and products <= 100
+
+
+def test_a_run_that_ends_early_says_where_it_hangs(capsys):
+    Simulation(bump("time.steps=2"), "cpu").run()
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the residual fell by" in said and "of block 'channel'" in said and "implicit.drop = 1e+10" in said
+
+
+def test_a_singular_block_is_named():
+    solver = solver_of(bump(), "cpu", 1)
+    swept(solver)
+    (state,) = solver.states
+    state.interior(state.array("implicit_blocks"))[3, 0, 4, 2] = np.nan
+    with pytest.raises(HiresxError, match=r"node \(i, j, k\) = \(2, 4, 0\) of block 'channel' are singular"):
+        solver.integrator._linear.check_blocks()
+
+
+def test_other_integrators_get_nothing():
+    connect(None, integrator("ssp_rk3"), None, None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        (["time.dt=0.01"], "time.dt is not for time.integrator"),
+        (["time.end=1.0"], "time.end is not for time.integrator"),
+        (["time.retries=1"], "time.retries"),
+        (['scheme.precision="fp32"'], "scheme.precision"),
+        (['scheme.inviscid="regularised"'], "scheme.inviscid"),
+        (["filter.order=8"], "filter"),
+        (['scalar=[{name="dye", schmidt=1.0, initial="1"}]'], "scalar"),
+        (['time.integrator="ssp_rk3"', "implicit.krylov=9"], "implicit: says how"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(overrides, named):
+    with pytest.raises(HiresxError, match=named):
+        load("bump", overrides=['time.integrator="implicit"', *overrides])
