@@ -39,6 +39,7 @@ from hiresx.case.monitors import (
 )
 from hiresx.case.outputs import Checkpoint, Output
 from hiresx.case.positions import Position
+from hiresx.case.refine import Refine, refine_errors
 from hiresx.case.relations import resolve_relations, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.scheme import Scheme, scheme_errors
@@ -240,6 +241,7 @@ class Case(Table):
     time: Time = Field(description="time integration")
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
     boundary: Annotated[tuple[Boundary, ...], Listed] = Field((), description="boundary conditions")
+    refine: Refine | None = Field(None, description="regions of finer levels; absent: the grid alone")
     sponge: Annotated[tuple[Sponge, ...], Listed] = Field((), description="sponge layers")
     body_force: BodyForce | None = Field(None, description="acceleration of the gas; absent: none")
     source: Source | None = Field(None, description="sources of the conserved variables; absent: none")
@@ -344,7 +346,7 @@ class Case(Table):
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *scheme_errors(self.scheme),
             *implicit_errors(self),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
-            *synthetic_turbulence_errors(self), *modelled_wall_errors(self),
+            *synthetic_turbulence_errors(self), *modelled_wall_errors(self), *refine_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

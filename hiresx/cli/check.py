@@ -33,7 +33,7 @@ def check(
 
     with terminal.only_json(json):
         case = load(name, preset or (), set_ or ())
-        from hiresx.cli import check_inflow, check_numbers, check_setup, check_walls
+        from hiresx.cli import check_inflow, check_levels, check_numbers, check_setup, check_walls
         from hiresx.cli.grid_checks import check_grid
         from hiresx.equations import equations
         from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
@@ -49,9 +49,10 @@ def check(
         interfaces = found.interfaces
         mirrors = check_walls.report(decomposition, found.extended)
         check_walls.check_wall_models(decomposition)
-        watched = monitors.check(case, decomposition)
+        computed, refined = check_levels.refined(case, found)
+        watched = monitors.check(case, refined)
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
-        planned = estimate(case, grid=built)
+        planned = estimate(case, grid=computed)
         setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += check_walls.notes_of_sources(case, decomposition)
         setup["warnings"] += check_inflow.notes_of_turbulence(decomposition)
@@ -60,7 +61,7 @@ def check(
         planned["seconds_on"] = check_setup.costs(case, planned)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))
-        shared = estimate_ranks(case, decomposition, count, speeds) if count else None
+        shared = estimate_ranks(case, refined, count, speeds) if count else None
         check_walls.check_wall_models_on_ranks(decomposition, count or None, speeds)
     report: dict[str, Any] = {
         "case": case.model_dump(mode="json"),
@@ -78,6 +79,7 @@ def check(
         "connections": [_connection(built.blocks, proof) for proof in proofs],
         "patched": [_interface(decomposition, found) for found in interfaces],
         "walls": mirrors,
+        "levels": check_levels.report(refined),
         "setup": setup,
         "plan": planned,
     }
@@ -91,6 +93,11 @@ def check(
     measures = list(dict.fromkeys(key for block in quality for key in block if key not in ("block", "size")))
     rows = [(block["block"], *(_extreme(block.get(key)) for key in measures)) for block in quality]
     terminal.table("Grid: value at i, j, k", ["block", *(key.replace("_", " ") for key in measures)], rows)
+    if report["levels"]:
+        rows = [(row["level"], row["blocks"], f"{row['points']:,}") for row in report["levels"]]
+        terminal.table(
+            "Levels: all are computed, points under finer ones included", ["level", "blocks", "points"], rows
+        )
     sides = [(b["block"], b["face"], _range(b["range"]), b["type"]) for b in report["boundaries"]]
     if sides:
         terminal.table("Boundaries", ["block", "face", "nodes i, j, k", "type"], sides)
@@ -122,7 +129,7 @@ def check(
         columns = ["of", "type", "degrees off the normal", "what holds there"]
         terminal.table("Slip walls, symmetry and axis: where lines are not normal to them", columns, oblique)
     check_setup.show(setup)
-    terminal.table("Plan", ["", ""], _plan(planned, len(report["grid"])))
+    terminal.table("Plan", ["", ""], _plan(planned, len(refined.blocks)))
     for note in planned["notes"]:
         terminal.say(f"note: {note}")
     if shared is not None:

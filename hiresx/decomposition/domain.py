@@ -11,6 +11,7 @@ from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
+from hiresx.decomposition.refinement import refine_domain, refined_grid
 from hiresx.decomposition.split import split
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.stored_coordinates import give_back
@@ -74,6 +75,9 @@ def domain(
                 made.without_interior(block, decomposed.stencil.halo) if isinstance(made, GhostLayers) else made
                 for block, made in zip(decomposed.blocks, extended_coordinates(decomposed), strict=True)
             ]
+            if case.refine is not None:
+                decomposed, extended = refine_domain(decomposed, extended, case.refine)
+                grid = refined_grid(grid, decomposed)
             first = grid, extended
             for block in decomposed.blocks:
                 block.forget()
@@ -82,8 +86,13 @@ def domain(
     seen, extended = _one_copy(comm, first, case.stencil.halo)
     grid = first = None  # give back the memory of what is shared now
     with comm.together():
-        if comm.local.size > 1 or decomposed is None:
+        if case.refine is None and (comm.local.size > 1 or decomposed is None):
             decomposed = decompose(case, seen)
+    if case.refine is not None and comm.local.size > 1:
+        # The tiles are chosen once for a host; all its ranks see the nodes of them.
+        bare = None if decomposed is None else replace(decomposed, blocks=())
+        decomposed = replace(comm.local.bcast(bare), blocks=seen.blocks)
+    assert decomposed is not None
     return _cut(comm, seen, decomposed, extended, parts)
 
 

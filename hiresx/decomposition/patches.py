@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from hiresx.grid.blocks import (
 from hiresx.grid.connections import periodic_connections
 from hiresx.grid.patched import PATCHED
 
+if TYPE_CHECKING:
+    from hiresx.decomposition.levels import Levels
+
 log = logging.getLogger(__name__)
 
 
@@ -60,7 +64,8 @@ class Decomposition:
 
     `parts`: per block what it is of the grid's blocks, and whose. Before anything is cut, all of one each, of rank 0.
     `stencil`: that of the run, by which ghosts and parts are as wide as they are. `axisymmetric`: whether y is the
-    radius. `pushes`: unit vectors along which a body force acts.
+    radius. `pushes`: unit vectors along which a body force acts. `levels`: which of the whole blocks are tiles of finer
+    levels, None without refinement.
     """
 
     blocks: tuple[Block, ...]
@@ -70,6 +75,7 @@ class Decomposition:
     stencil: Stencil = field(default_factory=Stencil)
     axisymmetric: bool = False
     pushes: tuple[tuple[float, float, float], ...] = ()
+    levels: "Levels | None" = None
 
     @property
     def points(self) -> int:

@@ -273,6 +273,9 @@ class PatchedExchange(InterpolatedGhosts):
         maps = patched_donors.shape_maps(domain.whole)
         return patched_donors.rows(domain.whole, domain.cut, maps, donor, xi)
 
+    def nodes(self) -> None:
+        """Change nodes before ghosts are made of them; patched faces change none."""
+
     def field(self, name: str) -> None:
         """Fill the ghosts of the field of that name, which a term gave, behind patched faces."""
         if self.any:

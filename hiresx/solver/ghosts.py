@@ -7,6 +7,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.device.call import Calls
 from hiresx.exchange.halo import HaloExchange
+from hiresx.exchange.level_ghosts import LevelGhosts
 from hiresx.exchange.patched_ghosts import MirroredGhosts, PatchedExchange
 from hiresx.solver.block_states import LocalBlocks
 
@@ -29,7 +30,8 @@ class Ghosts:
         for field in blocks.layout.fields_exchanged_once():
             self.halo.start_field(field.name)
             self.halo.finish_field(field.name)
-        self.patched = PatchedExchange(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
+        kind = PatchedExchange if domain.whole.levels is None else LevelGhosts
+        self.patched = kind(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
         self.mirrored = MirroredGhosts(
             case, blocks.backend, blocks.program, blocks.comm, domain, blocks.states
         )  # fmt: skip
@@ -40,7 +42,9 @@ class Ghosts:
         return bool(self.halo.neighbours)
 
     def start_state(self) -> None:
-        """Fill the ghosts of patched faces and of mirroring walls, and start the exchange of connected halos."""
+        """Fill the ghosts of patched faces, of finer levels and of mirroring walls, and start the exchange of connected
+        halos; nodes under a finer level take its values first."""
+        self.patched.nodes()
         self.halo.start_state()
         self.patched.state()
         self.mirrored.state()

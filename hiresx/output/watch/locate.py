@@ -71,6 +71,9 @@ class Locator:
 
     def __init__(self, decomposition: Decomposition):
         self._blocks = decomposition.blocks
+        # The finest level that holds a point counts.
+        levels = decomposition.levels
+        self._order = sorted(range(len(self._blocks)), key=lambda b: 0 if levels is None else -levels.tiles[b].level)
         self._connections = [
             [c for c in decomposition.connections if c.block == b] for b in range(len(decomposition.blocks))
         ]
@@ -82,15 +85,16 @@ class Locator:
         self._bricks: dict[int, _Bricks] = {}
 
     def find(self, point: Sequence[float] | np.ndarray) -> Location | None:
-        """The location of `point` (x, y, z), in the first block that holds it; None if it lies outside."""
+        """The location of `point` (x, y, z), in the first block that holds it, of the finest level there; None if it
+        lies outside."""
         point = np.asarray(point, dtype=float)
         if np.abs(point).max() > FARTHEST:
             return None
         starts = [self._starts(b, point) for b in range(len(self._blocks))]
         # the likely ones of every block before the others of any
         for some in (slice(0, LIKELY), slice(LIKELY, TRIALS)):
-            for b, of_block in enumerate(starts):
-                for start in of_block[some]:
+            for b in self._order:
+                for start in starts[b][some]:
                     index = self._newton(b, point, start)
                     if index is not None:
                         nodes, weights = self._stencil(b, index)

@@ -1,0 +1,31 @@
+"""The levels of a refined case, as `hiresx check` shows them."""
+
+from typing import TYPE_CHECKING, Any
+
+from hiresx.decomposition.refinement import refine_domain, refined_grid
+
+if TYPE_CHECKING:
+    from hiresx.case import Case
+    from hiresx.cli.grid_checks import CheckedGrid
+    from hiresx.decomposition import Decomposition
+    from hiresx.grid import Grid
+
+
+def refined(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
+    """The grid and the whole blocks that a case computes on: those of all levels. Raises HiresxError for what cannot be
+    refined."""
+    if case.refine is None:
+        return found.grid, found.decomposition
+    made, _ = refine_domain(found.decomposition, found.extended, case.refine)
+    return refined_grid(found.grid, made), made
+
+
+def report(made: "Decomposition") -> list[dict[str, Any]]:
+    """Per level its tiles and points; nothing without refinement."""
+    if made.levels is None:
+        return []
+    rows = []
+    for level in range(made.levels.finest + 1):
+        points = [b.points for b, tile in zip(made.blocks, made.levels.tiles, strict=True) if tile.level == level]
+        rows.append({"level": level, "blocks": len(points), "points": sum(points)})
+    return rows

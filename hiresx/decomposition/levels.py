@@ -1,0 +1,168 @@
+"""Levels of refinement: each block again with half the spacing, and the tiles of it that are computed.
+
+Node m of level l + 1 lies on node m/2 of level l where m is even. Coordinates between nodes follow from those of level
+l by polynomials through six of them along each direction (sixth order in the spacing), so that a level is a smooth grid
+of its own: its metrics are those of its own coordinates, ghosts included, and a uniform flow stays uniform in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.decomposition.coordinates import extended_coordinates
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Connection
+from hiresx.grid.blocks import FACES, Range, direction, face_range, layer, side, whole_box
+from hiresx.grid.connections import IDENTITY
+from hiresx.grid.orientation import layout_of
+from hiresx.grid.patched import WIDTH, Wrap, lagrange, wraps
+
+Extended = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The nodes `box` of block `base` of the grid on `level`, in the indexes of that level."""
+
+    level: int
+    base: int
+    box: Range
+
+
+@dataclass(frozen=True)
+class Space:
+    """All nodes that a block has on a level: their number (ni, nj, nk), and how it continues in itself."""
+
+    size: tuple[int, int, int]
+    wrapped: tuple[Wrap | None, ...]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """`tiles`: what each whole block of a refined decomposition is; those of level 0 are the blocks of the grid.
+    `spaces`: by level and block of the grid."""
+
+    tiles: tuple[Tile, ...]
+    spaces: dict[tuple[int, int], Space] = field(default_factory=dict)
+
+    @property
+    def finest(self) -> int:
+        return max(tile.level for tile in self.tiles)
+
+    def of(self, level: int, base: int) -> list[int]:
+        """The whole blocks that are tiles of a block of the grid on a level."""
+        return [n for n, tile in enumerate(self.tiles) if (tile.level, tile.base) == (level, base)]
+
+
+def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
+    """The spaces of the whole blocks of a level."""
+    return {
+        (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
+        for b, block in enumerate(decomposition.blocks)
+    }
+
+
+def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
+    """The blocks of `coarse`, whose coordinates with ghosts are `extended`, with half the spacing, and all that
+    surrounds them. Raises HiresxError for a join of blocks between whose last nodes nobody has the nodes halfway."""
+    sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
+    blocks = tuple(
+        Block(block.name, *triple(_halfway(c, coarse, b, sizes[b]) for c in extended[b]))
+        for b, block in enumerate(coarse.blocks)
+    )
+    connections = tuple(
+        replace(c, range=_finer_range(c.range, c.face, sizes[c.block]), offset=triple(2 * o for o in c.offset))
+        for c in coarse.connections
+    )
+    patches = tuple(replace(p, range=_finer_range(p.range, p.face, sizes[p.block])) for p in coarse.patches)
+    parts = tuple(Part(b, whole_box(size)) for b, size in enumerate(sizes))
+    return replace(coarse, blocks=blocks, connections=connections, patches=patches, parts=parts)
+
+
+def refined_extended(fine: Decomposition) -> list[Extended]:
+    """Coordinates with ghosts of the blocks of a level."""
+    found = extended_coordinates(fine)
+    made = [c for c in found if isinstance(c, tuple)]
+    assert len(made) == len(found)  # of nodes in memory
+    return made
+
+
+def _whole(coarse: Decomposition, b: int, face: str) -> list[Connection]:
+    """The connection of the whole of a face, if there is one."""
+    nodes = face_range(face, coarse.blocks[b].size)
+    return [c for c in coarse.connections if (c.block, c.face, triple(c.range)) == (b, face, nodes)]
+
+
+def _finer_size(coarse: Decomposition, b: int) -> tuple[int, int, int]:
+    size = list(coarse.blocks[b].size)
+    for d in coarse.blocks[b].active:
+        low, high = FACES[2 * d], FACES[2 * d + 1]
+        offset = {
+            face: [
+                c
+                for c in coarse.connections
+                if (c.block, c.face) == (b, face) and layout_of(c, coarse.blocks) == "offset"
+            ]
+            for face in (low, high)
+        }
+        for face, found in offset.items():
+            straight = all(side(c.donor_face) == -side(face) for c in found)
+            if found and not (straight and _whole(coarse, b, face)):
+                raise HiresxError(
+                    f"refine: face {face} of block '{coarse.blocks[b].name}' is joined one step from its last nodes, "
+                    "in a way in which it is not known whose the nodes halfway are",
+                    "join whole faces in the sense of their indexes, or blocks that share their end nodes",
+                )
+        size[d] = 2 * size[d] if offset[high] else 2 * size[d] - 1
+    return triple(size)
+
+
+def _finer_range(range_: Range, face: str, size: tuple[int, int, int]) -> Range:
+    """Nodes of a face on the next level; those halfway to the next range belong to the first."""
+    d = direction(face)
+    return triple(
+        layer(face, size) if e == d else (0, 1) if size[e] == 1 else (2 * lo, min(2 * hi, size[e]))
+        for e, (lo, hi) in enumerate(range_)
+    )
+
+
+def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int, int]) -> np.ndarray:
+    """A coordinate (nk, nj, ni) of a block with half the spacing, from that with ghosts."""
+    halo, block = coarse.stencil.halo, coarse.blocks[b]
+    for d in range(3):
+        axis, n = 2 - d, block.size[d]
+        if n == 1:
+            c = np.take(c, [halo], axis=axis)
+            continue
+        # Across a join the grid goes on smoothly; behind a boundary ghosts are reflected points.
+        low = -halo if _whole(coarse, b, FACES[2 * d]) else 0
+        high = n + halo if _whole(coarse, b, FACES[2 * d + 1]) else n
+        base, weights = stencils(np.arange(size[d]) / 2, low, high)
+        matrix = np.zeros((size[d], n + 2 * halo))
+        np.put_along_axis(matrix, base[:, None] + halo + np.arange(WIDTH), weights, axis=1)
+        c = np.moveaxis(np.tensordot(matrix, np.nan_to_num(c), axes=(1, axis)), 0, axis)
+    return np.ascontiguousarray(c)
+
+
+def stencils(xi: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """First nodes (n,) and weights (n, WIDTH) of the interpolation at xi (n,) from the nodes low ... high - 1: centred,
+    or as near as these allow."""
+    base = np.clip(np.floor(xi).astype(int) - WIDTH // 2 + 1, low, high - WIDTH)
+    return base, lagrange(xi - base)[0]
+
+
+def is_plain_join(connection: Connection) -> bool:
+    """True if a connection leads a block on in itself, in the sense of its indexes."""
+    return connection.block == connection.donor and connection.matrix == IDENTITY and connection.rotation is None
+
+
+def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:
+    """The patches of each block."""
+    found: dict[int, list[Patch]] = {}
+    for patch in fine.patches:
+        found.setdefault(patch.block, []).append(patch)
+    return found

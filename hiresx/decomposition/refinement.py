@@ -1,0 +1,275 @@
+"""A decomposition refined: the tiles of all levels as further whole blocks, with what surrounds each of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.case.boundaries import PatchedFace
+from hiresx.case.refine import REFINABLE, Refine, RefinedRegion
+from hiresx.decomposition.ghost_layers import GhostLayers
+from hiresx.decomposition.levels import (
+    Extended,
+    Levels,
+    Space,
+    Tile,
+    finer,
+    is_plain_join,
+    patches_of,
+    refined_extended,
+    spaces_of,
+)
+from hiresx.decomposition.oblique_walls import mirrored_places
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Connection, Grid
+from hiresx.grid.blocks import Range, direction, face_range, intersection, rectangles, slices, whole_box
+from hiresx.grid.cutting import Piece, cut_connections, cuts, within
+from hiresx.grid.orientation import layout_of
+from hiresx.grid.patched import WIDTH
+
+# Which tiles of a lattice are taken, (tiles along k, j, i), of each block.
+Taken = list[np.ndarray]
+
+
+def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -> tuple[Decomposition, list[Extended]]:
+    """`coarse`, whole blocks whose coordinates with ghosts are `extended`, with the tiles of all levels behind its own
+    blocks, and the coordinates with ghosts of all of them.
+
+    The tiles of a level lie inside those of the level before, as deep as ghosts and their interpolation reach, but for
+    faces of the blocks. Raises HiresxError for regions that name no block or hold no node, for a level that ends on a
+    join of blocks, and for tiles beside a condition that does not go with refinement.
+    """
+    grids, nodes = [coarse], [list(extended)]
+    for _ in range(table.levels):
+        grids.append(finer(grids[-1], nodes[-1]))
+        nodes.append(refined_extended(grids[-1]))
+    lattices = [[_lattice(block, table.tile, grid) for block in grid.blocks] for grid in grids]
+    taken = _taken(grids, lattices, table)
+    made = coarse
+    tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
+    spaces = spaces_of(coarse, 0)
+    coordinates = list(extended)
+    for level in range(1, table.levels + 1):
+        pieces = [(b, box) for b, chosen in enumerate(taken[level]) for box in _boxes(lattices[level][b], chosen)]
+        made = _with_tiles(made, grids[level], pieces, level)
+        tiles += [Tile(level, b, box) for b, box in pieces]
+        spaces |= spaces_of(grids[level], level)
+        coordinates += [_part(nodes[level][b], box, coarse.stencil.halo) for b, box in pieces]
+    return replace(made, levels=Levels(tuple(tiles), spaces)), coordinates
+
+
+def refine_domain(
+    coarse: Decomposition, extended: Sequence[Extended | GhostLayers], table: Refine
+) -> tuple[Decomposition, list[Extended | GhostLayers]]:
+    """`refine` of what may have been left in a file. Raises HiresxError for that too, and for walls that mirror places,
+    if a tile lies on one."""
+    here = [c for c in extended if isinstance(c, tuple)]
+    if len(here) < len(extended):
+        raise HiresxError(
+            "refine needs the coordinates of all blocks in memory, and the grid is so large that they are left in its "
+            "file",
+            "leave refine out, or take a smaller grid",
+        )
+    made, coordinates = refine(coarse, here, table)
+    for place in mirrored_places(made):
+        patch = made.patches[place]
+        if patch.block >= len(coarse.blocks):
+            raise HiresxError(
+                f"refine: a tile of block '{coarse.blocks[_base(made, patch.block)].name}' lies on face {patch.face}, "
+                "a wall that is curved or met by oblique grid lines, which does not go with refinement",
+                "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
+            )
+    return made, [*coordinates]
+
+
+def refined_grid(grid: Grid, made: Decomposition) -> Grid:
+    """The grid with the blocks of a refined decomposition."""
+    period = (*grid.period, *({} for _ in made.blocks[len(grid.blocks) :]))
+    return replace(grid, blocks=made.blocks, period=period)
+
+
+def _base(made: Decomposition, block: int) -> int:
+    assert made.levels is not None
+    return made.levels.tiles[block].base
+
+
+def _part(extended: Extended, box: Range, halo: int) -> Extended:
+    at = tuple(slice(lo, hi + 2 * halo) for lo, hi in reversed(box))
+    return triple(np.ascontiguousarray(c[at]) for c in extended)
+
+
+# ---- which tiles there are
+
+
+def _lattice(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
+    """Per direction where tiles begin and end: `tile` nodes apart, the last one thicker."""
+    least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH)
+    found = []
+    for n in block.size:
+        starts = [start for start in range(0, n, tile) if start == 0 or n - start >= max(least, tile)]
+        found.append([*starts, n])
+    return found
+
+
+def _boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
+    for k, j, i in np.argwhere(chosen):
+        yield triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
+
+
+def _taken(grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine) -> list[Taken]:
+    taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
+    for n, region in enumerate(table.region):
+        _take_region(n, region, grids, lattices, taken)
+    reach = (grids[0].stencil.halo + 1) // 2 + WIDTH // 2
+    for level in range(len(grids) - 1, 1, -1):
+        for b, lattice in enumerate(lattices[level]):
+            space = spaces_of(grids[level - 1], level - 1)[level - 1, b]
+            for box in list(_boxes(lattice, taken[level][b])):
+                _take_around(box, space, reach, lattices[level - 1][b], taken[level - 1][b])
+    return taken
+
+
+def _take_region(
+    n: int,
+    region: RefinedRegion,
+    grids: Sequence[Decomposition],
+    lattices: Sequence[Sequence[list[list[int]]]],
+    taken: Sequence[Taken],
+) -> None:
+    grid, found = grids[region.level], False
+    names = [block.name for block in grid.blocks]
+    if region.block is not None and region.block not in names:
+        raise HiresxError(
+            f"refine.region.{n}: the grid has no block '{region.block}'", f"its blocks are {', '.join(names)}"
+        )
+    for b, block in enumerate(grid.blocks):
+        if region.block not in (None, block.name):
+            continue
+        inside = np.ones(block.x.shape, bool)
+        for axis in "xyz"[: len(block.active)]:
+            ends = getattr(region, axis)
+            if ends is not None:
+                c = getattr(block, axis)
+                inside &= (c >= ends[0]) & (c <= ends[1])
+        for d, axis in enumerate("ijk"):
+            ends = getattr(region, axis)
+            if ends is not None and block.size[d] > 1:
+                index = np.arange(block.size[d]) / 2**region.level
+                shape = [1, 1, 1]
+                shape[2 - d] = -1
+                inside &= ((index >= ends[0]) & (index <= ends[1])).reshape(shape)
+        found |= bool(inside.any())
+        lattice = lattices[region.level][b]
+        for at in product(*(range(len(ends) - 1) for ends in reversed(lattice))):
+            box = tuple(slice(ends[m], ends[m + 1]) for ends, m in zip(reversed(lattice), at, strict=True))
+            taken[region.level][b][at] |= bool(inside[box].any())
+    if not found:
+        raise HiresxError(
+            f"refine.region.{n} holds no node of the grid", "give a box that the grid reaches into, in its own units"
+        )
+
+
+def _take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
+    """Take the tiles of the level before that lie under a tile and around it."""
+    chosen = []
+    for d, (lo, hi) in enumerate(box):
+        ends, n, wrap = np.array(lattice[d]), space.size[d], space.wrapped[d]
+        nodes = np.arange(lo // 2 - reach, (hi - 1) // 2 + reach + 2) if n > 1 else np.array([0])
+        nodes = nodes % n if wrap is not None and wrap.step == n else np.clip(nodes, 0, n - 1)
+        chosen.append(np.unique(np.searchsorted(ends, nodes, "right") - 1))
+    taken[np.ix_(*reversed(chosen))] = True
+
+
+# ---- what surrounds them
+
+
+def _with_tiles(made: Decomposition, fine: Decomposition, pieces: Sequence[Piece], level: int) -> Decomposition:
+    """`made` with the tiles `pieces` of the blocks of `fine` behind its own blocks."""
+    first, halo = len(made.blocks), made.stencil.halo
+    count: dict[int, int] = {}
+    blocks = []
+    for b, box in pieces:
+        count[b] = count.get(b, -1) + 1
+        at = slices(box)
+        block = fine.blocks[b]
+        nodes = triple(np.ascontiguousarray(c[at]) for c in (block.x, block.y, block.z))
+        blocks.append(Block(f"{block.name}-level{level}-{count[b]}", *nodes))
+    joined = [
+        *cuts(fine.blocks, pieces, halo),
+        *cut_connections(fine.blocks, fine.connections, pieces, halo),
+    ]
+    connections = [replace(c, block=c.block + first, donor=c.donor + first) for c in joined]
+    patches = list(made.patches)
+    for n, condition in _physical(fine, pieces):
+        patches.append(replace(condition, block=first + n, place=len(patches)))
+    held = [[(c.face, c.range) for c in joined if c.block == n] for n in range(len(pieces))]
+    for patch in patches[len(made.patches) :]:
+        held[patch.block - first].append((patch.face, patch.range))
+    for n, (b, box) in enumerate(pieces):
+        for face, range_ in _left(blocks[n], held[n]):
+            _check_end(fine, b, box, face)
+            patches.append(Patch(first + n, face, range_, PatchedFace(faces=(face,)), len(patches)))
+    all_blocks = (*made.blocks, *blocks)
+    parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(all_blocks))
+    return replace(
+        made,
+        blocks=all_blocks,
+        connections=(*made.connections, *connections),
+        patches=tuple(patches),
+        parts=parts,
+    )
+
+
+def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[int, Patch]]:
+    """The patches of the blocks that tiles share, as those of the tiles."""
+    of_block = patches_of(fine)
+    for n, (b, box) in enumerate(pieces):
+        for patch in of_block.get(b, ()):
+            shared = intersection(box, patch.range)
+            if shared is None:
+                continue
+            if patch.condition.type not in REFINABLE:
+                raise HiresxError(
+                    f"refine: a tile of block '{fine.blocks[b].name}' lies on face {patch.face} with the condition "
+                    f'"{patch.condition.type}", which does not go with refinement',
+                    "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
+                )
+            yield n, replace(patch, range=within(box, shared))
+
+
+def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str, Range]]:
+    """The faces of a tile, as ranges, behind which nodes of the level before lie."""
+    for face in block.faces:
+        free = np.ones(block.x.shape, bool)[slices(face_range(face, block.size))]
+        d = direction(face)
+        for other, range_ in held:
+            if other == face:
+                plane = triple((0, 1) if e == d else ends for e, ends in enumerate(range_))
+                free[slices(plane)] = False
+        across = [e for e in (2, 1, 0) if e != d]
+        for rectangle in rectangles(np.squeeze(free, axis=2 - d)):
+            range_ = list(face_range(face, block.size))
+            for e, ends in zip(across, rectangle, strict=True):
+                range_[e] = ends
+            yield face, triple(range_)
+
+
+def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:
+    """Raises HiresxError for a level that ends on a join of blocks."""
+    d, block = direction(face), fine.blocks[b]
+    if box[d][0 if face.endswith("min") else 1] not in (0, block.size[d]):
+        return
+
+    def passes(c: Connection) -> bool:
+        return is_plain_join(c) and layout_of(c, fine.blocks) == "offset"
+
+    if all(passes(c) for c in fine.connections if (c.block, c.face) == (b, face)):
+        return
+    raise HiresxError(
+        f"refine: a level ends on face {face} of block '{block.name}', where that is joined to another",
+        "let the region reach over the join, by a tile and more, or keep it away from there",
+    )

@@ -1,0 +1,128 @@
+"""Between levels of refinement: nodes under a finer level take its values, ghosts of tiles are interpolated."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.decomposition import Domain
+from hiresx.decomposition.level_donors import Injection, find_level_donors, injections, level_rows
+from hiresx.decomposition.patched_donors import PatchedDonors, Rows
+from hiresx.device.interface import Backend, Program
+from hiresx.device.state import BlockState
+from hiresx.exchange.patched_ghosts import InterpolatedGhosts, PatchedExchange
+from hiresx.mpi.communicator import Communicator
+
+TAG = 5
+
+
+class LevelGhosts(PatchedExchange):
+    """The ghosts of all tiles that lie among nodes of the level before, by the interpolation and the kernels of patched
+    faces: of sixth order where the flow is smooth, linear where it jumps."""
+
+    def __init__(
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
+    ):  # fmt: skip
+        InterpolatedGhosts.__init__(
+            self, backend, program, comm, domain, states, lambda: find_level_donors(domain.whole)
+        )
+        self._under = UnderFiner(backend, program, comm, domain, states)
+
+    def _shares(self, domain: Domain, found: Sequence[PatchedDonors]) -> Iterator[Rows]:
+        donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
+        return level_rows(domain.whole, domain.cut, donor, xi)
+
+    def nodes(self) -> None:
+        """Give the nodes under a finer level its values. Collective."""
+        self._under.take()
+
+
+class UnderFiner:
+    """Copies of the state from nodes of finer levels to the nodes that lie under them, through the memory of the host
+    between ranks. Collective."""
+
+    def __init__(
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
+    ):  # fmt: skip
+        self._backend, self._program = backend, program
+        self._states = {state.index: state for state in states}
+        owner, rank = [part.rank for part in domain.cut.parts], comm.rank
+        with comm.together():
+            found = injections(domain.whole, domain.cut)
+            here = [e for e in found if owner[e.donor] == owner[e.block] == rank]
+            self._copy = program.prepare([[call for e in here for call in self._copies(e)]])
+            # Both ends of a message have its entries in one order.
+            self._out = self._messages(found, owner, rank, lambda e: (owner[e.donor], owner[e.block]))
+            self._into = self._messages(found, owner, rank, lambda e: (owner[e.block], owner[e.donor]))
+        self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
+
+    def _arrays(self, index: int) -> Iterator[tuple[Any, int]]:
+        """The fields of a part that hold its state, with their variables."""
+        state = self._states[index]
+        for array in (state.q, state.carry):
+            if array is not None:
+                yield array, len(array)
+
+    def _copies(self, e: Injection) -> Iterator[Any]:
+        to, giving = self._backend.to_device(e.to), self._backend.to_device(e.source)
+        ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
+        for (source, variables), (target, _) in ends:
+            yield self._program.call(
+                "copy_halo", (len(e.to), variables, 1), to=to, giving=giving, source=source,
+                source_sv=self._states[e.donor].variable_stride, target=target,
+                target_sv=self._states[e.block].variable_stride, sign=1.0,
+            )  # fmt: skip
+
+    def _messages(
+        self, found: Sequence[Injection], owner: Sequence[int], rank: int, ends: Callable[[Injection], tuple[int, int]]
+    ) -> list[tuple[int, Any, Callable[[], None]]]:
+        """Rank at the other end, buffer, and the launches that fill or empty it, of each message of this rank."""
+        made = []
+        mine = [e for e in found if ends(e)[0] == rank and ends(e)[1] != rank]
+        for other in sorted({ends(e)[1] for e in mine}):
+            entries = [e for e in mine if ends(e)[1] == other]
+            own = [e.donor if owner[e.donor] == rank else e.block for e in entries]
+            widths = [sum(variables for _, variables in self._arrays(n)) for n in own]
+            kind = str(self._states[own[0]].q.dtype)
+            size = sum(len(e.to) * width for e, width in zip(entries, widths, strict=True))
+            buffer, calls, first = self._backend.zeros((size,), kind), [], 0
+            for e, n in zip(entries, own, strict=True):
+                for array, variables in self._arrays(n):
+                    part = buffer[first : first + len(e.to) * variables]
+                    calls.append(self._message_call(e, n, owner[e.donor] == rank, part, array, variables))
+                    first += len(e.to) * variables
+            made.append((other, buffer, self._program.prepare([calls])))
+        return made
+
+    def _message_call(self, e: Injection, n: int, leaves: bool, part: Any, array: Any, variables: int) -> Any:
+        points, stride = np.arange(len(e.to), dtype=np.int32), self._states[n].variable_stride
+        device, call = self._backend.to_device, self._program.call
+        if leaves:
+            return call(
+                "pack_halo", (len(points), 1, 1), to=device(points), giving=device(e.source), source=array,
+                source_sv=stride, buffer=part, variables=variables, sign=1.0,
+            )  # fmt: skip
+        return call(
+            "unpack_halo", (len(points), 1, 1), to=device(e.to), giving=device(points), buffer=part,
+            variables=variables, target=array, target_sv=stride,
+        )  # fmt: skip
+
+    def take(self) -> None:
+        """Copy the values of now."""
+        requests, received = [], []
+        if self._mpi_comm is not None:
+            for other, buffer, _ in self._into:
+                host = np.empty(buffer.shape, buffer.dtype)
+                requests.append(self._mpi_comm.Irecv(host, other, TAG))
+                received.append(host)
+            held = []
+            for other, buffer, pack in self._out:
+                pack()
+                held.append(self._backend.to_host(buffer))
+                requests.append(self._mpi_comm.Isend(held[-1], other, TAG))
+        self._copy()
+        for request in requests:
+            request.Wait()
+        for (_, buffer, unpack), host in zip(self._into, received, strict=True):
+            self._backend.copy(buffer, self._backend.to_device(host))
+            unpack()
