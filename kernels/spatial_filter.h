@@ -1,91 +1,94 @@
-// Explicit filters of the state in index space: along a line q - strength D q, where D of order 2 m is the 2 m-th difference
-// over (-4)^m. A wave of the phase k a node is multiplied with 1 - strength sin(k/2)^(2 m). These are the filters of Gaitonde
-// and Visbal (AIAA Journal 38 (2000) 2103, Table 1) with alpha_f = 0. Of a uniform flow all differences vanish to the bit.
-constexpr int half_orders = 5;
-constexpr int widest_filter = ghost_layers < half_orders ? ghost_layers : half_orders;
+// Explicit filters of the state in index space: along a line q - strength A q with A = (delta^m)^T S delta^m / 4^m, where
+// delta^m is the m-th difference of m + 1 nodes in a row and S a share of each of them between 0 and 1. A is symmetric
+// and positive semidefinite, at ends of lines too, where rows of nodes that would go on behind the end are left out.
+// Inside, with S = 1, it is the 2 m-th difference over (-4)^m: a wave of the phase k a node is multiplied with
+// 1 - strength sin(k/2)^(2 m), by the filters of Gaitonde and Visbal (AIAA Journal 38 (2000) 2103, Table 1) with
+// alpha_f = 0. Of a uniform flow all differences vanish to the bit. m = 3, 4, 5 make orders 6, 8 and 10.
+constexpr int widest_filter = ghost_layers < 5 ? ghost_layers : 5;
 
-// What the sum of the nodes n ahead and behind, less twice the own one, weighs in D of order 2 m:
-// (-1)^n (2 m)! / ((m + n)! (m - n)!) / 4^m.
-HD real filter_weight(int m, int n) {
-    constexpr real weights[half_orders][half_orders] = {
-        {real(-1.0 / 4)},
-        {real(-4.0 / 16), real(1.0 / 16)},
-        {real(-15.0 / 64), real(6.0 / 64), real(-1.0 / 64)},
-        {real(-56.0 / 256), real(28.0 / 256), real(-8.0 / 256), real(1.0 / 256)},
-        {real(-210.0 / 1024), real(120.0 / 1024), real(-45.0 / 1024), real(10.0 / 1024), real(-1.0 / 1024)},
-    };
-    return weights[m - 1][n - 1];
+// Of node n of m + 1 in delta^m: (-1)^n m! / (n! (m - n)!).
+HD real difference_weight(int m, int n) {
+    constexpr real weights[3][6] = {{1, -3, 3, -1, 0, 0}, {1, -4, 6, -4, 1, 0}, {1, -5, 10, -10, 5, -1}};
+    return weights[m - 3][n];
 }
 
-// What these sums weigh where the filter reaches `farthest` nodes.
-template <class T> HD void filter_weights(T farthest, T *weight) {
-    for (int n = 1; n <= widest_filter; ++n) {
-        weight[n - 1] = T(real(0));
-        for (int m = n; m <= widest_filter; ++m)
-            weight[n - 1] = select(farthest > real(m - 0.5), T(filter_weight(m, n)), weight[n - 1]);
+// The share S of all rows.
+struct AllRows {
+    template <class T> HD T share(long long, long long, int) const { return T(real(1)); }
+};
+
+// 1 - s, s the largest shock sensor (terms/shock_sensor.h) of the m + 1 nodes from `first`: shocks are left alone.
+struct SmoothRows {
+    const_work_field<1> sensor;
+    template <class T> HD T share(long long first, long long sd, int m) const {
+        T shock = load<T>(sensor + first);
+        for (int n = 1; n <= m; ++n) shock = larger(shock, load<T>(sensor + (first + n * sd)));
+        return real(1) - shock;
+    }
+};
+
+// Adds scale 4^m A q of the node p along the direction of stride sd. ends: m inside; nearer than m nodes to the first node
+// of a line the distance from it; nearer to the last one the distance from that, below zero; 0: nothing is filtered.
+template <int m, class T, class Q, class Rows>
+HD void add_differences(Q q, Rows rows, T ends, long long p, long long sd, stride sv, T scale, T *sum) {
+    const T none = T(real(0));
+    T weight[2 * m + 1];  // of the nodes from p - m to p + m
+    for (int n = 0; n <= 2 * m; ++n) weight[n] = none;
+    for (int before = 0; before <= m; ++before) {
+        T share = rows.template share<T>(p - before * sd, sd, m);
+        // ends > 0: nodes before this one; ends < 0: nodes behind it
+        share = select(ends * ends < real(0.5), none, share);
+        if (before > 0) share = select(ends > none, select(ends < real(before - 0.5), none, share), share);
+        if (before < m) share = select(ends < none, select(ends > real(0.5 - m + before), none, share), share);
+        for (int n = 0; n <= m; ++n)
+            weight[m - before + n] =
+                weight[m - before + n] + (difference_weight(m, before) * difference_weight(m, n)) * share;
+    }
+    for (int v = 0; v < conserved_variables; ++v) {
+        const T own = load<T>(q + v * sv + p);
+        T found = none;
+        for (int n = 1; n <= m; ++n) {
+            const T ahead = load<T>(q + v * sv + (p + n * sd)) - own, behind = load<T>(q + v * sv + (p - n * sd)) - own;
+            // what lies behind a face has no part in it, be it a number or not
+            const T first = select(weight[m + n] * weight[m + n] > none, weight[m + n] * ahead, none);
+            const T second = select(weight[m - n] * weight[m - n] > none, weight[m - n] * behind, none);
+            found = found + (first + second);
+        }
+        sum[v] = sum[v] + scale * found;
     }
 }
 
-// -strength D q, summed over the directions. reach: m of each node along i, j and k, 0 where nothing is filtered.
+// -strength A q, summed over the directions. reach: `ends` of each node along i, j and k.
+template <class T, class Q, class Reach, class Change, class Rows>
+HD void filter_node(Q q, Reach reach, Rows rows, long long p, const long long *along, stride sv, int half,
+                    real strength, Change change) {
+    T sum[conserved_variables];
+    for (int v = 0; v < conserved_variables; ++v) sum[v] = T(real(0));
+    for (int d = 0; d < 3; ++d) {
+        if (along[d] == 0) continue;
+        const T ends = load<T>(reach + d * sv + p);
+        if (half == 3) add_differences<3>(q, rows, ends, p, along[d], sv, T(real(1.0 / 64)), sum);
+        if constexpr (widest_filter >= 4)
+            if (half == 4) add_differences<4>(q, rows, ends, p, along[d], sv, T(real(1.0 / 256)), sum);
+        if constexpr (widest_filter >= 5)
+            if (half == 5) add_differences<5>(q, rows, ends, p, along[d], sv, T(real(1.0 / 1024)), sum);
+    }
+    for (int v = 0; v < conserved_variables; ++v) store(change + v * sv + p, -strength * sum[v]);
+}
+
 VECTOR_KERNEL(filter_change, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
-              const_state_field<conserved_variables> q, const_work_field<3> reach, real strength,
+              const_state_field<conserved_variables> q, const_work_field<3> reach, int half, real strength,
               rate_field<conserved_variables> change) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T sum[conserved_variables];
-    for (int v = 0; v < conserved_variables; ++v) sum[v] = T(real(0));
-    for (int d = 0; d < 3; ++d) {
-        const long long sd = d == 0 ? di : d == 1 ? dj : dk;
-        if (sd == 0) continue;
-        const T farthest = load<T>(reach + d * sv + p);
-        T weight[widest_filter];
-        filter_weights(farthest, weight);
-        for (int v = 0; v < conserved_variables; ++v) {
-            const T own = load<T>(q + v * sv + p);
-            for (int n = 1; n <= widest_filter; ++n) {
-                const T ahead = load<T>(q + v * sv + (p + n * sd)), behind = load<T>(q + v * sv + (p - n * sd));
-                // what lies behind a face has no part in it, be it a number or not
-                const T pair = select(farthest > real(n - 0.5), (ahead + behind) - real(2) * own, T(real(0)));
-                sum[v] = sum[v] + weight[n - 1] * pair;
-            }
-        }
-    }
-    for (int v = 0; v < conserved_variables; ++v) store(change + v * sv + p, -strength * sum[v]);
+    const long long along[3] = {di, dj, dk}, p = o + i + (long long)j * sj + (long long)k * sk;
+    filter_node<T>(q, reach, AllRows{}, p, along, sv, half, strength, change);
 }
 
-// The same of runs by the hybrid form, whose shocks it leaves alone. D q is the difference of F at the half points ahead and
-// behind, which read 2 m nodes each; F is multiplied with 1 - s, s the largest of the field `shock_sensor`
-// (terms/shock_sensor.h) at these nodes. Both nodes beside a half point have the same F, so that sums stay.
+// The same of runs by the hybrid form, whose shocks it leaves alone.
 VECTOR_KERNEL(filter_change_with_sensor, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
-              const_state_field<conserved_variables> q, const_work_field<3> reach, const_work_field<1> sensor,
+              const_state_field<conserved_variables> q, const_work_field<3> reach, const_work_field<1> sensor, int half,
               real strength, rate_field<conserved_variables> change) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T sum[conserved_variables];
-    for (int v = 0; v < conserved_variables; ++v) sum[v] = T(real(0));
-    for (int d = 0; d < 3; ++d) {
-        const long long sd = d == 0 ? di : d == 1 ? dj : dk;
-        if (sd == 0) continue;
-        const T farthest = load<T>(reach + d * sv + p);
-        T weight[widest_filter];  // in F, of the difference of nodes n and 1 - n
-        filter_weights(farthest, weight);
-        for (int n = widest_filter - 1; n > 0; --n) weight[n - 1] = weight[n - 1] + weight[n];
-        for (int side = 0; side < 2; ++side) {
-            const long long first = p - side * sd;  // behind the half point
-            T smooth = T(real(1));
-            for (int n = 1; n <= widest_filter; ++n) {
-                const T shock = larger(load<T>(sensor + (first + n * sd)), load<T>(sensor + (first - (n - 1) * sd)));
-                smooth = select(farthest > real(n - 0.5), smaller(smooth, real(1) - shock), smooth);
-            }
-            if (side == 1) smooth = -smooth;
-            for (int v = 0; v < conserved_variables; ++v)
-                for (int n = 1; n <= widest_filter; ++n) {
-                    const T ahead = load<T>(q + v * sv + (first + n * sd));
-                    const T behind = load<T>(q + v * sv + (first - (n - 1) * sd));
-                    const T part = smooth * (weight[n - 1] * (ahead - behind));
-                    sum[v] = sum[v] + select(farthest > real(n - 0.5), part, T(real(0)));
-                }
-        }
-    }
-    for (int v = 0; v < conserved_variables; ++v) store(change + v * sv + p, -strength * sum[v]);
+    const long long along[3] = {di, dj, dk}, p = o + i + (long long)j * sj + (long long)k * sk;
+    filter_node<T>(q, reach, SmoothRows{sensor}, p, along, sv, half, strength, change);
 }
 
 VECTOR_KERNEL(add_filter_change, int i, int j, int k, int o, int sj, int sk, stride sv,

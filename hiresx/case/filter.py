@@ -11,10 +11,10 @@ class Filter(Table):
     """A filter of the conserved variables along i, j and k behind a time step.
 
     A wave along a grid line of the phase k from node to node is multiplied with 1 - strength sin(k/2)^order: what a
-    grid cannot carry is taken away, the rest is left. Along the way to physical faces (and patched ones, poles and
-    the axis) the order falls by two from node to node; nodes on such faces keep what their condition gives them.
-    Order 8 needs four ghost layers, order 10 five. A uniform flow is not changed. Within order/2 nodes of a wall or a
-    plane of symmetry nothing is filtered along the lines that leave it, so that friction and mass stay. With
+    grid cannot carry is taken away, the rest is left. It is made of squares of differences of order/2 + 1 nodes in a
+    row, of which none reaches behind physical faces (and patched ones, poles and the axis): the filter damps up to
+    them, and leaves polynomials of degree order/2 - 1 as they are. Nodes on such faces keep what their condition gives
+    them. Order 8 needs four ghost layers, order 10 five. A uniform flow is not changed. With
     `scheme.inviscid = "hybrid"` shocks are left alone, by the field `shock_sensor`. Other schemes filter them like
     the rest; beside strong ones that can take pressure below zero.
     """

@@ -264,6 +264,26 @@ def turbulence(
     return analyse(run, over)
 
 
+@_analysis("amplification")
+def amplification(
+    run: Folder,
+    ahead: Annotated[str | None, option("--ahead", "A,B", "Range of x ahead of the shock; found if absent.")] = None,
+    behind: Annotated[str | None, option("--behind", "A,B", "Range of x behind the shock; found if absent.")] = None,
+) -> Any:
+    """Amplification of turbulence by a plane shock, from averages, beside linear interaction analysis."""
+    from hiresx.post.amplification import amplification as analyse
+
+    ranges = [_range(given, name) for given, name in ((ahead, "--ahead"), (behind, "--behind"))]
+    return analyse(run, *ranges)
+
+
+def _range(given: str | None, name: str) -> tuple[float, float] | None:
+    found = options.numbers(given, name, "1.5,4")
+    if found is not None and (len(found) != 2 or not found[0] < found[1]):
+        raise HiresxError(f"{name} {given}: wants two numbers, the smaller one first", f"e.g. {name} 1.5,4")
+    return None if found is None else (found[0], found[1])
+
+
 @_analysis("wavenumber")
 def wavenumber(
     run: Folder,

@@ -143,7 +143,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "cfl": scheme.cfl,
             "viscous_cfl": scheme.viscous_cfl,
         },
-        "notes": [*remarks(case), *remarks_on_step(case, *radii)],
+        "notes": [*remarks(case), *remarks_on_step(case, *radii), *_remarks_on_model(case)],
         "dt": dt,
         "steps": steps,
         "ns_per_point_rhs": None if rate is None else rate["ns_per_point_rhs"],
@@ -323,6 +323,13 @@ def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
         return []
     name = case.time.integrator
     return [f'time.dt = {case.time.dt:g} is above {stable:.3g}, up to which "{name}" is stable with this flow']
+
+
+def _remarks_on_model(case: Case) -> list[str]:
+    """A remark on the estimated step of runs with an eddy viscosity, of which the initial state has not been asked."""
+    if case.turbulence.model == "none" or case.time.dt is not None:
+        return []
+    return ["the time step is that without eddy viscosity: a run's is smaller where the model's viscosity limits it"]
 
 
 def _radii(case: Case, block: Block) -> tuple[float, float]:

@@ -4,6 +4,7 @@ Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """
 
 from hiresx.output.show.look import Look
+from hiresx.post.amplification import amplification
 from hiresx.post.animate import animate
 from hiresx.post.azimuthal import azimuthal
 from hiresx.post.correlate import correlate
@@ -23,6 +24,7 @@ __all__ = [
     "Look",
     "Stream",
     "Surface",
+    "amplification",
     "animate",
     "azimuthal",
     "correlate",

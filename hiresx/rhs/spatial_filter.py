@@ -12,12 +12,7 @@ from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import direction, side, slices
-from hiresx.rhs.boundary import Reflect
-from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.terms import SHOCK_SENSOR
-
-# Of conditions that the gas does not pass.
-CLOSED = (NoSlip.kernel, Reflect.kernel)
 
 
 def check(case: Case, blocks: Sequence[Block]) -> None:
@@ -33,10 +28,9 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
 
 
 def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarray:
-    """Half the order of the filter at each node of a part along i, j and k, (3, nk, nj, ni): `reach` but near the
-    `patches` of the grid, along the lines of which it is the distance to the face in nodes, and 0 before walls and
-    planes of symmetry, where filters of low order would be a friction and a source of mass; 0 at the patches' own
-    nodes."""
+    """How far the filter of order 2 `reach` goes at each node of a part along i, j and k, (3, nk, nj, ni): `reach`;
+    nearer than that to one of the `patches` of the grid at the beginning of its line the distance in nodes, nearer to
+    one at the end the distance below zero; 0 at the patches' own nodes, which their condition sets."""
     shape = tuple(reversed(state.size))
     found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros(shape, dtype=bool)
     for d in state.active:
@@ -49,13 +43,12 @@ def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarr
         lines[d] = (0, state.size[d])
         distance = np.arange(state.size[d], dtype=float)
         if side(patch.face) > 0:
-            distance = distance[::-1]
-        if patch.condition.kernel in CLOSED:
-            distance = np.where(distance < reach, 0.0, distance)
+            distance = -distance[::-1]
         there = found[d][slices((lines[0], lines[1], lines[2]))]
         axes = [1, 1, 1]
         axes[DIRECTIONS - 1 - d] = -1
-        np.minimum(there, distance.reshape(axes), out=there)
+        distance = distance.reshape(axes)
+        there[...] = np.where(abs(distance) < reach, distance, there)
         on_faces[slices(patch.range)] = True
     found[:, on_faces] = 0.0
     return found
@@ -79,7 +72,7 @@ def filter_calls(
         changes.append(
             program.call(
                 kernel, state.size, **place, **state.derivative_strides, **read, q=state.q, reach=reach,
-                strength=case.filter.strength, change=change,
+                half=case.filter.reach, strength=case.filter.strength, change=change,
             )
         )  # fmt: skip
         sums.append(program.call("add_filter_change", state.size, **place, change=change, q=state.q))

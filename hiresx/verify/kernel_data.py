@@ -149,7 +149,7 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str, jump: b
     if name in "xyz":
         values = np.stack([{"x": i, "y": j, "z": k}[name]] * VARIABLES) + variation
     elif name == "reach":  # of a filter
-        values = rng.integers(0, 4, (VARIABLES, *SHAPE))
+        values = rng.integers(-2, 4, (VARIABLES, *SHAPE))
     elif name == "m":
         values = np.resize(np.eye(3).ravel(), VARIABLES)[:, None, None, None] + variation
     elif name in STATES:

@@ -21,6 +21,8 @@ THINNED = {
     ("taylor-green", None): ("grid.n=[16,16,16]",),
     ("taylor-green", "mach-0.4"): ("grid.n=[16,16,16]",),
     ("taylor-green", "n128"): ("grid.n=[16,16,16]",),
+    ("shock-turbulence", None): ("grid.n=[40,8,8]",),
+    ("shock-turbulence", "coarse"): ("grid.n=[40,8,8]",),
     ("channel", "dns"): ("grid.n=[16,17,12]",),
     ("channel", "les"): ("grid.n=[16,17,12]",),
     ("planar-jet", "three-d"): ("grid.nk=8",),
@@ -33,6 +35,7 @@ NAMES = {
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate",
     "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "sedov", "noh", "vacuum",
     "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro", "channel", "shock-vorticity",
+    "shock-turbulence",
 }  # fmt: skip
 
 

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from hiresx import Simulation, load
+from hiresx.estimate import estimate
 from hiresx.output.watch import history
+
+
+def test_the_estimate_says_that_its_step_knows_no_eddies():
+    small = ["grid.n=[16, 17, 12]"]
+    for given, told in ((small, 1), ([*small, "turbulence.model=none"], 0), ([*small, "time.dt=1e-3"], 0)):
+        case = load("channel", overrides=given)
+        assert sum("without eddy viscosity" in note for note in estimate(case)["notes"]) == told
 
 
 @pytest.mark.slow

@@ -1,8 +1,10 @@
 """The explicit filter behind time steps: what it does to waves, to uniform flow, near faces; cuts, ranks, restart."""
 
+from math import comb
+
 import numpy as np
 import pytest
-from kernels_alone import HALO, PLACE, POINTS, SHAPE, SIZE, SMALL, STRIDES, inside, program, random, states
+from kernels_alone import HALO, PLACE, POINTS, SHAPE, SIZE, SMALL, STRIDES, inside, program
 from ranks import run_ranks
 from same_everywhere import same_everywhere
 from watched_runs import P, pulse, tables
@@ -59,57 +61,74 @@ def test_waves_are_multiplied_with_the_published_function(backend, order):
             assert wanted == pytest.approx(1 - 0.3 * np.sin(phase / 2) ** order, abs=1e-12)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_the_kernel_is_that_of_the_weights(backend):
-    """In three directions, of any order that the ghosts hold; where nothing is filtered a NaN is not looked at."""
-    _, q = states()
-    reach = random(3).integers(0, HALO + 1, (3, *SHAPE)).astype(float)
-    reach[:, HALO + 2, HALO + 1, HALO + 1], q[1, HALO + 2, HALO + 1, HALO] = 0.0, np.nan
-    wanted = np.zeros_like(q)
-    for d in range(3):
-        for m in range(1, HALO + 1):
-            filtered = PUBLISHED[2 * m][0] * q
-            for n, a in enumerate(PUBLISHED[2 * m][1:], 1):
-                filtered += 0.5 * a * (np.roll(q, n, 3 - d) + np.roll(q, -n, 3 - d))
-            wanted += np.where(reach[d] == m, 0.2 * (filtered - q), 0.0)
+def differences(n, m, closed, share=None):
+    """(delta^m)^T S delta^m / 4^m, a matrix of n nodes in a row that end at faces, or come again."""
+    rows = n - m if closed else n
+    delta = np.zeros((rows, n))
+    for row in range(rows):
+        for at in range(m + 1):
+            delta[row, (row + at) % n] = (-1) ** at * comb(m, at)
+    share = np.ones(rows) if share is None else share
+    return delta.T @ (share[:, None] * delta) / 4**m
+
+
+def line(backend, values, ends, kernel="filter_change", **given):
+    """The change of variables (5, n) along k, of which nothing else depends, without strength."""
+    n = values.shape[1]
+    q = np.full((5, *SHAPE), np.nan)
+    q[:, HALO : HALO + n] = values[:, :, None, None]
+    reach = np.zeros((3, *SHAPE))
+    reach[2, HALO : HALO + n] = ends[:, None, None]
     change = np.zeros_like(q)
-    kernels = program(backend, SMALL)
-    along = dict(zip(("di", "dj", "dk"), STRIDES, strict=True))
-    kernels.launch("filter_change", SIZE, **PLACE, **along, sv=POINTS, q=q, reach=reach, strength=0.2, change=change)
-    np.testing.assert_allclose(inside(change), inside(wanted), rtol=0, atol=1e-13)
-    assert np.isfinite(inside(change)[1, 2, 1, 1])
-    before = q.copy()
-    kernels.launch("add_filter_change", SIZE, **PLACE, sv=POINTS, change=change, q=q)
-    np.testing.assert_array_equal(inside(q), inside(before + change))
+    along = PLACE | {"di": 0, "dj": 0, "dk": STRIDES[2], "sv": POINTS, "half": HALO, "strength": 1.0}
+    program(backend, SMALL).launch(kernel, SIZE, **along, q=q, reach=reach, change=change, **given)
+    return inside(change)[:, :, 2, 3], inside(change)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_sensor_takes_of_both_fluxes_of_a_node(backend):
-    """1 - s, s the largest of the nodes that the flux at a half point reads. Where there is no shock the filter is the
-    one without a sensor; a uniform flow is not changed."""
-    _, q = states()
-    rng, kernels = random(3), program(backend, SMALL)
-    reach = rng.integers(0, HALO + 1, (3, *SHAPE)).astype(float)
-    sensor = rng.uniform(0, 1, SHAPE) * (rng.uniform(size=SHAPE) < 0.2)
-    along = PLACE | dict(zip(("di", "dj", "dk"), STRIDES, strict=True)) | {"sv": POINTS, "reach": reach}
+def test_the_kernel_is_a_symmetric_form_between_faces(backend):
+    """Between two faces, behind which there are NaN: energy falls, whatever the values, polynomials of degree m - 1
+    stay, and nodes of which nothing is filtered stay as they are."""
+    n, m = SIZE[2], HALO
+    assert n == 8 and m == 3
+    rng = np.random.default_rng(5)
+    places = np.arange(n, dtype=float)
+    ends = np.array([0, 1, 2, 3, 3, -2, -1, 0.0])
+    form = differences(n, m, True)
+    found, _ = line(backend, np.vstack([np.ones(n), places, places**2, *rng.standard_normal((2, n))]), ends)
+    np.testing.assert_allclose(found[:3], 0, atol=1e-13)
+    values = rng.standard_normal((5, n))
+    found, _ = line(backend, values, ends)
+    np.testing.assert_allclose(found[:, 1:-1], -(values @ form)[:, 1:-1], rtol=0, atol=1e-13)
+    inner = values.copy()
+    inner[:, [0, -1]] = 0.0
+    found, every = line(backend, inner, ends)
+    assert (np.einsum("vn,vn->v", found, inner) < -1e-3).all()
+    least, *_, most = np.linalg.eigvalsh(form)
+    assert least > -1e-14 and most < 1
+    assert np.isfinite(every).all()
+    assert not line(backend, values, np.zeros(n))[1].any()
 
-    def changed(q, kernel="filter_change_with_sensor", **given):
-        change = np.zeros_like(q)
-        kernels.launch(kernel, SIZE, **along, q=q, strength=0.2, change=change, **given)
-        return inside(change)
 
-    wanted = np.zeros_like(q)
-    for d in range(3):
-        for m in range(1, HALO + 1):
-            at = [np.roll(q, -n, 3 - d) for n in range(1 - m, m + 1)]
-            shock = np.max([np.roll(sensor, -n, 2 - d) for n in range(1 - m, m + 1)], axis=0)
-            flux = (1 - shock) * np.diff(at, 2 * m - 1, axis=0)[0] / (-4) ** m
-            wanted -= np.where(reach[d] == m, 0.2 * (flux - np.roll(flux, 1, 3 - d)), 0.0)
-    np.testing.assert_allclose(changed(q, sensor=sensor), inside(wanted), rtol=0, atol=1e-13)
-    plain = changed(q, "filter_change")
-    np.testing.assert_allclose(changed(q, sensor=np.zeros(SHAPE)), plain, rtol=0, atol=1e-13)
-    assert not changed(q, sensor=np.ones(SHAPE)).any() and abs(plain).max() > 0.01
-    assert not changed(np.ones_like(q), sensor=sensor).any()
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_sensor_takes_rows_of_nodes_out(backend):
+    """1 - s, s the largest of the m + 1 nodes of a row; all else is as without a sensor, and a uniform flow is not
+    changed."""
+    n, m = SIZE[2], HALO
+    rng = np.random.default_rng(6)
+    values, ends = rng.standard_normal((5, n)), np.array([0, 1, 2, 3, 3, -2, -1, 0.0])
+    shock = rng.uniform(0, 1, n) * (rng.uniform(size=n) < 0.3)
+    share = np.array([1 - shock[row : row + m + 1].max() for row in range(n - m)])
+    assert 0 < share.min() < 1
+    sensor = np.full(SHAPE, np.nan)
+    sensor[HALO : HALO + n] = shock[:, None, None]
+    given = {"kernel": "filter_change_with_sensor", "sensor": sensor}
+    found, _ = line(backend, values, ends, **given)
+    wanted = -(values @ differences(n, m, True, share))
+    np.testing.assert_allclose(found[:, 1:-1], wanted[:, 1:-1], rtol=0, atol=1e-13)
+    assert not line(backend, np.ones((5, n)), ends, **given)[0].any()
+    sensor[HALO : HALO + n] = 1.0
+    assert not line(backend, values, ends, **given)[0].any()
 
 
 def blast(where="cpu", comm=None, plan=None, out=None, n=(40, 36, 1), rise=1e3):
@@ -148,9 +167,8 @@ def test_beside_shocks_it_is_the_same_everywhere(tmp_path):
     same_everywhere(make, on_two_ranks, tmp_path / "run", 5, plans=("decomposed",))
 
 
-def test_the_order_falls_towards_faces():
-    """By two a node, along the lines of the face alone; its own nodes are left to the condition. Before walls there
-    is none of lower order."""
+def test_distances_from_faces():
+    """Along the lines of the face alone, of one behind below zero; a face's own nodes are left to the condition."""
     boundary = [
         {"faces": ["jmin"], "type": "slip-wall", "range": {"i": [0, 5]}},
         {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "range": {"i": [7, "end"]}},
@@ -162,9 +180,8 @@ def test_the_order_falls_towards_faces():
     case = Case.from_dict(tables((9, 11, 1), periodic=("x",), **flow))
     state = Solver(case, device("cpu")).states[0]
     along_i, along_j, along_k = spatial_filter.reaches(state, decompose(case, build(case.grid, None)).patches, 3)
-    np.testing.assert_array_equal(along_j[0, :, 6], [0, 1, 2, 3, 3, 3, 3, 3, 2, 1, 0])
-    for i in (3, 8):
-        np.testing.assert_array_equal(along_j[0, :, i], [0, 0, 0, 3, 3, 3, 3, 3, 0, 0, 0])
+    for i in (3, 6, 8):
+        np.testing.assert_array_equal(along_j[0, :, i], [0, 1, 2, 3, 3, 3, 3, 3, -2, -1, 0])
     np.testing.assert_array_equal(along_i[0, 5], np.full(9, 3))
     assert not along_i[0, 0].any() and not along_k.any() and not along_i[0, -1].any()
 

@@ -5,7 +5,7 @@ import pytest
 
 from hiresx import HiresxError
 from hiresx.exact import plane_wave, shear_layer
-from hiresx.exact.linear_interaction import vorticity_ratio
+from hiresx.exact.linear_interaction import behind, critical_angle, isotropic_amplification, vorticity_ratio
 
 FLUXES = ("steger_warming", "van_leer", "hllc", "roe", "local_lax_friedrichs")
 
@@ -85,3 +85,17 @@ def test_vorticity_behind_a_shock(angle, ratios):
 
 def test_a_weak_shock_leaves_vorticity_as_it_is():
     assert vorticity_ratio(1.0001, 40.0) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("mach", "wanted"),
+    [(1.2, (1.366, 1.154, 1.225)), (1.5, (1.602, 1.38, 1.454)), (2, (1.63, 1.669, 1.656)), (3, (1.466, 1.929, 1.775))],
+)
+def test_isotropic_turbulence_behind_a_shock(mach, wanted):
+    """R11, R22 and energy, against an analysis of its own."""
+    assert isotropic_amplification(mach) == pytest.approx(wanted, abs=1e-3)
+
+
+def test_sound_decays_above_the_critical_angle():
+    assert critical_angle(1.5) == pytest.approx(61.36, abs=5e-3)
+    assert behind(1.5, 61.3).acoustic.imag == 0 < behind(1.5, 61.4).acoustic.imag

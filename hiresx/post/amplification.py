@@ -1,0 +1,111 @@
+"""`hiresx post amplification`: what a plane shock at rest makes of turbulence, beside linear interaction analysis."""
+
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.exact.linear_interaction import isotropic_amplification
+from hiresx.output.show import picture_file
+from hiresx.post.result import Result, as_run, dataset, file_stem
+from hiresx.post.turbulence import turbulence
+
+# Nodes on each side of the shock that are not taken for turbulence: the shock moves, and is some nodes wide.
+SHOCK_NODES = 6
+NAMES = {"R11": "variance of the velocity along x", "R22": "variance across x, mean of both", "k": "kinetic energy"}
+Range = tuple[float, float]
+
+
+def amplification(run: Any, ahead: Range | None = None, behind: Range | None = None) -> Result:
+    """R11, R22 and k along x over their means in front of the shock, from the averages of a run along +x whose other
+    two index directions are homogeneous.
+
+    `ahead`, `behind`: from where to where, in x, the means are taken; without them half of what lies ahead of the
+    shock, the nearer one, and half of what lies between it and the next sponge or the end of the grid, the farther one.
+    R22 is (R_v_v + R_w_w)/2. The theory is that of isotropic vortical turbulence far behind the shock (Ribner, NACA
+    report 1164, 1954) at the measured Mach number ahead. Raises HiresxError for other averages, flow that is not
+    supersonic ahead of the steepest rise of density, and ranges without nodes on their side of it.
+    """
+    run = as_run(run)
+    found = turbulence(run, "j,k").data
+    if found["k"].ndim != 1:
+        raise HiresxError("the averages are those of no line along x", "take a grid whose j and k are homogeneous")
+    x, rho, gamma = found["x"].values, found["rho"].values, float(run.case["gas"]["gamma"])
+    at = int(np.argmax(np.diff(rho)))
+    place = float(0.5 * (x[at] + x[at + 1]))
+    early, late = x[: max(at + 1 - SHOCK_NODES, 0)], x[at + 1 + SHOCK_NODES :]
+    late = late[late < _sponge_after(run.case, place)]
+    if not early.size or not late.size:
+        raise HiresxError(
+            f"the steepest rise of density, at x = {place:.4g}, has no turbulence beside it",
+            f"take a run whose shock is {SHOCK_NODES} nodes and more from the ends of the grid and from sponges",
+        )
+    ahead = ahead or (float(0.5 * (early[0] + early[-1])), float(early[-1]))
+    behind = behind or (float(0.5 * (late[0] + late[-1])), float(late[-1]))
+    before, after = _nodes(x, ahead, "--ahead", x[0], place), _nodes(x, behind, "--behind", place, x[-1])
+    mach = _mach(found, before, gamma)
+    values = {
+        "R11": found["R_u_u"].values, "R22": 0.5 * (found["R_v_v"].values + found["R_w_w"].values),
+        "k": found["k"].values,
+    }  # fmt: skip
+    theory = isotropic_amplification(mach, gamma)
+    kept, rows = {}, []
+    for name, along in values.items():
+        level = float(along[before].mean())
+        if not level > 0:
+            raise HiresxError(f"there is no turbulence from x = {ahead[0]:.4g} to {ahead[1]:.4g}", "give --ahead A,B")
+        kept[name] = "x", along / level, f"{NAMES[name]} over its mean ahead of the shock", "1"
+        ratio, expected = float(along[after].mean()) / level, float(getattr(theory, name))
+        rows.append({
+            "quantity": name, "ahead": level, "amplification": ratio, "theory": expected,
+            "difference": ratio / expected - 1, "largest": float(along[after.argmax() :].max()) / level,
+        })  # fmt: skip
+    kept["rho"] = "x", rho, "mean density", "rho_ref"
+    summary = {
+        "run": str(run.path), "averaged_over": float(run.averages.attrs["averaged_over"]), "shock_at_x": place,
+        "mach": mach, "ahead": list(ahead), "behind": list(behind), "amplification": rows, "warnings": [],
+    }  # fmt: skip
+    data = dataset(kept, {"x": ("x", x, "x coordinate", "L")}, title=run.title)
+    return Result(file_stem("amplification"), summary, data, lambda: _draw(data, summary), case=run.case)
+
+
+def _sponge_after(case: Any, place: float) -> float:
+    """Where along x the first sponge behind the shock begins."""
+    sponges = [entry for entry in case.get("sponge") or () if entry["axis"] == "x"]
+    begins = [entry["start"] for entry in sponges if isinstance(entry["start"], int | float)]
+    return min((float(start) for start in begins if start > place), default=np.inf)
+
+
+def _nodes(x: np.ndarray, given: Range, option: str, least: float, most: float) -> np.ndarray:
+    low, high = given
+    found = (x >= low) & (x <= high)
+    if not found.any() or low < least or high > most:
+        side = f"from x = {least:.4g} to {most:.4g}"
+        raise HiresxError(f"{option} {low:g},{high:g}: no nodes there, or not {side}", "give a range of x on that side")
+    return np.asarray(found)
+
+
+def _mach(found: Any, before: np.ndarray, gamma: float) -> float:
+    """Of the mean flow ahead. Raises HiresxError where it is subsonic."""
+    u, rho, p = (float(found[name].values[before].mean()) for name in ("u", "rho", "p"))
+    mach = u / float(np.sqrt(gamma * p / rho))
+    if mach <= 1:
+        raise HiresxError(f"the flow ahead of the shock has the Mach number {mach:.4g}", "take a run along +x")
+    return mach
+
+
+def _draw(data: Any, summary: Any) -> Any:
+    figure = picture_file.figure(3.4)
+    ax = figure.subplots()
+    for n, row in enumerate(summary["amplification"]):
+        name, colour = row["quantity"], f"C{n}"
+        ax.plot(data["x"], data[name], color=colour, label=name)
+        ax.plot(summary["behind"], [row["theory"]] * 2, "--", color=colour, label=f"{name}, theory")
+    top = max(row["theory"] for row in summary["amplification"])
+    ax.set_ylim(0, 1.8 * top)
+    ax.set_xlabel("$x/L$")
+    ax.set_ylabel("over the mean ahead of the shock")
+    picture_file.legend_beside(ax)
+    picture_file.add_grid(ax)
+    ax.set_title(f"{data.attrs.get('title', '')}: Mach {summary['mach']:.4g}", fontsize=9)
+    return figure

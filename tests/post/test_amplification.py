@@ -1,0 +1,59 @@
+"""The amplification of turbulence by a shock, of averages whose moments are known."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+
+from hiresx import HiresxError, Simulation, load
+from hiresx.cli import execute
+from hiresx.exact.linear_interaction import isotropic_amplification
+from hiresx.post import amplification
+
+GIVEN = ("grid.n=[81,8,8]", "time.end=1e-5", "time.dt=1e-5", "average.start=0", "average.every=1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A shock at x = 0 with velocities of known mean squares: R11 1.5 times as large behind it, R22 1.2 times."""
+    case = load("shock-turbulence", overrides=GIVEN)
+
+    def flow(x, y, z):
+        rho, u, _, _, p = case.evaluate("behind", x, y, z)
+        rho, u, p = (np.where(x < 0, a, b) for a, b in ((1.0, rho), (1.5, u), (1 / 1.4, p)))
+        size = 0.01 * np.sqrt(np.where(x < 0, 1.0, 1.2))
+        return rho, u + 0.01 * np.sqrt(np.where(x < 0, 1.0, 1.5)) * np.cos(y), size * np.cos(z), size * np.cos(y), p
+
+    out = tmp_path_factory.mktemp("shock") / "run"
+    Simulation(case, "cpu", initial=flow, out=out).run(progress=False)
+    return out
+
+
+def test_ratios_are_those_of_the_moments(folder):
+    found = amplification(folder)
+    rows = {row["quantity"]: row for row in found.summary["amplification"]}
+    theory = isotropic_amplification(found.summary["mach"])
+    assert found.summary["mach"] == pytest.approx(1.5, rel=1e-3) and abs(found.summary["shock_at_x"]) < 0.1
+    for name, wanted in (("R11", 1.5), ("R22", 1.2), ("k", 1.3)):
+        assert rows[name]["amplification"] == pytest.approx(wanted, rel=2e-3)
+        assert rows[name]["difference"] == pytest.approx(wanted / getattr(theory, name) - 1, abs=2e-3)
+    assert found.summary["behind"][1] < 6.5  # where the sponge begins
+    given = amplification(folder, (-1.2, -0.9), (1.0, 2.0)).summary
+    assert given["behind"] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "said"),
+    [
+        ({"ahead": (0.5, 1.0)}, r"--ahead 0.5,1: no nodes there, or not from x = -1.5"),
+        ({"behind": (8.6, 9.0)}, r"--behind 8.6,9"),
+    ],
+)
+def test_ranges_on_the_wrong_side_are_refused(folder, ranges, said):
+    with pytest.raises(HiresxError, match=said):
+        amplification(folder, **ranges)
+
+
+def test_a_range_is_two_numbers(folder, capsys):
+    assert execute(["post", "amplification", str(folder), "--behind", "4,1"]) != 0
+    assert "--behind 4,1: wants two numbers, the smaller one first" in "".join(capsys.readouterr())
