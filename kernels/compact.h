@@ -69,7 +69,7 @@ VECTOR_KERNEL(viscous_flux_along, int i, int j, int k, int o, int sj, int sk, in
     }
     for (int c = 0; c < 3; ++c) area[c] = load<T>(through + c * sv + p);
     node_primitives(q, p, sv, own);
-#if HX_EDDY_FIELDS
+#if HX_EDDY_FIELDS && !HX_TRANSPORTED  // whose sources this plan has not
     const T eddy = keep_eddies(gradient, load<T>(q + p), scale, directions_of(di, dj, dk), inverse_reynolds,
                                coefficient + p, eddies + p);
 #else

@@ -10,3 +10,4 @@
 #include "signals.h"
 #include "scalar_boundary.h"
 #include "axisymmetric.h"
+#include "wall_distance.h"

@@ -8,7 +8,9 @@ template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynold
 #endif
 
 // Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
-// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho), and the same of the eddy viscosity with its own numbers. A direction with one node does not count: active is a bit mask.
+// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho), and the same of the eddy viscosity with its
+// own numbers; at least what the variable of a model of turbulence spreads by. A direction with one node does not count:
+// active is a bit mask.
 template <class T>
 HD void spectral_radii(const_state_pointer q, const work_real *m, const work_real *jacobian, const work_real *eddies,
                        long long p, stride sv, int active, real inverse_reynolds, T *inviscid, T *viscous) {
@@ -31,6 +33,10 @@ HD void spectral_radii(const_state_pointer q, const work_real *m, const work_rea
 #if HX_EDDY_FIELDS
     const T eddy = real(HX_LARGEST_EDDY_DIFFUSIVITY) * load<T>(eddies + p) * inverse_reynolds / s.rho;
     *viscous = *viscous + squares * volume * volume * eddy;
+#if HX_TRANSPORTED
+    const T mu = viscosity(gas_gamma * s.p / s.rho), spreading = absolute(load<T>(q + (conserved_variables - 1) * sv + p));
+    *viscous = larger(*viscous, squares * volume * volume * (sa_over_sigma * inverse_reynolds) * (mu + spreading) / s.rho);
+#endif
 #endif
 #else
     (void)squares, (void)inverse_reynolds;
@@ -42,7 +48,7 @@ HD void spectral_radii(const_state_pointer q, const work_real *m, const work_rea
 // largest radii of each column along k, of `nodes` nodes and cut into pieces of `height`, piece k: partial[0 or 1][k][j][i],
 // `columns` in all
 VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int rows, int nodes, int height,
-              stride sv, const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
+              stride sv, const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
               const_work_field<HX_EDDY_FIELDS> eddies, int active, real inverse_reynolds, int width, real *partial) {
     T most[2] = {T(real(0)), T(real(0))};
     const int begin = k * height, end = nodes - begin < height ? nodes : begin + height;
@@ -58,7 +64,7 @@ VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int colu
 }
 
 // local time step of every point
-KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
+KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, const_work_field<HX_EDDY_FIELDS> eddies, int active,
        real inverse_reynolds, real cfl, real viscous_cfl, field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;

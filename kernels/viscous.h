@@ -66,9 +66,41 @@ constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 // that have one. The width of the filter is the root of the
 // cell's volume 1/J, square and cube root of area and volume. Without a model it is 0, and nothing is kept.
 #if HX_EDDY_FIELDS
+#if HX_TRANSPORTED
+// Index-space derivative of the pressure along stride sd; the pressure is even behind walls, as its normal derivative wants.
+template <class T> HD T pressure_rate(const_state_pointer q, long long p, long long sd, stride sv) {
+    return derivative<T>([&](int s) {
+        T state[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + (p + s * sd));
+        return primitive(state).p;
+    });
+}
+
+// The node of the model with primitives `own`; keeps mu_t over mu_ref, and what changes rho s besides convection and
+// diffusion. density_rate: grad rho.
+template <class T>
+HD TransportedNode<T> keep_transported(const T *own, T (*gradient)[3], const T *density_rate, T rho, T distance,
+                                       real inverse_reynolds, work_real *eddies, work_real *source) {
+    TransportedNode<T> node;
+    constexpr int last = gradient_variables - 1;
+    const T a = gradient[2][1] - gradient[1][2], b = gradient[0][2] - gradient[2][0], c = gradient[1][0] - gradient[0][1];
+    node.s = own[last], node.rho = rho, node.mu = viscosity(own[3]), node.distance = distance;
+    node.rotation = square_root(a * a + b * b + c * c), node.inverse_reynolds = inverse_reynolds;
+    T squares = T(real(0)), with_density = T(real(0));
+    for (int d = 0; d < 3; ++d) {
+        squares = squares + gradient[last][d] * gradient[last][d];
+        with_density = with_density + gradient[last][d] * density_rate[d];
+    }
+    const T spread = sa_over_sigma * inverse_reynolds * (sa_cb2 * rho * squares - node.diffusing() / rho * with_density);
+    store(eddies, node.eddies());
+    store(source, rho * node.source() + spread);
+    return node;
+}
+#endif
 constexpr real eddy_heat = real(1.0 / (HX_EDDY_PRANDTL * (HX_GAMMA - 1.0)));
 constexpr real over_eddy_schmidt = real(1.0 / HX_EDDY_SCHMIDT);
 
+#if !HX_TRANSPORTED
 template <class T>
 HD T keep_eddies(T (*gradient)[3], T rho, T jacobian, int directions, real inverse_reynolds,
                  const work_real *coefficient, work_real *eddies) {
@@ -83,6 +115,7 @@ HD T keep_eddies(T (*gradient)[3], T rho, T jacobian, int directions, real inver
     return ratio;
 }
 #endif
+#endif
 HD int directions_of(int di, int dj, int dk) { return (di != 0) + (dj != 0) + (dk != 0); }
 
 // Stresses, energy flux without its sign and viscosity of a node with primitives `own` and their Cartesian gradients.
@@ -90,7 +123,14 @@ template <class T> struct ViscousStress {
     T xx, yy, zz, xy, xz, yz, ex, ey, ez, mu;
 #if HX_EDDY_FIELDS
     T laminar, eddy;  // of which mu is the sum
+#if HX_TRANSPORTED
+    T transported;  // diffusivity of the variable of the model
+    HD T diffusivity(int n) const {
+        return n == scalar_variables - 1 ? transported : laminar * over_schmidt(n) + eddy * over_eddy_schmidt;
+    }
+#else
     HD T diffusivity(int n) const { return laminar * over_schmidt(n) + eddy * over_eddy_schmidt; }
+#endif
     HD T conductivity() const { return laminar * viscous_heat + eddy * eddy_heat; }
 #else
     HD T diffusivity(int n) const { return mu * over_schmidt(n); }
@@ -106,6 +146,9 @@ HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], T eddies, rea
 #if HX_EDDY_FIELDS
     s.laminar = s.mu, s.eddy = eddies * inverse_reynolds;
     s.mu = s.laminar + s.eddy;
+#if HX_TRANSPORTED
+    s.transported = s.laminar * sa_over_sigma;
+#endif
 #else
     (void)eddies;
 #endif
@@ -138,8 +181,9 @@ HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian,
-              real inverse_reynolds, const_state_field<HX_EDDY_FIELDS> q,
-              const_work_field<HX_EDDY_COEFFICIENTS> coefficient, work_field<HX_EDDY_FIELDS> eddies,
+              real inverse_reynolds, const_state_field<HX_EDDY_FIELDS * conserved_variables> q,
+              const_work_field<HX_EDDY_COEFFICIENTS> coefficient, const_work_field<HX_TRANSPORTED> wall_distance,
+              work_field<HX_TRANSPORTED> transported_source, work_field<HX_EDDY_FIELDS> eddies,
               work_field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     // of the next row, on a CPU: of so many arrays its hardware foresees little
@@ -158,14 +202,32 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
         T zeta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
         for (int c = 0; c < 3; ++c) gradient[v][c] = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
     }
-#if HX_EDDY_FIELDS
+#if HX_TRANSPORTED
+    const T rho = load<T>(q + p), over_p = gas_gamma / (rho * own[3]);
+    const T xi = pressure_rate<T>(q, p, (long long)di, sv) * scale, eta = pressure_rate<T>(q, p, (long long)dj, sv) * scale,
+            zeta = pressure_rate<T>(q, p, (long long)dk, sv) * scale;
+    T density_rate[3];  // of rho = gamma p/T, with the gradient of T that walls know
+    for (int c = 0; c < 3; ++c) {
+        const T of_pressure = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
+        density_rate[c] = rho * (of_pressure * over_p - gradient[3][c] / own[3]);
+    }
+    const TransportedNode<T> node = keep_transported(own, gradient, density_rate, rho, load<T>(wall_distance + p),
+                                                     inverse_reynolds, eddies + p, transported_source + p);
+    const T eddy = node.eddies();
+    (void)coefficient;
+#elif HX_EDDY_FIELDS
     const T eddy = keep_eddies(gradient, load<T>(q + p), scale, directions_of(di, dj, dk), inverse_reynolds,
                                coefficient + p, eddies + p);
 #else
     const T eddy = T(real(0));
     (void)q, (void)coefficient, (void)eddies;
 #endif
-    const ViscousStress<T> stress = viscous_stress(own, gradient, eddy, inverse_reynolds);
+    ViscousStress<T> stress = viscous_stress(own, gradient, eddy, inverse_reynolds);
+#if HX_TRANSPORTED
+    stress.transported = node.diffusing() * (sa_over_sigma * inverse_reynolds);
+#else
+    (void)wall_distance, (void)transported_source;
+#endif
     for (int d = 0; d < 3; ++d)
         store_viscous_flux(area[d], stress, gradient, sv, flux + gradient_variables * d * sv + p);
 }

@@ -150,6 +150,7 @@ def _named_functions(case: Case) -> list[tuple[str, str]]:
     named = [("initial.function", case.initial.function)]
     named += [(f"boundary.{n}.function", getattr(item, "function", None)) for n, item in enumerate(case.boundary)]
     named += [(f"sponge.{n}.function", item.function) for n, item in enumerate(case.sponge)]
+    named += [("turbulence.initial", _text(case.turbulence.initial))]
     named += [(f"scalar.{n}.initial", _text(scalar.initial)) for n, scalar in enumerate(case.scalar)]
     for n, item in enumerate(case.boundary):
         given = getattr(item, "scalars", {})

@@ -83,6 +83,10 @@ class Output(Clock):
         (), description="parts of the fields, written by clocks of their own"
     )
 
+    def writes(self, name: str) -> bool:
+        """True if the fields or a part of them have the variable `name`."""
+        return any(name in (written.variables or ()) for written in (self, *self.subset))
+
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         names = ["fields", *(subset.name for subset in self.subset)]

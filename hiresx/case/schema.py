@@ -46,7 +46,7 @@ from hiresx.case.scheme import Scheme, scheme_errors
 from hiresx.case.source import Source, source_errors
 from hiresx.case.surfaces import Surface
 from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
-from hiresx.case.turbulence import Turbulence, turbulence_errors
+from hiresx.case.turbulence import Turbulence, transported_scalars, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 from hiresx.case.waves import at
 from hiresx.equations.stencil import Stencil, stencil
@@ -364,6 +364,11 @@ class Case(Table):
         return self
 
     @property
+    def carried(self) -> tuple[Scalar, ...]:
+        """What the gas carries: the passive scalars, then the variable of a model of turbulence."""
+        return (*self.scalar, *transported_scalars(self.turbulence))
+
+    @property
     def stencil(self) -> Stencil:
         """How far the run's scheme reads, and its filter."""
         return stencil(self.scheme.interpolation, filter_reach=0 if self.filter is None else self.filter.reach)
@@ -462,7 +467,7 @@ class Case(Table):
         """The passive scalars at the beginning, by name. Raises as `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
-            for s in self.scalar
+            for s in self.carried
         }
 
     def to_toml(self) -> str:

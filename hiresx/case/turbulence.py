@@ -8,9 +8,15 @@ from pydantic_core import PydanticCustomError
 
 from hiresx import kernels
 from hiresx.case.model import Positive, Table, case_error, kernel_choice
+from hiresx.case.scalars import Scalar, ScalarValue
+from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
+from hiresx.equations.storage import STORAGE
+from hiresx.equations.system import transported_names
 
 # The choice without a model.
 NONE = "none"
+# Kernels of conditions through which gas may enter.
+_OPEN = ("prescribe", "characteristic", "total_inflow", "outflow")
 
 
 class Turbulence(Table):
@@ -18,13 +24,16 @@ class Turbulence(Table):
     filter, is added to the viscosity of stresses, heat flux and passive scalars. The width is the cube root of the
     cell's volume, in two dimensions the square root of its area. The models are the files of `kernels/turbulence/`.
     Output has mu_t / mu_ref of the last stage as the variable `eddy_viscosity`; `kinetic_energy` has what the model
-    dissipates."""
+    dissipates.
+
+    The models of Spalart and Allmaras are for averaged flow (RANS): they transport the variable `nu_tilde`, over
+    mu_ref / rho_ref, which is 0 at no-slip walls, and know the distance to the nearest wall, `wall_distance`."""
 
     model: Annotated[str, kernel_choice("turbulence")] = Field(
         NONE,
         description="none: small scales are resolved or left to the scheme; smagorinsky; or wale, vreman or sigma, "
         "which vanish in pure shear; sigma also in every two-dimensional flow; or dynamic_smagorinsky, which takes its "
-        "constant from the flow",
+        "constant from the flow; or spalart_allmaras, or its form spalart_allmaras_negative, of averaged flow",
     )
     constant: Positive | None = Field(
         None,
@@ -33,6 +42,30 @@ class Turbulence(Table):
     )
     prandtl: Positive = Field(0.9, description="turbulent Prandtl number: the heat flux is that of mu_t / prandtl")
     schmidt: Positive = Field(0.7, description="turbulent Schmidt number of passive scalars")
+
+    far_field: Annotated[float, Field(ge=0)] = Field(
+        3.0, description="nu_tilde of what enters, over mu_ref / rho_ref, of spalart_allmaras: 3 to 5 in turbulent flow"
+    )
+    initial: ScalarValue | None = Field(
+        None,
+        description="nu_tilde at the beginning, or a function of case.py as of a scalar; absent: that of the far field",
+    )
+    ft2: bool | None = Field(
+        None,
+        description="whether the term ft2 of spalart_allmaras keeps laminar flow laminar; absent: false, and true of "
+        "the negative form, which is published with it",
+    )
+
+    @property
+    def transported(self) -> int:
+        """The number of variables that the model transports."""
+        return len(transported_names(self.model))
+
+    @property
+    def has_ft2(self) -> bool:
+        """Whether a model that transports a variable has the term ft2."""
+        usual = bool(kernels.trait("turbulence", self.model, "transported_goes_negative", silent=0))
+        return bool(self.transported) and (usual if self.ft2 is None else self.ft2)
 
     @property
     def dynamic(self) -> bool:
@@ -46,9 +79,28 @@ class Turbulence(Table):
         return usual[0] if self.constant is None else self.constant
 
 
+def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
+    """Return what the model transports, as the gas carries it."""
+    initial = turbulence.far_field if turbulence.initial is None else turbulence.initial
+    return tuple(
+        Scalar.model_construct(name=name, schmidt=TRANSPORTED_SCHMIDT, initial=initial)
+        for name in transported_names(turbulence.model)
+    )
+
+
+def transported_values(case: Any, condition: Any) -> dict[str, float]:
+    """Return what a boundary condition gives the variables that the model transports: 0 on walls, the value of the far
+    field where gas may enter, and nothing on planes of symmetry and between blocks."""
+    value = {"no_slip": 0.0} | dict.fromkeys(_OPEN, case.turbulence.far_field)
+    if condition.kernel not in value:
+        return {}
+    return {name: value[condition.kernel] for name in transported_names(case.turbulence.model)}
+
+
 def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
     """Yield the errors in the choice of a model."""
     model = case.turbulence.model
+    yield from _transported_errors(case)
     if model == NONE:
         if case.turbulence.constant is not None:
             yield case_error(
@@ -62,3 +114,32 @@ def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
         yield case_error(f"{asked} needs the viscous terms that it acts in: give gas.reynolds, or leave the model out")
     if case.axisymmetric:
         yield case_error(f"{asked} is not there for axisymmetric flow; leave the model out")
+
+
+def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
+    """Yield the errors in what belongs to models that transport a variable."""
+    given = case.turbulence
+    if not given.transported:
+        for key in ("far_field", "initial", "ft2"):
+            if getattr(given, key) != Turbulence.model_fields[key].default:
+                yield case_error(f'turbulence.{key} is of no effect without turbulence.model = "spalart_allmaras"')
+        return
+    asked = f'turbulence.model = "{given.model}"'
+    if given.constant is not None:
+        yield case_error(f"{asked} has published constants alone: leave turbulence.constant out")
+    if all(condition.kernel != "no_slip" for condition in case.boundary):
+        yield case_error(
+            f'{asked} needs the distance to walls: give a [[boundary]] with type = "no-slip-wall", or leave it out'
+        )
+    if any(condition.kernel == "modelled_wall" for condition in case.boundary):
+        yield case_error(
+            f'{asked} resolves walls: take type = "no-slip-wall" instead of "modelled-wall", or another model'
+        )
+    if case.scheme.inviscid != "afweno":
+        yield case_error(
+            f'scheme.inviscid = "{case.scheme.inviscid}" does not carry the variable of {asked}; take "afweno"'
+        )
+    if STORAGE[case.scheme.precision].carries:
+        yield case_error(
+            f'scheme.precision = "differences" does not carry the variable of {asked}; take "mixed" or "fp64"'
+        )

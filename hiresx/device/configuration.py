@@ -21,7 +21,8 @@ class Configuration:
     """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: that
     of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
     the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
-    turbulent Prandtl and Schmidt numbers. `source`: formulas of sources by the number of the conserved variable, of
+    turbulent Prandtl and Schmidt numbers, and whether a model that transports a variable, the last of the scalars, has
+    the term ft2. `source`: formulas of sources by the number of the conserved variable, of
     `source_variables` and `source_parameters`. `face_formulas`: formulas of place and time of values on faces, each
     with its parameters. `filter_reach`: nodes that the explicit filter reads to each side, where the interpolation
     reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
@@ -48,6 +49,7 @@ class Configuration:
     eddy_constant: float = 0.0
     eddy_prandtl: float = 0.9
     eddy_schmidt: float = 0.7
+    transported_ft2: bool = False
     source: tuple[tuple[int, str], ...] = ()
     source_variables: tuple[str, ...] = ()
     source_parameters: tuple[tuple[str, float], ...] = ()
@@ -182,6 +184,10 @@ def _of_eddies(c: Configuration, root: Path) -> list[str]:
     lines = [f"#define HX_EDDY_FIELDS {count}"]
     coefficients = kernels.trait("turbulence", c.turbulence, "eddy_coefficients", root, silent=0) if count else 0
     lines.append(f"#define HX_EDDY_COEFFICIENTS {coefficients}")
+    transported = kernels.trait("turbulence", c.turbulence, "transported_variables", root, silent=0) if count else 0
+    if transported > len(c.schmidt):
+        raise ValueError(f'turbulence "{c.turbulence}" transports a variable, of which schmidt has no number')
+    lines += [f"#define HX_TRANSPORTED {transported}", f"#define HX_TRANSPORTED_FT2 {int(c.transported_ft2)}"]
     if not count:
         return lines
     largest = largest_diffusivity(c.gamma, c.eddy_prandtl, (c.eddy_schmidt,) if c.schmidt else ())

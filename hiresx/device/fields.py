@@ -24,8 +24,9 @@ class Layout:
     """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
     (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity
-    (`eddy_fields`) and of its coefficient (`eddy_coefficients`), a `body_force`, an explicit filter (`filtered`), and
-    `coordinates` that kernels read, and an `implicit` integrator."""
+    (`eddy_fields`) and of its coefficient (`eddy_coefficients`), the variables that a model of turbulence transports
+    (`transported`), the distance to the nearest wall (`wall_distance`), a `body_force`, an explicit filter
+    (`filtered`), `coordinates` that kernels read, and an `implicit` integrator."""
 
     storage: Storage
     equations: Equations = GAS
@@ -38,6 +39,8 @@ class Layout:
     regularised: bool = False
     eddy_fields: int = 0
     eddy_coefficients: int = 0
+    transported: int = 0
+    wall_distance: bool = False
     body_force: bool = False
     filtered: bool = False
     coordinates: bool = False
@@ -220,6 +223,16 @@ FIELDS: tuple[Field, ...] = (
         lambda layout: layout.eddy_coefficients,
         shown="coefficient C of the eddy viscosity rho C delta^2 |S|, of the last stage",
     ),
+    # of models of turbulence with a transported variable: the distance to walls (hiresx.rhs.wall_distance), and what
+    # changes rho s besides convection and diffusion, of the last stage
+    Field(
+        "wall_distance",
+        "work",
+        lambda layout: 1,
+        lambda layout: int(layout.wall_distance),
+        shown="distance to the nearest wall / L",
+    ),
+    Field("transported_source", "work", lambda layout: 1, lambda layout: layout.transported),
     # what is added to the acceleration of the body force to keep the mass flow
     Field("kept_acceleration", "real", per_point=lambda layout: False, count=lambda layout: int(layout.body_force)),
     # how far the explicit filter reaches along each direction, and what it changes (hiresx.rhs.spatial_filter)

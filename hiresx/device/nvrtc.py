@@ -25,6 +25,7 @@ from hiresx.device.batch_wrappers import Entry, Form, generate_batched
 from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
 from hiresx.device.wrappers import generate
+from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
 from hiresx.equations.stencil import suited_weights
 from hiresx.errors import HiresxError
 
@@ -195,7 +196,9 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
     for name in kernels.choices("turbulence", root):
         if kernels.trait("turbulence", name, "eddy_fields", root):
             constant = kernels.fractions("turbulence", name, "usual_constant", root)[0]
-            found.append(dataclasses.replace(viscous, turbulence=name, eddy_constant=constant))
+            transported = kernels.trait("turbulence", name, "transported_variables", root, silent=0)
+            schmidt = (TRANSPORTED_SCHMIDT,) * transported
+            found.append(dataclasses.replace(viscous, turbulence=name, eddy_constant=constant, schmidt=schmidt))
     found.append(dataclasses.replace(viscous, precision="mixed"))
     found.append(dataclasses.replace(viscous, precision="differences", reference=(1.0, 0.0, 0.0, 0.0, 1.0)))
     return list(dict.fromkeys(found))

@@ -115,7 +115,10 @@ class BlockState:
     def eddy_model(self) -> dict[str, Any]:
         """The arguments of kernels that give the eddy viscosity; none without a model of turbulence."""
         coefficient = self.array("eddy_coefficient")
-        return self.eddy_arguments | ({} if coefficient is None else {"coefficient": coefficient})
+        known = self.eddy_arguments | ({} if coefficient is None else {"coefficient": coefficient})
+        if self.layout.transported:
+            known |= {name: self.array(name) for name in ("wall_distance", "transported_source")}
+        return known
 
     def _aliased_array(self, field: Field, host_name: str) -> Any:
         host, variables, kind = self.array(host_name), field.variables(self.layout), field.kind(self.layout)

@@ -5,6 +5,9 @@ mu itself is the law of the case (`hiresx.case.viscosity`).
 
 from collections.abc import Sequence
 
+# sigma of the Spalart-Allmaras models: nu over the diffusivity of their variable where that is small.
+TRANSPORTED_SCHMIDT = 2.0 / 3
+
 
 def largest_diffusivity(gamma: float, prandtl: float, schmidt: Sequence[float] = ()) -> float:
     """The fastest of normal stress (4/3), heat (gamma/Pr) and the scalars (1/Sc): it limits the time step."""

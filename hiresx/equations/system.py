@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hiresx import kernels
+
 # Directions of space, and of the indexes of a block.
 DIRECTIONS = 3
 
@@ -59,6 +61,9 @@ class Equations:
         return slice(len(GAS_CONSERVED), self.variables)
 
 
+# What Spalart-Allmaras models transport, over the reference viscosity mu_ref / rho_ref.
+TRANSPORTED = "nu_tilde"
+
 # The gas alone.
 GAS = Equations()
 
@@ -66,4 +71,14 @@ GAS = Equations()
 def equations(case: Any) -> Equations:
     """The system of a case, or of a resolved case as a dictionary; one from before there were scalars has none."""
     scalars = case.get("scalar", ()) if isinstance(case, Mapping) else case.scalar
-    return Equations(tuple(s["name"] if isinstance(s, Mapping) else s.name for s in scalars))
+    named = [s["name"] if isinstance(s, Mapping) else s.name for s in scalars]
+    turbulence = case.get("turbulence") if isinstance(case, Mapping) else getattr(case, "turbulence", None)
+    model = turbulence.get("model") if isinstance(turbulence, Mapping) else getattr(turbulence, "model", None)
+    return Equations((*named, *transported_names(model)))
+
+
+def transported_names(model: str | None) -> tuple[str, ...]:
+    """The variables that a model of turbulence transports, by name."""
+    if model not in kernels.choices("turbulence"):
+        return ()
+    return (TRANSPORTED,) * kernels.trait("turbulence", model, "transported_variables", silent=0)

@@ -231,8 +231,9 @@ def layout(case: Case, plan: str) -> Layout:
     eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
     return Layout(
         storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, regularised, eddies,
-        eddy_coefficients=int(case.turbulence.dynamic), body_force=case.body_force is not None,
-        filtered=case.filter is not None, coordinates=case.source is not None,
+        eddy_coefficients=int(case.turbulence.dynamic), transported=int(case.turbulence.transported),
+        wall_distance=bool(case.turbulence.transported) or case.output.writes("wall_distance"),
+        body_force=case.body_force is not None, filtered=case.filter is not None, coordinates=case.source is not None,
         implicit=integrator(case.time.integrator).steady,
     )  # fmt: skip
 
@@ -353,7 +354,7 @@ def _radii(case: Case, block: Block) -> tuple[float, float]:
     if case.gas.reynolds is None:
         return float(np.max(radius)), 0.0
     mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
-    schmidt = [scalar.schmidt for scalar in case.scalar]
+    schmidt = [scalar.schmidt for scalar in case.carried]
     largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
     diffusion = largest * mu / (case.gas.reynolds * rho)
     return float(np.max(radius)), float(np.max(diffusion * sum(i * i for i in inverse)))

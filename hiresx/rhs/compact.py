@@ -19,6 +19,8 @@ def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
         return None  # nothing is left to save
     if case.axisymmetric:
         return "the flow is axisymmetric"
+    if case.turbulence.transported:
+        return f'turbulence.model = "{case.turbulence.model}" has sources that other plans know'
     if cut is None:
         return None
     if any(patch.condition.kernel == "patched" for patch in cut.patches):

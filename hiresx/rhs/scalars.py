@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
+from hiresx.case.turbulence import transported_values
 from hiresx.case.waves import Quantity
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
@@ -261,12 +262,12 @@ _MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": MirroredPlaces, "axis"
 
 def check(case: Case, patches: Sequence[Patch]) -> None:
     """Raises HiresxError where the grid has what scalars do not know."""
-    if not case.scalar:
+    if not case.carried:
         return
     for patch in patches:
         if patch.condition.kernel not in _KINDS:
             raise HiresxError(
-                f'[[scalar]]: nothing says what a passive scalar does at the "{patch.condition.type}" face',
+                f'[[scalar]]: nothing says what a scalar does at the "{patch.condition.type}" face',
                 f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/scalars.py',
             )
 
@@ -287,14 +288,14 @@ def conditions(
     come from mirrored places."""
     spec = patch.condition
     assert spec.kernel is not None  # `check` has seen it
-    values = getattr(spec, "scalars", {})
+    values = getattr(spec, "scalars", {}) | transported_values(case, spec)
     for number, name in enumerate(equations(case).scalars):
         value = values.get(name)
         if value is not None:
             value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
         steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
         kind = (_MIRRORED if mirrored else _KINDS)[spec.kernel]
-        viscous = max(1.0, 1 / case.scalar[number].schmidt) / (case.gas.reynolds or np.inf)
+        viscous = max(1.0, 1 / case.carried[number].schmidt) / (case.gas.reynolds or np.inf)
         made = kind(backend, program, state, patch, number, value, steady, extended, viscous)
         if isinstance(made, Wall):
             made.takers = takers(state, patch, cut)

@@ -18,6 +18,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range
 from hiresx.rhs.metrics import compute_metrics
+from hiresx.rhs.wall_distance import fill_wall_distance
 from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.initial_flow import Flow
 
@@ -59,6 +60,8 @@ class LocalBlocks:
             for state in self.states:
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
+            if layout.wall_distance:
+                fill_wall_distance(backend, self.program, self.states, self.decomposition)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
     def compile_kernels(self, chosen: Configuration) -> Program:

@@ -46,6 +46,7 @@ def configuration(case: Case) -> Configuration:
         eddy_constant=eddies.taken_constant if has_model else Configuration.eddy_constant,
         eddy_prandtl=eddies.prandtl if has_model else Configuration.eddy_prandtl,
         eddy_schmidt=eddies.schmidt if has_model else Configuration.eddy_schmidt,
+        transported_ft2=eddies.has_ft2,
         source=tuple((names.index(key), formula.text) for key, formula in formulas.items()),
         source_variables=next((formula.variables for formula in formulas.values()), ()),
         source_parameters=tuple(values.items()),
@@ -53,7 +54,7 @@ def configuration(case: Case) -> Configuration:
         gamma=gas.gamma,
         # There is no heat conduction without viscosity: all inviscid cases share their kernels.
         prandtl=Configuration.prandtl if inviscid else gas.prandtl,
-        schmidt=tuple(scalar.schmidt for scalar in case.scalar),
+        schmidt=tuple(scalar.schmidt for scalar in case.carried),
     )
 
 

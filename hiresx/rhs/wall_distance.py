@@ -1,0 +1,218 @@
+"""The exact distance of every node to the nearest wall, over all blocks and their periodic images.
+
+Walls are the faces of cells between nodes of no-slip and modelled walls: two triangles each, in plane grids segments.
+Facets are those of the whole grid, so that the distance depends neither on cuts nor on ranks. They lie in a tree of
+boxes, which kernels/wall_distance.h searches for every node.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hiresx.base.arrays import Integers, Mask
+from hiresx.decomposition import Decomposition
+from hiresx.device.interface import Backend, Program
+from hiresx.device.state import BlockState
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import direction, face_range, slices
+from hiresx.grid.connections import Connection
+from hiresx.grid.motions import Motion
+
+WALLS = ("no_slip", "modelled_wall")
+FIELD = "wall_distance"
+# Facets of a box that is not divided, and more than any distance squared that a number of work memory holds.
+_LEAF = 8
+_FAR = 1e15
+# Generators of the periodic group that are combined at most.
+_GENERATORS = 3
+
+
+class FacetTree(NamedTuple):
+    """Boxes in the order of a walk: `bounds` (n, 6), `skip` (n,) where to go on past a box, `leaves` (n, 2) the facets
+    of a box without boxes in it; `corners` (facets, 9) in their order."""
+
+    bounds: np.ndarray
+    skip: np.ndarray
+    leaves: np.ndarray
+    corners: np.ndarray
+
+
+def fill_wall_distance(backend: Backend, program: Program, states: Sequence[BlockState], whole: Decomposition) -> None:
+    """Fill the field `wall_distance` of `states`, in L. `whole`: the whole blocks. Raises HiresxError without walls."""
+    tree = facet_tree(wall_facets(whole))
+    motions = [backend.to_device(_numbers(motion)) for motion in images(whole)]
+    facets = {
+        "boxes": len(tree.skip),
+        **{name: backend.to_device(getattr(tree, name).reshape(-1)) for name in FacetTree._fields},
+    }
+    for state in states:
+        distance, block = state.array(FIELD), state.block
+        distance[...] = _FAR
+        ni, nj, nk = state.size
+        nodes = backend.to_device(np.stack([block.x, block.y, block.z]).astype(np.float64).reshape(-1))
+        for motion in motions:
+            program.launch(
+                "wall_distance", state.size, **state.place, width=ni, height=nj, points=ni * nj * nk, nodes=nodes,
+                motion=motion, **facets, distance=distance,
+            )  # fmt: skip
+
+
+def wall_facets(whole: Decomposition) -> np.ndarray:
+    """Return the corners of the facets of all walls, (facets, 3, 3): facet, corner, coordinate. Raises HiresxError
+    where the grid has no wall."""
+    masks = _wall_nodes(whole)
+    if not masks:
+        raise HiresxError(
+            "the distance to the nearest wall is asked for, but no face of the grid is a wall",
+            'give a [[boundary]] with type = "no-slip-wall", or leave out the model of turbulence, or '
+            f'"{FIELD}" in output.variables',
+        )
+    return np.concatenate([_facets(whole, block, face, masks) for block, face in masks])
+
+
+def images(whole: Decomposition) -> list[Motion]:
+    """Return the motions that bring a node to places where it is seen by the walls of a periodic grid, the node itself
+    first: products of the motions over which faces are connected, each at most once to either side."""
+    generators: list[Motion] = []
+    for c in whole.connections:
+        known = [m for g in generators for m in (g, g.inverse)]
+        if not (c.motion.still or c.over_a_pole or any(_same(c.motion, m) for m in known)):
+            generators.append(c.motion)
+    found = [Motion()]
+    for powers in itertools.product((0, 1, -1), repeat=len(generators[:_GENERATORS])):
+        total = Motion()
+        for generator, power in zip(generators, powers, strict=False):
+            total = total.then(generator if power > 0 else generator.inverse) if power else total
+        if not any(_same(total, m) for m in found):
+            found.append(total)
+    return found
+
+
+def facet_tree(facets: np.ndarray) -> FacetTree:
+    """Return the tree of `facets` (n, 3, 3), each box divided at the median of the longest extent of the centres."""
+    lower, upper, centres = facets.min(axis=1), facets.max(axis=1), facets.mean(axis=1)
+    bounds: list[np.ndarray] = []
+    skip: list[int] = []
+    leaves: list[tuple[int, int]] = []
+    order: list[Integers] = []
+    placed = 0
+    # What lies on the stack: facets of a box to be made, or the number of a box whose last inner box has been made.
+    stack: list[Integers | int] = [np.arange(len(facets))]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, int):
+            skip[top] = len(skip)
+            continue
+        number = len(skip)
+        bounds.append(np.concatenate([lower[top].min(axis=0), upper[top].max(axis=0)]))
+        skip.append(number + 1)
+        if len(top) <= _LEAF:
+            leaves.append((placed, placed + len(top)))
+            order.append(top)
+            placed += len(top)
+            continue
+        leaves.append((0, 0))
+        own = centres[top]
+        along = np.argsort(own[:, int(np.argmax(np.ptp(own, axis=0)))], kind="stable")
+        half = len(top) // 2
+        stack += [number, top[along[half:]], top[along[:half]]]
+    corners = np.ascontiguousarray(facets[np.concatenate(order)].reshape(-1, 9))
+    return FacetTree(np.array(bounds), np.array(skip, np.int32), np.array(leaves, np.int32), corners)
+
+
+def _wall_nodes(whole: Decomposition) -> dict[tuple[int, str], Mask]:
+    """Return which nodes of a face are on a wall, (nk, nj, ni) with one node across, by block and face."""
+    masks: dict[tuple[int, str], Mask] = {}
+    for patch in whole.patches:
+        if patch.condition.kernel not in WALLS:
+            continue
+        size = whole.blocks[patch.block].size
+        face = face_range(patch.face, size)
+        shape = tuple(hi - lo for lo, hi in reversed(face))
+        mask = masks.setdefault((patch.block, patch.face), np.zeros(shape, bool))
+        own = [(lo - first, hi - first) for (lo, hi), (first, _) in zip(patch.range, face, strict=True)]
+        mask[slices((own[0], own[1], own[2]))] = True
+    return masks
+
+
+def _facets(whole: Decomposition, block: int, face: str, masks: dict[tuple[int, str], Mask]) -> np.ndarray:
+    """Return the facets of one face, those to the next nodes across its connected edges included."""
+    size, normal = whole.blocks[block].size, direction(face)
+    box = slices(face_range(face, size))
+    places = np.stack([c[box] for c in _coordinates(whole, block)])
+    mask = masks[block, face]
+    tangents = [d for d in range(3) if d != normal]
+    pad = [(0, 0) if d == normal else (1, 1) for d in (2, 1, 0)]
+    places, mask = np.pad(places, [(0, 0), *pad]), np.pad(mask, pad)
+    for c in whole.connections:
+        if c.block == block and direction(c.face) != normal:
+            _put_next_nodes(whole, c, face, masks, places, mask)
+    flat_places = np.moveaxis(places, 0, -1).squeeze(axis=2 - normal)
+    flat = mask.squeeze(axis=2 - normal)
+    # with one node only in a direction the neighbours there are none
+    single = [2 - d - (2 - d > 2 - normal) for d in tangents if size[d] == 1]
+    for axis in single:
+        flat_places, flat = flat_places.take([1], axis), flat.take([1], axis)
+    return np.concatenate(list(_divided(flat_places, flat)))
+
+
+def _put_next_nodes(
+    whole: Decomposition, c: Connection, face: str, masks: dict[tuple[int, str], Mask], places: np.ndarray, mask: Mask
+) -> None:
+    """Put the nodes behind a connected edge of `face` into its padded `places` and `mask`, where they are on a wall."""
+    size, normal = whole.blocks[c.block].size, direction(face)
+    at = face_range(face, size)[normal][0]
+    ghosts = c.ghosts(1, size).reshape(3, -1)
+    ghosts = ghosts[:, ghosts[normal] == at]
+    donors = c.donors(ghosts)
+    on_wall = np.zeros(ghosts.shape[1], bool)
+    for (block, other), nodes in masks.items():
+        if block == c.donor:
+            first = face_range(other, whole.blocks[block].size)
+            index = [donors[d] - first[d][0] for d in range(3)]
+            there = np.logical_and.reduce(
+                [(n >= 0) & (n < s) for n, s in zip(index, reversed(nodes.shape), strict=True)]
+            )
+            i, j, k = (n[there] for n in index)
+            on_wall[there] |= nodes[k, j, i]
+    ghosts, donors = ghosts[:, on_wall], donors[:, on_wall]
+    if not ghosts.size:
+        return
+    i, j, k = donors
+    moved = c.motion(np.stack([axis[k, j, i] for axis in _coordinates(whole, c.donor)]))
+    i, j, k = (0 * ghosts[d] if d == normal else ghosts[d] + 1 for d in range(3))
+    places[:, k, j, i], mask[k, j, i] = moved, True
+
+
+def _divided(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
+    """Yield the facets of a face of nodes (n2, n1, 3) on a wall: triangles, and segments and points where these are all
+    that is left."""
+    covered = np.zeros(mask.shape, bool)
+    whole = mask[:-1, :-1] & mask[1:, :-1] & mask[:-1, 1:] & mask[1:, 1:]
+    a, b, c, d = (p[whole] for p in (places[:-1, :-1], places[:-1, 1:], places[1:, :-1], places[1:, 1:]))
+    yield np.stack([a, b, d], axis=1)
+    yield np.stack([a, d, c], axis=1)
+    for corner in (np.s_[:-1, :-1], np.s_[1:, :-1], np.s_[:-1, 1:], np.s_[1:, 1:]):
+        covered[corner] |= whole
+    bare = mask & ~covered
+    for first, second in ((np.s_[:-1, :], np.s_[1:, :]), (np.s_[:, :-1], np.s_[:, 1:])):
+        edge = mask[first] & mask[second] & (bare[first] | bare[second])
+        yield np.stack([places[first][edge], places[second][edge], places[second][edge]], axis=1)
+    yield np.repeat(places[bare][:, None], 3, axis=1)
+
+
+def _coordinates(whole: Decomposition, block: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    found = whole.blocks[block]
+    return found.x, found.y, found.z
+
+
+def _same(a: Motion, b: Motion) -> bool:
+    return bool(np.allclose(_numbers(a), _numbers(b), rtol=0, atol=1e-9))
+
+
+def _numbers(motion: Motion) -> np.ndarray:
+    """Return the rotation by rows and the translation, (12,)."""
+    rotation = np.eye(3) if motion.rotation is None else np.array(motion.rotation)
+    return np.concatenate([rotation.reshape(-1), motion.translation])

@@ -1,0 +1,63 @@
+// The Spalart-Allmaras models of turbulence (Spalart & Allmaras, La Recherche Aerospatiale 1, 1994; Allmaras, Johnson &
+// Spalart, ICCFD7-1902, 2012): a transported variable s, the working variable nu_tilde over the reference viscosity
+// mu_ref/rho_ref, which stands last among the scalars. With mu over mu_ref and chi = rho s/mu, in the scales of the solver:
+//   (rho s)_t + div(rho u s) = div((mu + rho s f_n)/(sigma Re_c) grad s) + rho (P - D) + cross terms
+//   P = cb1 (1 - ft2) S s,  D = (cw1 fw - cb1 ft2/kappa^2) s^2/(Re_c d^2),  S = Omega + s fv2/(Re_c kappa^2 d^2)
+//   cross terms: rho cb2/(sigma Re_c) |grad s|^2 - (nu + s f_n)/(sigma Re_c) grad rho . grad s
+// The last one makes of the conservative diffusion that of the model, which has rho outside of the divergence.
+constexpr real sa_cb1 = real(0.1355), sa_cb2 = real(0.622), sa_kappa = real(0.41), sa_over_sigma = real(1.5);
+constexpr real sa_cw1 = real(0.1355 / (0.41 * 0.41) + (1.0 + 0.622) * 1.5), sa_cw2 = real(0.3), sa_cw3_6 = real(64);
+constexpr real sa_cv1_3 = real(7.1 * 7.1 * 7.1), sa_ct3 = real(1.2), sa_ct4 = real(0.5);
+constexpr real sa_c2 = real(0.7), sa_c3 = real(0.9), sa_cn1 = real(16), sa_largest_r = real(10);
+// Of divisions by what may be 0 where the quotient is not used
+constexpr real sa_least = real(sizeof(real) == 8 ? 1e-100 : 1e-30);
+
+// What production, destruction and diffusion are made of at a node; distance and rotation (the size of the vorticity)
+// in the scales of the solver.
+template <class T> struct TransportedNode {
+    T s, rho, mu, distance, rotation;
+    real inverse_reynolds;
+
+    // s as the terms know it: where the model has no branch for them, negative values count as 0
+    HD T taken() const { return transported_goes_negative ? s : larger(s, T(real(0))); }
+    HD T chi() const { return taken() * rho / mu; }
+    HD T fv1() const {
+        const T x = larger(chi(), T(real(0))), cube = x * x * x;
+        return cube / (cube + sa_cv1_3);
+    }
+    // mu_t over mu_ref
+    HD T eddies() const { return rho * larger(s, T(real(0))) * fv1(); }
+    // rho s f_n + mu, that diffuses
+    HD T diffusing() const {
+        const T x = chi(), cube = x * x * x;
+        const T negative = (sa_cn1 + cube) / larger(sa_cn1 - cube, T(sa_least));
+        return mu + rho * taken() * select(x < T(real(0)), negative, T(real(1)));
+    }
+    // P - D, 1/d^2 and ft2 given
+    HD T positive_source(T over_square, T ft2) const {
+        constexpr real over_kappa2 = real(1.0 / (0.41 * 0.41));
+        const T x = larger(chi(), T(real(0))), value = larger(s, T(real(0)));
+        const T fv2 = real(1) - x / (real(1) + x * fv1()), scaled = value * inverse_reynolds * over_square;
+        const T added = scaled * over_kappa2 * fv2;
+        const T below = larger((sa_c3 - real(2) * sa_c2) * rotation - added, T(sa_least));
+        const T limited = rotation + rotation * (sa_c2 * sa_c2 * rotation + sa_c3 * added) / below;
+        const T shear = select(added < -sa_c2 * rotation, limited, rotation + added);
+        const T r = smaller(scaled * over_kappa2 / larger(shear, T(sa_least)), T(sa_largest_r));
+        const T r2 = r * r, g = r + sa_cw2 * (r2 * r2 * r2 - r), g2 = g * g;
+        const T fw = g * power((real(1) + sa_cw3_6) / (g2 * g2 * g2 + sa_cw3_6), real(1.0 / 6));
+        return sa_cb1 * (real(1) - ft2) * shear * value
+               - (sa_cw1 * fw - sa_cb1 * over_kappa2 * ft2) * value * scaled;
+    }
+    // P - D; nothing at a wall, which holds s = 0
+    HD T source() const {
+        const T over_square =
+            select(distance > T(real(0)), real(1) / larger(distance * distance, T(sa_least)), T(real(0)));
+        const T x = larger(chi(), T(real(0)));
+        const T ft2 = HX_TRANSPORTED_FT2 ? sa_ct3 * exponential(-sa_ct4 * x * x) : T(real(0));
+        const T found = positive_source(over_square, ft2);
+        if (!transported_goes_negative) return found;
+        const T negative =
+            sa_cb1 * (real(1) - sa_ct3) * rotation * s + sa_cw1 * s * s * inverse_reynolds * over_square;
+        return select(s < T(real(0)), negative, found);
+    }
+};
