@@ -59,7 +59,7 @@ def test_waves_are_multiplied_with_the_published_function(backend, order):
             assert wanted == pytest.approx(1 - 0.3 * np.sin(phase / 2) ** order, abs=1e-12)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", [pytest.param("cpu", marks=pytest.mark.slow), "emulated"])
 def test_the_kernel_is_that_of_the_weights(backend):
     """In three directions, of any order that the ghosts hold; where nothing is filtered a NaN is not looked at."""
     _, q = states()
