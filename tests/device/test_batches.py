@@ -79,6 +79,7 @@ def test_dependencies_are_those_of_every_pair(seed):
     assert dependencies(calls, ends, is_message) == needed
 
 
+@pytest.mark.slow
 def test_dependencies_take_memory_by_the_number_of_calls():
     """A bit for every pair would be 600 bytes a call besides."""
     arrays = list(np.zeros((201, 4)))
@@ -174,7 +175,7 @@ def test_launches_without_an_optional_array_go_together_with_those_that_have_it(
     assert table[:, 0].tolist() == [0, memory[2:].ctypes.data]
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("cut", [pytest.param("equal", marks=pytest.mark.slow), "unequal"])
 def test_steps_in_batches_are_the_same_to_the_last_bit(cut, monkeypatch):
     made = []
 

@@ -43,7 +43,7 @@ def gas():
 
 
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
-@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+@pytest.mark.parametrize("precision", ["fp64", pytest.param("fp32", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["gas", "scalar"])
 def test_the_sums(backend, precision, kind):
     kernels = program(backend, ("waves.h",), precision=precision, schmidt=(0.7,))

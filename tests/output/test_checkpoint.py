@@ -54,8 +54,8 @@ def every_step(case: Case, **changes) -> Case:
 
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [(name, "cpu") for name in CASES]
-    + [pytest.param(name, "emulated", marks=() if name == "jet" else pytest.mark.slow) for name in CASES],
+    [pytest.param(name, "cpu", marks=pytest.mark.slow if name == "viscous-fp32" else ()) for name in CASES]
+    + [pytest.param(name, "emulated", marks=pytest.mark.slow) for name in CASES],
 )
 def test_a_restart_after_any_step_gives_the_same_bits(name, backend, tmp_path):
     case, given = CASES[name]()

@@ -95,6 +95,7 @@ def goes_on_from(path: Path, values: dict, finished: Path) -> bool:
     return went_on
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES // 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_run_refuses_a_forged_checkpoint_or_goes_on(finished, data):

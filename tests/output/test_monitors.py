@@ -249,7 +249,9 @@ def test_times_of_samples_are_met_exactly():
     np.testing.assert_allclose(ran(case, initial=pulse)[1]["row"]["time"], np.arange(6) * 0.1, atol=1e-14)
 
 
-@pytest.mark.parametrize("step", [1, 6, 17, 30])
+@pytest.mark.parametrize(
+    "step", [pytest.param(1, marks=pytest.mark.slow), 6, pytest.param(17, marks=pytest.mark.slow), 30]
+)
 def test_a_run_that_was_interrupted_leaves_the_histories_and_averages_of_one_that_was_not(tmp_path, step):
     case = Case.from_dict(tables(gas={"reynolds": 200.0}, **EVERYTHING))
     ran(case, initial=pulse, out=tmp_path / "whole")

@@ -198,7 +198,9 @@ def alone():
 
 
 @pytest.mark.parametrize("name", list(CASES))
-@pytest.mark.parametrize(("count", "seed"), [(4, 1), (7, 2), (12, 3)])
+@pytest.mark.parametrize(
+    ("count", "seed"), [pytest.param(4, 1, marks=pytest.mark.slow), (7, 2), pytest.param(12, 3, marks=pytest.mark.slow)]
+)
 def test_cuts_are_not_seen_in_histories(name, count, seed, alone):
     run = simulation(name, count, seed=seed)
     assert len(run.blocks) > len(run.solver.grid.blocks)

@@ -33,7 +33,7 @@ def check(path, width=None, height=None):
     ("options", "look"),
     [
         ({"variable": "rho"}, {"width": 3.0, "height": 2.0}),
-        ({"variable": "rho,mach,schlieren"}, {"width": 7.0, "height": 3.0}),
+        pytest.param({"variable": "rho,mach,schlieren"}, {"width": 7.0, "height": 3.0}, marks=pytest.mark.slow),
         ({"variable": "rho"}, {"width": 4.003}),
         ({"variable": "rho", "line": "y=0"}, {"width": 3.0, "height": 3.0}),
         ({"variable": "rho,u,p", "line": "y=0"}, {"height": 4.0}),

@@ -40,6 +40,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_case_file_runs_and_shows_its_scalars(folder, capfd):
     """Written by default; the functions of case.py give the start and what enters; plots and `diff` know the names."""
     out = folder / "out"

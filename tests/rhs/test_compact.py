@@ -44,7 +44,10 @@ def cases():
 
 
 @pytest.mark.parametrize("where", OWN)
-@pytest.mark.parametrize(("case", "within"), [pytest.param(*c, id=name) for name, *c in cases()])
+@pytest.mark.parametrize(
+    ("case", "within"),
+    [pytest.param(*c, id=name, marks=() if name in ("walls", "jet") else pytest.mark.slow) for name, *c in cases()],
+)
 def test_the_right_hand_side_is_that_of_the_other_plans(case, within, where):
     for one, other in zip(rates(case, where, OWN[where]), rates(case, where, "compact"), strict=True):
         assert np.abs(one).max() > 0

@@ -37,6 +37,7 @@ def kinetic_energy(simulation: Simulation) -> float:
     return float(np.mean(0.5 * rho * (u * u + v * v + w * w)))
 
 
+@pytest.mark.slow
 def test_kinetic_energy_stays():
     """In a box that is full of waves which the grid hardly resolves; what pressure does to the energy is of the order
     of the square of the Mach number."""

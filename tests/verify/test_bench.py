@@ -128,7 +128,12 @@ def with_scalars(case, count):
 
 @pytest.mark.parametrize(
     ("plan", "scalars"),
-    [("pencils", 0), ("decomposed", 0), pytest.param("pencils", 2, marks=pytest.mark.slow), ("decomposed", 2)],
+    [
+        ("pencils", 0),
+        ("decomposed", 0),
+        pytest.param("pencils", 2, marks=pytest.mark.slow),
+        pytest.param("decomposed", 2, marks=pytest.mark.slow),
+    ],
 )
 def test_traffic_is_what_kernels_touch(plan, scalars):
     """Every kernel of a stage once more, on its own: which variables it changes, and which of all matter to those."""
@@ -157,6 +162,7 @@ def test_traffic_is_what_kernels_touch(plan, scalars):
     assert len(checked) == {"pencils": 6, "decomposed": 10 + 2 * (scalars > 0)}[plan]
 
 
+@pytest.mark.slow
 def test_a_scalar_moves_a_quarter_more_at_most():
     """Of the bytes of a stage by the fused plan."""
     moved = []

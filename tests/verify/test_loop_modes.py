@@ -166,6 +166,7 @@ def test_parts_of_a_step():
     assert took["ghosts"] == 1.5 and took["viscous terms"] == 0
 
 
+@pytest.mark.slow
 def test_pictures_of_what_is_stored(tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
     drawn, save = {}, picture_file.save

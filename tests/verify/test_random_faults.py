@@ -75,6 +75,7 @@ def test_a_change_is_told_from_others_like_it():
     assert text.count(old) == 1 and text.replace(old, new) == "x = 1\ny = 2\nx = 5\ny = 3\n"
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_faults():
     pytest.importorskip("cosmic_ray", reason="pip install 'hiresx[mutants]'")
     drawn = list(script.drawn("a word", 12))
