@@ -174,6 +174,8 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
             return ": unknown key", did_you_mean(value, names, "choices")
         near = closest(value, names) if isinstance(value, str) else None
         return f" = {format_value(value)}: must be {context['expected']}", f'did you mean "{near}"?' if near else ""
+    if kind in ("list_type", "tuple_type") and isinstance(value, str):
+        return f" = {format_value(value)}: must be a list", f"write [{format_value(value)}]"
     if kind == "string_pattern_mismatch":
         shown = "" if item["loc"][-1] == "[key]" else f" = {format_value(value)}"
         return f"{shown}: not a name", _rule(context["pattern"])

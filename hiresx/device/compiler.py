@@ -26,7 +26,11 @@ MEND = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler"
 def compiler() -> tuple[list[str], str]:
     """Return the command of the C++ compiler ($CXX or g++) and its --version. Raises HiresxError when there is none or
     it does not run."""
-    command = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+    given = os.environ.get("CXX", "")
+    try:
+        command = shlex.split(given) or ["g++"]
+    except ValueError as error:
+        raise HiresxError(f"CXX={given}: {str(error).lower()}", "write for instance CXX='g++ -O2'") from None
     if shutil.which(command[0]) is None:
         raise HiresxError(f"no C++ compiler: {command[0]} is not found", MEND)
     done = subprocess.run([*command, "--version"], capture_output=True, text=True)
@@ -83,7 +87,8 @@ def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, 
         log.write_text(said, encoding="utf-8")
         raise HiresxError(
             f"{command[0]} does not compile the {label} kernels:\n  {first_errors(said)}",
-            f"the whole message is in {log}; GCC 11 or later is wanted, and CXX can name it",
+            (f"CXX={shlex.join(command)}: correct its options or leave them away; " if command[1:] else "")
+            + f"the whole message is in {log}; GCC 11 or later is wanted, and CXX can name it",
         )
     if not library.is_file() or not library.stat().st_size:
         raise HiresxError(
