@@ -52,6 +52,12 @@ SIGNALLED = {
 # Of waves on a face: what one point writes no other one does.
 SUMMED = {"points": SIZE[0], "terms": 3, "waving": 0b10111, "apart": SHAPE[0] * STRIDES[2]}
 WAVES = {"wave_weights": {"frequencies": SIZE[0]}, "gas_waves": SUMMED, "scalar_waves": SUMMED}
+# One box of two facets.
+BOXES = {
+    "wall_distance": {
+        "points": SIZE[0] * SIZE[1] * SIZE[2], "skip": np.array([1], np.int32), "leaves": np.array([0, 2], np.int32)
+    }
+}  # fmt: skip
 COUNTS = (3, 2, 1)
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
@@ -113,7 +119,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     switches = [name for _, name in signature.arguments if name in SWITCHES]
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
-        given = next((some[signature.name] for some in (LINES, SIGNALLED, WAVES) if signature.name in some), {})
+        given = next((some[signature.name] for some in (LINES, SIGNALLED, WAVES, BOXES) if signature.name in some), {})
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)
         yield {

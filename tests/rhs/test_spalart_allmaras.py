@@ -104,7 +104,8 @@ def test_rates_are_those_of_the_published_terms(model, lowest, negative):
         eddies = run.solver.field(0, "eddy_viscosity")[0][0, :, 3]
         np.testing.assert_allclose(eddies, chi**4 / (chi**3 + 7.1**3), rtol=1e-9, atol=1e-12)
         assert eddies[0] == 0 and (not negative or eddies[-1] == 0)
-    assert off[0] < 1e-3 and off[1] < off[0] / 4
+    # a term 3 % off is more than this; the negative form has a kink where s = 0
+    assert off[0] < (1e-4 if negative else 2e-6) and off[1] < off[0] / 4
 
 
 @pytest.mark.slow
