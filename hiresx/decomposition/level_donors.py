@@ -64,7 +64,8 @@ def _weights(xi: np.ndarray, space: Space, halo: int) -> tuple[np.ndarray, np.nd
     weights[:, :, 0] = 1.0
     for d, (n, wrap) in enumerate(zip(space.size, space.wrapped, strict=True)):
         if n > 1:
-            low, high = (-halo, n + halo) if wrap else (0, n)
+            # Over a period whose ends share nodes there need not be tiles on both sides.
+            low, high = (-halo, n + halo) if wrap is not None and wrap.step == n else (0, n)
             base[:, d], weights[:, d] = stencils(xi[:, d], low, high)
     return base, weights
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from arrangements import saved, shaken
+from multiblock import Arrangement
 from ranks import run_ranks
 
 from hiresx import Simulation, load
@@ -55,6 +57,29 @@ def test_a_uniform_flow_stays_through_a_level_in_space():
     assert off(simulation, w=0.0, **FLOW) <= 1e-12
 
 
+def test_a_uniform_flow_stays_where_a_level_goes_over_joins_of_turned_blocks(tmp_path):
+    """On nodes displaced at random, cut into three blocks with indexes in different senses."""
+    parts = Arrangement(shaken((50, 50, 1), seed=6).blocks[0], 3, 6, shared=True)
+    tables = {"blocks": [block.name for block in parts.blocks], "connection": parts.tables}
+    state = {"rho": 1.0, "u": 0.5, "v": 0.2, "p": P0}
+    case = Case.from_dict(
+        {
+            "grid": {"file": "none"},
+            "refine": {"tile": 8, "region": [{"x": [0.4, 0.6], "y": [0.3, 0.7]}]},
+            "time": {"steps": 5, "cfl": 0.4},
+            "initial": {"state": state},
+            "boundary": [{"faces": "all", "type": "far-field", "state": state}],
+        }
+    )
+    simulation = Simulation(case, grid=saved(tmp_path, parts.blocks, tables))
+    levels, joined = simulation.solver.decomposition.levels, simulation.solver.decomposition.connections
+    bases = {(levels.tiles[c.block].base, levels.tiles[c.donor].base) for c in joined if levels.tiles[c.block].level}
+    assert any(a != b for a, b in bases)
+    for _ in range(5):
+        simulation.solver.step()
+    assert off(simulation, **state) <= 1e-12
+
+
 def vortex_errors(n, tile):
     """Largest errors of rho, u, v, p over all levels of a vortex on the end of a level, which lies where it turns the
     fastest. Tiles have the same places for all n."""
@@ -87,7 +112,7 @@ def pulse(x, y, z):
 
 
 def test_sound_passes_the_end_of_a_level():
-    """Of a pulse that leaves a finer level less than a thousandth comes back."""
+    """Of a pulse that leaves a finer level less than 1e-5 comes back; with linear interpolation it is 5e-5."""
     case = refined([120, 20, 1], [{"level": 1, "x": [0.0, 0.5]}], {"end": 0.45, "cfl": 0.4}, tile=20)
     simulation = Simulation(case, initial=pulse)
     while simulation.time < 0.45 - 1e-9:
@@ -97,7 +122,7 @@ def test_sound_passes_the_end_of_a_level():
         u, p = block.state("u"), block.state("p") - P0
         left = (np.asarray(block.x) > 0.15) & (np.asarray(block.x) < 0.45)
         back = max(back, float(np.abs(0.5 * (p - u))[left].max(initial=0.0)))
-    assert 0 < back < 1e-3 * 1e-4
+    assert 0 < back < 1e-5 * 1e-4
 
 
 def tube(x, y, z, centre=0.35):
@@ -134,6 +159,9 @@ def finish(comm=None, **more):
     regions = [{"level": 2, "x": [0.4, 0.6], "y": [0.45, 0.6]}]
     case = refined([40, 36, 1], regions, {"steps": 4, "dt": 0.001}, (0.04, 0.05, 0.0), gas={"reynolds": 200.0}, **more)
     simulation = Simulation(case, initial=pulse_of_both, backend="cpu", **({} if comm is None else {"comm": comm}))
+    if comm is not None:  # ranks share the work anew in the midst of the run
+        simulation.run(2)
+        simulation.rebuild(weights=[1.0 + rank for rank in range(comm.size)])
     simulation.run()
     return simulation
 
