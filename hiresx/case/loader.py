@@ -41,9 +41,9 @@ def load(
 ) -> Case:
     """The case of a bundled name, a TOML file or a folder that holds case.toml.
 
-    `preset` is the name of one of its [presets], merged over it, or several, merged in that order; `overrides` are "dotted.key=value" texts with TOML
-    values (a value that is no TOML is taken as text) or {"dotted.key": value}, applied last; `boundary.0.type=...`
-    reaches into lists.
+    `preset` is the name of one of its [presets], merged over it, or several, merged in that order; `overrides` are
+    "dotted.key=value" texts with TOML values (a value that is no TOML is taken as text) or {"dotted.key": value},
+    applied last; `boundary.0.type=...` reaches into lists.
     Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like. Not
     `complete`: functions that are named may be missing, since they come from Python.
 

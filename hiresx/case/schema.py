@@ -44,7 +44,7 @@ from hiresx.case.relations import resolve_relations, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.scheme import Scheme, scheme_errors
 from hiresx.case.source import Source, source_errors
-from hiresx.case.surfaces import Surface
+from hiresx.case.surfaces import Surface, surface_errors
 from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
 from hiresx.case.turbulence import Turbulence, transported_scalars, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
@@ -299,21 +299,6 @@ class Case(Table):
         return self
 
     @model_validator(mode="after")
-    def _own_surfaces(self) -> Self:
-        taken: set[str] = set()
-        for n, surface in enumerate(self.surface):
-            if surface.name in taken:
-                raise case_error(
-                    f'surface.{n}.name = "{surface.name}": there is a surface of that name; choose another'
-                )
-            taken.add(surface.name)
-            if self.time.local and surface.every_time is not None:
-                raise case_error(
-                    f"surface.{n}.every_time: with time.local there is no common time; give every, in steps"
-                )
-        return self
-
-    @model_validator(mode="after")
     def _plane_or_axisymmetric(self) -> Self:
         for n, condition in enumerate(self.boundary):
             if condition.kernel == "axis" and not self.axisymmetric:
@@ -344,7 +329,7 @@ class Case(Table):
     def _combinations_that_can_be(self) -> Self:
         errors = (
             *scalar_errors(self), *interval_errors(self, monitor_keys()), *scheme_errors(self.scheme),
-            *implicit_errors(self),
+            *implicit_errors(self), *surface_errors(self),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
             *synthetic_turbulence_errors(self), *modelled_wall_errors(self), *refine_errors(self),
         )  # fmt: skip

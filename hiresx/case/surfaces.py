@@ -1,12 +1,17 @@
 """`[[surface]]`: surfaces on which a run keeps the flow, for its far field (`hiresx post farfield`)."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from hiresx.case.boundaries import Faces, Place
 from hiresx.case.model import Counts, Listed, Positive, Table, Vector, case_error
 from hiresx.case.monitors import Name, SampledTable
+
+if TYPE_CHECKING:
+    from hiresx.case.schema import Case
 
 End = Literal["xmin", "xmax"]
 Side = Literal["xmin", "xmax", "ymin", "ymax", "zmin", "zmax"]
@@ -117,3 +122,14 @@ class Surface(SampledTable):
         if sum(form is not None for form in (self.nodes, self.box, self.cylinder)) != 1:
             raise case_error("takes exactly one of nodes, box and cylinder")
         return self
+
+
+def surface_errors(case: "Case") -> Iterator[PydanticCustomError]:
+    """Two surfaces of one name, and samples at times where there is no common time."""
+    taken: set[str] = set()
+    for n, surface in enumerate(case.surface):
+        if surface.name in taken:
+            yield case_error(f'surface.{n}.name = "{surface.name}": there is a surface of that name; choose another')
+        taken.add(surface.name)
+        if case.time.local and surface.every_time is not None:
+            yield case_error(f"surface.{n}.every_time: with time.local there is no common time; give every, in steps")

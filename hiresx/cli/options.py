@@ -18,7 +18,9 @@ def argument(metavar: str, text: str, **more: Any) -> Any:
 CaseName = Annotated[str, argument("NAME|FILE.toml", "A bundled case, a case file or its folder.")]
 Preset = Annotated[
     list[str] | None,
-    option("--preset", "P", "A preset of the case, merged over it; of several, in the order given, the later one wins."),
+    option(
+        "--preset", "P", "A preset of the case, merged over it; of several, in the order given, the later one wins."
+    ),
 ]
 Overrides = Annotated[
     list[str] | None, option("--set", "KEY=VALUE", "Override a key, e.g. --set time.cfl=0.4; may be repeated.")

@@ -101,8 +101,9 @@ def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, 
 # As many compilers as there are cores: each takes half a gigabyte.
 _at_once = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
-# Of a shell that ends its group of processes when its standard input does: with the process that holds the other end of
-# it, however that ends. A signal at the parent's death would reach the compiler's driver alone, and not what that starts.
+# Of a shell that ends its group of processes when its standard input does: with the process that holds the other end
+# of it, however that ends. A signal at the parent's death would reach the compiler's driver alone, and not what that
+# starts.
 _WATCH = ["/bin/sh", "-c", "read -r _; kill -KILL 0"]
 
 # Running compilers, each a group of processes.

@@ -38,13 +38,17 @@ class PlanePlaces:
                 f"{who}: its {len(places)} places are no plane or line normal to an axis",
                 "record a surface of nodes of one index, where the grid is normal to x, y or z",
             )
-        numbers = [line.searchsorted(places[:, d] - self._tolerance) for d, line in zip(self.axes, self.lines)]
+        numbers = [
+            line.searchsorted(places[:, d] - self._tolerance) for d, line in zip(self.axes, self.lines, strict=True)
+        ]
         shape = tuple(len(line) for line in self.lines)
         self._point = np.full(shape, -1)
         self._point[tuple(numbers)] = np.arange(len(places))
         if (self._point < 0).any():
             at = np.argwhere(self._point < 0)[0]
-            where = ", ".join(f"{AXES[d]} = {line[m]:.6g}" for d, line, m in zip(self.axes, self.lines, at))
+            where = ", ".join(
+                f"{AXES[d]} = {line[m]:.6g}" for d, line, m in zip(self.axes, self.lines, at, strict=True)
+            )
             raise HiresxError(
                 f"{who}: its places are not all crossings of rows along {' and '.join(AXES[d] for d in self.axes)}: "
                 f"there is none at {where}",

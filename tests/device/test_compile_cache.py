@@ -226,11 +226,11 @@ def runs(stat: Path) -> bool:
 def test_options_of_the_compiler_that_are_wrong_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
     monkeypatch.setenv("CXX", "g++ -no-such-option")
-    with pytest.raises(HiresxError, match="no-such-option") as caught:
+    with pytest.raises(HiresxError, match=r"no-such-option") as caught:
         host_compiler.build("", (), "test")
     assert caught.value.hint.startswith("CXX=g++ -no-such-option: correct its options or leave them away")
     monkeypatch.setenv("CXX", "g++ '")
-    with pytest.raises(HiresxError, match="CXX=g[+]{2} ': no closing quotation"):
+    with pytest.raises(HiresxError, match=r"CXX=g[+]{2} ': no closing quotation"):
         host_compiler.compiler()
 
 

@@ -166,8 +166,8 @@ ALIKE = [
 def terms_of(name: str, largest: dict[str, float]) -> float:
     """The size of the terms that a budget's quantity is the sum of. By the metrics, du_i/dx_j is a sum over the index
     directions, whose terms are as large as the largest of du_i/dx, du_i/dy and du_i/dz and may cancel to a component
-    that is far smaller, dv_dz here: what rounding leaves follows the terms. So do stresses, sums of such derivatives, and
-    covariances: states differ alike in all components, however small one is."""
+    that is far smaller, dv_dz here: what rounding leaves follows the terms. So do stresses, sums of such derivatives,
+    and covariances: states differ alike in all components, however small one is."""
     return max(largest[n] for n in next((names for names in ALIKE if name in names), [name]))
 
 

@@ -198,7 +198,7 @@ def test_axes_and_local_steps_are_refused():
 
 def test_a_mass_flow_against_a_wall_is_refused():
     """A wall closes a face as a whole; one with holes, or with gas blown through it, does not."""
-    with pytest.raises(HiresxError, match=r"body_force.keep: no mass flow along y .* no-slip-wall closes the face jmin"):
+    with pytest.raises(HiresxError, match=r"keep: no mass flow along y .* no-slip-wall closes the face jmin"):
         channel(KEEP | {"axis": "y"})
     blown = {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "temperature": 1.0, "velocity": [0, 0.01, 0]}
     part = {"faces": ["jmin", "jmax"], "type": "slip-wall", "range": {"i": [0, 4]}}

@@ -93,7 +93,7 @@ def inflow(solver):
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_planes_come_at_fourth_order_in_time(tmp_path, where):
-    """Repeated, far behind the last one; the file has the frequency of the waves. What a node on a row has is the row's."""
+    """Repeated, far behind the last one; the file has the frequency of the waves."""
     errors = []
     for number in (8, 16) if where == "emulated" else (8, 16, 32):
         path = write(tmp_path / f"{number}.nc", row(8), [0.0], row(number, 1 / SPEED))
@@ -132,9 +132,7 @@ def test_another_run_goes_on_from_recorded_planes(tmp_path):
         def initial(x, y, z):
             return frozen(x, 2 * y, z, 0.0)
 
-        first = Simulation(
-            Case.from_dict(whole_flow), "cpu", initial=initial, profiles=profiles, out=tmp_path / f"{n}"
-        )
+        first = Simulation(Case.from_dict(whole_flow), "cpu", initial=initial, profiles=profiles, out=tmp_path / f"{n}")
         first.run(progress=False)
         there = {**whole_flow, "grid": half, "boundary": [given | {"faces": ["imin"]}, *whole_flow["boundary"][1:]]}
         second = Simulation(Case.from_dict({**there, "surface": []}), "cpu", initial=initial)
@@ -230,7 +228,7 @@ def renamed(file):
         (nothing, {}, {"time": {"end": 1.2}}, "go from time 0 to 1.1, this run needs them from 0 to 1.2"),
         (nothing, {}, {"start": -0.5}, "this run needs them from -0.5"),
         (nothing, {}, {"time": {"steps": 4, "cfl": 0.5}}, "give time.end, or repeat = true"),
-        (nothing, {}, {"period": {}, "shift": [0.0, -0.1, 0.0]}, "whose y goes from -0.1 to 0.775, at x, y, z = 0, 0.875, 0"),
+        (nothing, {}, {"period": {}, "shift": [0.0, -0.1, 0.0]}, "y goes from -0.1 to 0.775, at x, y, z = 0, 0.875, 0"),
         (nothing, {}, {"period": {"y": 2.0}}, "period.y = 2 does not fit its rows"),
         (nothing, {}, {"period": {"y": 1.0, "x": 1.0}}, "period.x: the plane has no extent along x"),
         (nothing, {"gamma": "1.3"}, {}, "gamma = 1.3, this case has gas.gamma = 1.4"),
@@ -261,7 +259,11 @@ def test_files_and_places_that_are_no_planes_are_refused(tmp_path):
     oblique = write(tmp_path / "oblique.nc", row(8), [0.0], [0.0, 1.0])
     with netCDF4.Dataset(oblique, "a") as file:
         file["x"][:] = row(8)
-    for path, said in ((tmp_path / "no.nc", "there is no file"), (text, "is no file of planes"), (oblique, "crossings")):
+    for path, said in (
+        (tmp_path / "no.nc", "there is no file"),
+        (text, "is no file of planes"),
+        (oblique, "crossings"),
+    ):
         with pytest.raises(HiresxError) as error:
             Simulation(case(path, (8, 8, 1)), "cpu")
         assert said in str(error.value)
