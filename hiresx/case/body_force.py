@@ -59,7 +59,8 @@ def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:
         face, condition = closed
         yield case_error(
             f"body_force.keep: no mass flow along {force.axis} can be kept, as a {condition.type} closes the "
-            f"face {face}; make {force.axis} periodic, open both its faces, or name the direction of the flow by body_force.axis"
+            f"face {face}; make {force.axis} periodic, open both its faces, or name the direction of the flow by "
+            "body_force.axis"
         )
     if case.axisymmetric and (any(force.acceleration[1:]) or force.axis != "x"):
         yield case_error("body_force: in axisymmetric flow it acts along x alone")

@@ -159,7 +159,7 @@ def _named_functions(case: Case) -> list[tuple[str, str]]:
     return [(place, name) for place, name in named if name is not None]
 
 
-def _text(value: float | str) -> str | None:
+def _text(value: float | str | None) -> str | None:
     """The function that a value of a scalar names."""
     return value if isinstance(value, str) else None
 

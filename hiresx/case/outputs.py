@@ -85,7 +85,7 @@ class Output(Clock):
 
     def writes(self, name: str) -> bool:
         """True if the fields or a part of them have the variable `name`."""
-        return any(name in (written.variables or ()) for written in (self, *self.subset))
+        return name in self.variables or any(name in (part.variables or ()) for part in self.subset)
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -118,7 +118,7 @@ def _in_part(cut: Decomposition, p: int, index: np.ndarray) -> tuple[np.ndarray,
     """Which of the nodes (3, n) of a whole block lie in a part, and flat indexes, which say nothing of the others."""
     box = np.array(cut.parts[p].box)
     inside = ((index >= box[:, :1]) & (index < box[:, 1:])).all(axis=0)
-    return inside, flat_index(index - box[:, :1], cut.blocks[p], cut.stencil.halo)
+    return np.asarray(inside), flat_index(index - box[:, :1], cut.blocks[p], cut.stencil.halo)
 
 
 def _finest_over(levels: Levels, b: int) -> np.ndarray:

@@ -63,11 +63,11 @@ def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -
 
 
 def refine_domain(
-    coarse: Decomposition, extended: Sequence[Extended | GhostLayers], table: Refine
+    coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
     """`refine` of what may have been left in a file. Raises HiresxError for that too, and for walls that mirror places,
     if a tile lies on one."""
-    here = [c for c in extended if isinstance(c, tuple)]
+    here = [(c[0], c[1], c[2]) for c in extended if not isinstance(c, GhostLayers)]
     if len(here) < len(extended):
         raise HiresxError(
             "refine needs the coordinates of all blocks in memory, and the grid is so large that they are left in its "
@@ -212,7 +212,7 @@ def _with_tiles(made: Decomposition, fine: Decomposition, pieces: Sequence[Piece
     for n, (b, box) in enumerate(pieces):
         for face, range_ in _left(blocks[n], held[n]):
             _check_end(fine, b, box, face)
-            patches.append(Patch(first + n, face, range_, PatchedFace(faces=(face,)), len(patches)))
+            patches.append(Patch(first + n, face, range_, PatchedFace.model_validate({"faces": (face,)}), len(patches)))
     all_blocks = (*made.blocks, *blocks)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(all_blocks))
     return replace(
@@ -252,10 +252,10 @@ def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str
                 free[slices(plane)] = False
         across = [e for e in (2, 1, 0) if e != d]
         for rectangle in rectangles(np.squeeze(free, axis=2 - d)):
-            range_ = list(face_range(face, block.size))
+            rows = list(face_range(face, block.size))
             for e, ends in zip(across, rectangle, strict=True):
-                range_[e] = ends
-            yield face, triple(range_)
+                rows[e] = ends
+            yield face, triple(rows)
 
 
 def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:

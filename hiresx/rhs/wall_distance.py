@@ -205,7 +205,7 @@ def _divided(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
 
 def _coordinates(whole: Decomposition, block: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     found = whole.blocks[block]
-    return found.x, found.y, found.z
+    return np.asarray(found.x), np.asarray(found.y), np.asarray(found.z)
 
 
 def _same(a: Motion, b: Motion) -> bool:
