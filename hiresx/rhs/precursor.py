@@ -33,7 +33,9 @@ class Planes:
     def __init__(self, case: Case, spec: Spec, nodes: np.ndarray, who: str):
         self.file = PlaneFile(Path(case.directory or "") / spec.file, case.gas.gamma, who)
         self._who, self._nodes = who, nodes
-        places = PlanePlaces(who, self.file.places + np.array(spec.shift), {**spec.period})
+        places = PlanePlaces(
+            who, self.file.places + np.array(spec.shift), {str(axis): length for axis, length in spec.period.items()}
+        )
         points, self._weights = places.interpolation(nodes, spec.interpolation == "cubic")
         self._points, columns = np.unique(points, return_inverse=True)
         self._columns = columns.reshape(points.shape)
