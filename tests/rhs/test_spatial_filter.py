@@ -281,7 +281,8 @@ def put_together(solver, size=(25, 13, 9)):
 
 @pytest.mark.parametrize("where", BACKENDS)
 def test_cuts_change_nothing(where):
-    """The filter by itself not a bit; a run is changed by them in its last ones, with or without it."""
+    """The filter by itself by the rounding of a sum at most, where a compiler contracts products otherwise in whole packs
+    than in the rest of a row; a run in its last bits, with or without the filter."""
     case = Case.from_dict(tables((25, 13, 9), (2.0, 1.0, 1.0), 0.03, ("z",), **BETWEEN_WALLS))
     filtered, ends = [], []
     for parts in (1, 2, 4):
@@ -296,7 +297,7 @@ def test_cuts_change_nothing(where):
         ends.append(put_together(advanced(case, where, domain=cut)))
     assert abs(filtered[0] - before).max() > 1e-3
     for found, end in zip(filtered[1:], ends[1:], strict=True):
-        np.testing.assert_array_equal(found, filtered[0])
+        np.testing.assert_allclose(found, filtered[0], rtol=0, atol=2 * np.finfo(float).eps)
         np.testing.assert_allclose(end, ends[0], rtol=0, atol=1e-13)
     without = Case.from_dict({**case.model_dump(mode="json", exclude_none=True), "filter": None})
     assert abs(put_together(advanced(without, where)) - ends[0]).max() > 1e-3
