@@ -281,7 +281,7 @@ def put_together(solver, size=(25, 13, 9)):
 
 @pytest.mark.parametrize("where", BACKENDS)
 def test_cuts_change_nothing(where):
-    """The filter by itself by the rounding of a sum at most, where a compiler contracts products otherwise in whole packs
+    """The filter by itself by the rounding of a sum at most, as a compiler contracts products otherwise in whole packs
     than in the rest of a row; a run in its last bits, with or without the filter."""
     case = Case.from_dict(tables((25, 13, 9), (2.0, 1.0, 1.0), 0.03, ("z",), **BETWEEN_WALLS))
     filtered, ends = [], []
