@@ -23,7 +23,7 @@ def refined(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
     if case.refine is None:
         return found.grid, found.decomposition
     nodes, needed = levels_size(found.decomposition, case.refine.levels)
-    if LONG < nodes and needed <= host_memory():
+    if nodes > LONG and needed <= host_memory():
         terminal.note(f"refine: coordinates of {nodes:,} nodes are made, {in_bytes(needed)}; this takes a while")
     made, _ = refine_domain(found.decomposition, found.extended, case.refine)
     return refined_grid(found.grid, made), made

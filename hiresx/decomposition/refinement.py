@@ -18,8 +18,8 @@ from hiresx.decomposition.levels import (
     finer,
     is_plain_join,
     patches_of,
-    refuse_large,
     refined_extended,
+    refuse_large,
     spaces_of,
 )
 from hiresx.decomposition.oblique_walls import mirrored_places
