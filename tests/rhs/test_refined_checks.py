@@ -4,10 +4,14 @@ import json
 
 import numpy as np
 import pytest
+
+pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+
 from command_line import command
 
-from hiresx import Simulation, load
+from hiresx import HiresxError, Simulation, load
 from hiresx.decomposition import levels
+from hiresx.post import turbulence
 from hiresx.results import Run
 
 CASE = """
@@ -85,3 +89,5 @@ def test_averages_of_tiles_are_those_of_the_nodes_that_they_share_with_the_grid(
         np.testing.assert_allclose(fine, under, rtol=1e-12)
         varied = max(varied, np.ptp(fine))
     assert varied > 1e-2
+    with pytest.raises(HiresxError, match=r"do not go with \[refine\]"):
+        turbulence(tmp_path / "out")
