@@ -55,6 +55,11 @@ def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:
         yield case_error('body_force.mass_flow is of no effect without body_force.keep = "mass_flow"')
     if force.keep is not None and case.time.local:
         yield case_error("body_force.keep: with time.local there is no common time; give an acceleration alone")
+    if force.keep is not None and _single(case, force.axis):
+        yield case_error(
+            f"body_force.keep: the grid has one node along {force.axis}, along which nothing can flow; name the "
+            "direction of the flow by body_force.axis"
+        )
     if force.keep is not None and (closed := _closed_by(case, force.axis)) is not None:
         face, condition = closed
         yield case_error(
@@ -64,6 +69,15 @@ def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:
         )
     if case.axisymmetric and (any(force.acceleration[1:]) or force.axis != "x"):
         yield case_error("body_force: in axisymmetric flow it acts along x alone")
+
+
+def _single(case: Any, axis: str) -> bool:
+    """Whether a grid that is generated has one node along `axis`: along z, those whose last count is 1."""
+    count = getattr(case.grid, "n", None)
+    if not isinstance(count, tuple):
+        count = (0, 0, getattr(case.grid, "n_span", getattr(case.grid, "nk", 0)))
+    is_known = isinstance(case.grid, Box | Wavy) or axis == "z"
+    return bool(is_known and count["xyz".index(axis)] == 1)
 
 
 # Walls, which a velocity given there (blowing, suction) opens.

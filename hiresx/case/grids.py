@@ -68,6 +68,8 @@ class _Bounds(Generator):
     @model_validator(mode="after")
     def _check_order(self) -> Self:
         for axis, n, lower, upper in zip(AXES, self.n, self.lower, self.upper, strict=True):
+            if self.periodic.count(axis) > 1:
+                raise case_error(f'periodic names "{axis}" twice; name it once')
             if n > 1 and not upper > lower:
                 raise case_error(
                     f"upper must lie above lower along {axis} (lower {lower:g}, upper {upper:g}, {n} nodes)"

@@ -125,6 +125,12 @@ def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
                 yield case_error(f'turbulence.{key} is of no effect without turbulence.model = "spalart_allmaras"')
         return
     asked = f'turbulence.model = "{given.model}"'
+    negative = bool(kernels.trait("turbulence", given.model, "transported_goes_negative", silent=0))
+    if not negative and isinstance(given.initial, float) and given.initial < 0:
+        yield case_error(
+            f"turbulence.initial = {given.initial:g}: nu_tilde of {asked} is not negative; give 0 or more, or take "
+            '"spalart_allmaras_negative"'
+        )
     if given.constant is not None:
         yield case_error(f"{asked} has published constants alone: leave turbulence.constant out")
     if all(condition.kernel != "no_slip" for condition in case.boundary):

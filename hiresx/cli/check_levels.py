@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from hiresx.cli import terminal
+from hiresx.decomposition.levels import levels_size
 from hiresx.decomposition.refinement import refine_domain, refined_grid
+from hiresx.grid.size import host_memory, in_bytes
 
 if TYPE_CHECKING:
     from hiresx.case import Case
@@ -10,12 +13,18 @@ if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition
     from hiresx.grid import Grid
 
+# Nodes of a level from which on it is said that they are made: some ten seconds.
+LONG = 10_000_000
+
 
 def refined(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
     """The grid and the whole blocks that a case computes on: those of all levels. Raises HiresxError for what cannot be
     refined."""
     if case.refine is None:
         return found.grid, found.decomposition
+    nodes, needed = levels_size(found.decomposition, case.refine.levels)
+    if nodes > LONG and needed <= host_memory():
+        terminal.note(f"refine: coordinates of {nodes:,} nodes are made, {in_bytes(needed)}; this takes a while")
     made, _ = refine_domain(found.decomposition, found.extended, case.refine)
     return refined_grid(found.grid, made), made
 

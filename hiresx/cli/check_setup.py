@@ -19,10 +19,15 @@ ABOVE = 1.5
 
 
 def setup(
-    case: "Case", decomposition: "Decomposition", located: Sequence[Sequence["Location"]], points: float | None = None
+    case: "Case",
+    decomposition: "Decomposition",
+    refined: "Decomposition",
+    located: Sequence[Sequence["Location"]],
+    points: float | None = None,
 ) -> dict[str, Any]:
-    """The report of a set-up, plain numbers of --json; `located`: where the places of every probe are; `points` per
-    wavelength make the cut-off frequency. Raises HiresxError for sponges that cannot be meant."""
+    """The report of a set-up, plain numbers of --json; `located`: where the places of every probe are among the blocks
+    of all levels, `refined`; `points` per wavelength make the cut-off frequency. Raises HiresxError for sponges that
+    cannot be meant."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.overlaps import overlaps
     from hiresx.rhs import frozen, layers
@@ -33,12 +38,12 @@ def setup(
     layers.check(case, blocks)
     sponges = layers.facts(case, blocks)
     seen = [
-        (spec.name, spec.places, [blocks[found.block].name for found in places])
+        (spec.name, spec.places, [refined.blocks[found.block].name for found in places])
         for spec, places in zip(case.probe, located, strict=True)
     ]
     probes = []
     for spec, places in zip(case.probe, located, strict=True):
-        spacing = [resolution.spacing_at(blocks[found.block], found.index) for found in places]
+        spacing = [resolution.spacing_at(refined.blocks[found.block], found.index) for found in places]
         worst, best = (
             max(range(len(spacing)), key=spacing.__getitem__),
             min(range(len(spacing)), key=spacing.__getitem__),
@@ -80,9 +85,9 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def aliasing_remarks(
-    case: "Case", decomposition: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
+    case: "Case", refined: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
 ) -> Iterator[str]:
-    """Probes whose samples may tell waves of the grid as slower ones; `dt`: the time step."""
+    """Probes whose samples may tell waves of the grid as slower ones; `located` as of `setup`, `dt`: the time step."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.monitors.probe import is_filtered
 
@@ -91,7 +96,7 @@ def aliasing_remarks(
         if is_filtered(case, spec) or case.time.local or not distance:
             continue
         held = 1 / (
-            resolution.HELD * min(resolution.shortest_edge(decomposition.blocks[at.block], at.index) for at in places)
+            resolution.HELD * min(resolution.shortest_edge(refined.blocks[at.block], at.index) for at in places)
         )
         if 0.5 / distance < 0.99 * held:  # not by round-off
             yield (

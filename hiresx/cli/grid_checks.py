@@ -16,7 +16,7 @@ from hiresx.grid import Grid
 from hiresx.grid.connectivity_check import ConnectionCheck
 from hiresx.grid.doubled import refuse_doubled
 from hiresx.output.fields import field_output
-from hiresx.rhs import boundary, precursor, spatial_filter
+from hiresx.rhs import boundary, compact, precursor, spatial_filter, wall_distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,8 @@ def check_grid(case: Case) -> CheckedGrid:
     boundary.check(decomposition.patches)
     precursor.check(case, decomposition)
     spatial_filter.check(case, built.blocks)
+    wall_distance.check(case, decomposition)
+    compact.check(case, case.plan, decomposition)
     proofs = grid.check_connections(built.blocks, decomposition.connections)
     extended = extended_coordinates(decomposition)
     interfaces = patched_donors.find_donors(decomposition, extended)

@@ -7,6 +7,7 @@ of its own: its metrics are those of its own coordinates, ghosts included, and a
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from hiresx.grid.blocks import FACES, Range, direction, face_range, layer, side,
 from hiresx.grid.connections import IDENTITY
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH, Wrap, lagrange, wraps
+from hiresx.grid.size import host_memory, in_bytes
 
 Extended = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -83,6 +85,31 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
     return replace(coarse, blocks=blocks, connections=connections, patches=patches, parts=parts)
 
 
+def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
+    """The nodes of the finest level of the whole blocks of `coarse`, and the bytes that the coordinates of all levels
+    take while it is made: with and without ghosts, and a copy of one coordinate on the way."""
+    nodes = needed = 0
+    for level in range(1, finest + 1):
+        nodes = 0
+        for block in coarse.blocks:
+            size = [n << level if n > 1 else 1 for n in block.size]
+            nodes += prod(size)
+            needed += 24 * (prod(size) + prod(n + 2 * coarse.stencil.halo for n in size))
+    return nodes, needed + 24 * nodes
+
+
+def refuse_large(coarse: Decomposition, finest: int) -> None:
+    """Raises HiresxError where the memory of this machine does not hold the coordinates of the levels of `coarse`."""
+    nodes, needed = levels_size(coarse, finest)
+    if needed > host_memory():
+        raise HiresxError(
+            f"refine: level {finest} of the whole grid has {nodes:,} nodes, of which the tiles are taken; with the "
+            f"levels before it the coordinates take {in_bytes(needed)}, this machine has {in_bytes(host_memory())} of "
+            "memory",
+            "give the regions a lower level, or take a finer grid and lower levels",
+        )
+
+
 def refined_extended(fine: Decomposition) -> list[Extended]:
     """Coordinates with ghosts of the blocks of a level."""
     found = extended_coordinates(fine)
@@ -133,18 +160,21 @@ def _finer_range(range_: Range, face: str, size: tuple[int, int, int]) -> Range:
 def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int, int]) -> np.ndarray:
     """A coordinate (nk, nj, ni) of a block with half the spacing, from that with ghosts."""
     halo, block = coarse.stencil.halo, coarse.blocks[b]
-    for d in range(3):
+    c = np.nan_to_num(c)
+    for d in (0, 1, 2):
+        if block.size[d] == 1:
+            c = np.take(c, [halo], axis=2 - d)
+    for d in block.active:
         axis, n = 2 - d, block.size[d]
-        if n == 1:
-            c = np.take(c, [halo], axis=axis)
-            continue
         # Across a join the grid goes on smoothly; behind a boundary ghosts are reflected points.
         low = -halo if _whole(coarse, b, FACES[2 * d]) else 0
         high = n + halo if _whole(coarse, b, FACES[2 * d + 1]) else n
         base, weights = stencils(np.arange(size[d]) / 2, low, high)
-        matrix = np.zeros((size[d], n + 2 * halo))
-        np.put_along_axis(matrix, base[:, None] + halo + np.arange(WIDTH), weights, axis=1)
-        c = np.moveaxis(np.tensordot(matrix, np.nan_to_num(c), axes=(1, axis)), 0, axis)
+        shape = [-1 if e == axis else 1 for e in range(3)]
+        made = np.take(c, base + halo, axis=axis) * weights[:, 0].reshape(shape)
+        for m in range(1, WIDTH):
+            made += np.take(c, base + halo + m, axis=axis) * weights[:, m].reshape(shape)
+        c = made
     return np.ascontiguousarray(c)
 
 

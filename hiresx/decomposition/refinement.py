@@ -19,6 +19,7 @@ from hiresx.decomposition.levels import (
     is_plain_join,
     patches_of,
     refined_extended,
+    refuse_large,
     spaces_of,
 )
 from hiresx.decomposition.oblique_walls import mirrored_places
@@ -41,8 +42,10 @@ def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -
 
     The tiles of a level lie inside those of the level before, as deep as ghosts and their interpolation reach, but for
     faces of the blocks. Raises HiresxError for regions that name no block or hold no node, for a level that ends on a
-    join of blocks, and for tiles beside a condition that does not go with refinement.
+    join of blocks, for tiles beside a condition that does not go with refinement, and for levels that do not fit the
+    memory.
     """
+    refuse_large(coarse, table.levels)
     grids, nodes = [coarse], [list(extended)]
     for _ in range(table.levels):
         grids.append(finer(grids[-1], nodes[-1]))

@@ -327,10 +327,21 @@ def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
 
 
 def _remarks_on_model(case: Case) -> list[str]:
-    """A remark on the estimated step of runs with an eddy viscosity, of which the initial state has not been asked."""
-    if case.turbulence.model == "none" or case.time.dt is not None:
-        return []
-    return ["the time step is that without eddy viscosity: a run's is smaller where the model's viscosity limits it"]
+    """Remarks on a model of turbulence: a far field without eddy viscosity, and that the estimated step knows none."""
+    given, said = case.turbulence, []
+    if given.transported and given.far_field == 0 and given.initial in (None, 0.0):
+        said.append(
+            "turbulence.far_field = 0, and nothing at the beginning: the model makes no eddy viscosity where there is "
+            "none, the flow stays laminar; 3 to 5 is usual"
+        )
+    elif given.transported and given.far_field == 0:
+        said.append("turbulence.far_field = 0: what enters carries no eddy viscosity; 3 to 5 is usual")
+    if given.model == "none" or case.time.dt is not None:
+        return said
+    return [
+        *said,
+        "the time step is that without eddy viscosity: a run's is smaller where the model's viscosity limits it",
+    ]
 
 
 def _radii(case: Case, block: Block) -> tuple[float, float]:

@@ -13,6 +13,13 @@ from hiresx.post.turbulence import turbulence
 # Nodes on each side of the shock that are not taken for turbulence: the shock moves, and is some nodes wide.
 SHOCK_NODES = 6
 NAMES = {"R11": "variance of the velocity along x", "R22": "variance across x, mean of both", "k": "kinetic energy"}
+# Least rise of the mean density over those nodes that is a shock (Mach 1.02), and least share of the turbulence ahead
+# that is turbulence behind.
+WEAK, ARRIVED = 0.03, 1e-6
+WANTED = (
+    "take a run in three dimensions that flows along +x through a plane shock at rest, in one block whose j and k are "
+    "periodic and uniform, with [average], such as shock-turbulence"
+)
 Range = tuple[float, float]
 
 
@@ -23,16 +30,20 @@ def amplification(run: Any, ahead: Range | None = None, behind: Range | None = N
     `ahead`, `behind`: from where to where, in x, the means are taken; without them half of what lies ahead of the
     shock, the nearer one, and half of what lies between it and the next sponge or the end of the grid, the farther one.
     R22 is (R_v_v + R_w_w)/2. The theory is that of isotropic vortical turbulence far behind the shock (Ribner, NACA
-    report 1164, 1954) at the measured Mach number ahead. Raises HiresxError for other averages, flow that is not
-    supersonic ahead of the steepest rise of density, and ranges without nodes on their side of it.
+    report 1164, 1954) at the measured Mach number ahead. Raises HiresxError for other averages, density that rises by
+    less than 3 % at its steepest rise, flow that is not supersonic ahead of it, ranges without nodes on their side of
+    it, and where no turbulence is behind it.
     """
     run = as_run(run)
-    found = turbulence(run, "j,k").data
-    if found["k"].ndim != 1:
-        raise HiresxError("the averages are those of no line along x", "take a grid whose j and k are homogeneous")
+    found = _along_x(run)
     x, rho, gamma = found["x"].values, found["rho"].values, float(run.case["gas"]["gamma"])
     at = int(np.argmax(np.diff(rho)))
     place = float(0.5 * (x[at] + x[at + 1]))
+    rise = float(rho[at + 1 : at + 2 + SHOCK_NODES].max() / rho[max(at - SHOCK_NODES, 0) : at + 1].min()) - 1
+    if not rise > WEAK:
+        raise HiresxError(
+            f"{run.path}: the mean density rises nowhere by more than {rise:.2%}: there is no shock", WANTED
+        )
     early, late = x[: max(at + 1 - SHOCK_NODES, 0)], x[at + 1 + SHOCK_NODES :]
     late = late[late < _sponge_after(run.case, place)]
     if not early.size or not late.size:
@@ -54,6 +65,12 @@ def amplification(run: Any, ahead: Range | None = None, behind: Range | None = N
         level = float(along[before].mean())
         if not level > 0:
             raise HiresxError(f"there is no turbulence from x = {ahead[0]:.4g} to {ahead[1]:.4g}", "give --ahead A,B")
+        if not float(along[after].mean()) > ARRIVED * level:
+            raise HiresxError(
+                f"{run.path}: no turbulence has arrived behind the shock: from x = {behind[0]:.4g} to {behind[1]:.4g} "
+                f"{name} is {float(along[after].mean()) / level:.2g} of that ahead",
+                "run longer and begin the averages later (average.start), or give --behind A,B",
+            )
         kept[name] = "x", along / level, f"{NAMES[name]} over its mean ahead of the shock", "1"
         ratio, expected = float(along[after].mean()) / level, float(getattr(theory, name))
         rows.append({
@@ -67,6 +84,18 @@ def amplification(run: Any, ahead: Range | None = None, behind: Range | None = N
     }  # fmt: skip
     data = dataset(kept, {"x": ("x", x, "x coordinate", "L")}, title=run.title)
     return Result(file_stem("amplification"), summary, data, lambda: _draw(data, summary), case=run.case)
+
+
+def _along_x(run: Any) -> Any:
+    """The statistics of turbulence over x. Raises HiresxError, with what is wanted, for a run that has none."""
+    try:
+        found = turbulence(run, "j,k").data
+    except HiresxError as unsuited:
+        named = "" if str(run.path) in unsuited.message else f"{run.path}: "
+        raise HiresxError(f"{named}{unsuited.message}", WANTED) from unsuited
+    if found["k"].ndim != 1:
+        raise HiresxError(f"{run.path}: the averages are those of no line along x", WANTED)
+    return found
 
 
 def _sponge_after(case: Any, place: float) -> float:

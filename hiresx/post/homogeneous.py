@@ -11,14 +11,24 @@ from hiresx.errors import HiresxError
 LETTERS = "kji"
 # Share of a step by which steps of a uniform direction may differ.
 SAME_STEP = 1e-6
+# Names of blocks that a message lists.
+SHOWN = 4
 
 
-def only_block(tree: Any, what: str) -> tuple[str, Any]:
-    """Name and node of the one block of `tree`. Raises HiresxError where there are more."""
+def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]:
+    """Name and node of the one block of `tree`, of a run of the resolved `case`. Raises HiresxError where there are
+    more."""
     blocks = list(tree.children.items())
+    if case.get("refine"):
+        raise HiresxError(
+            f"{what} are those of one block, and do not go with [refine]", "leave refine out and run again"
+        )
     if len(blocks) != 1:
-        names = ", ".join(f"'{name}'" for name, _ in blocks)
-        raise HiresxError(f"{what} are those of one block, and this grid has {names}", "take a grid of one block")
+        names = ", ".join(f"'{name}'" for name, _ in blocks[:SHOWN])
+        more = f" and {len(blocks) - SHOWN} more" if len(blocks) > SHOWN else ""
+        raise HiresxError(
+            f"{what} are those of one block, and this grid has {len(blocks)}: {names}{more}", "take a grid of one block"
+        )
     return blocks[0]
 
 

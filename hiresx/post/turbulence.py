@@ -54,7 +54,7 @@ def turbulence(run: Any, over: str | None = None) -> Result:
     Raises HiresxError for averages that are not there and a grid of several blocks or without such a direction.
     """
     run = as_run(run)
-    name, block = homogeneous.only_block(run.averages, "statistics of turbulence")
+    name, block = homogeneous.only_block(run.averages, "statistics of turbulence", run.case)
     for kind in ("reynolds", "favre"):
         if kind not in block.children:
             raise HiresxError(f"the averages have no {kind} means", f"leave average.{kind} true and run again")

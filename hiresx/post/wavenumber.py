@@ -39,7 +39,7 @@ def wavenumber(
         raise HiresxError("no variable was asked for", "e.g. --variable u,v,w,p")
     since, until = -np.inf if start is None else start, np.inf if end is None else end
     series = run.series(variables, since, until, every, subset)
-    _, node = homogeneous.only_block(series, "spectra over wavenumbers")
+    _, node = homogeneous.only_block(series, "spectra over wavenumbers", run.case)
     coordinates = [node[axis].values for axis in "xyz"]
     steps = homogeneous.axes(run.case, coordinates)
     letters = [homogeneous.LETTERS[axis] for axis in steps]

@@ -8,6 +8,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Decomposition
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
+from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, direction
 
 NAME = "compact"
@@ -20,7 +21,7 @@ def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
     if case.axisymmetric:
         return "the flow is axisymmetric"
     if case.turbulence.transported:
-        return f'turbulence.model = "{case.turbulence.model}" has sources that other plans know'
+        return f'it has not the sources of turbulence.model = "{case.turbulence.model}"'
     if cut is None:
         return None
     if any(patch.condition.kernel == "patched" for patch in cut.patches):
@@ -31,6 +32,17 @@ def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
             lines = FACES[2 * direction(c.face)][0], FACES[2 * c.donor_direction][0]
             return f"lines {lines[0]} of block '{block}' go on as lines {lines[1]} of block '{donor}'"
     return None
+
+
+class UnsuitedPlan(HiresxError):
+    """A plan that does not support a property of the case."""
+
+
+def check(case: Case, plan: str | None, cut: Decomposition) -> None:
+    """Raises UnsuitedPlan where `plan` is this one and does not support a property of the case or of its grid `cut`."""
+    why = obstacle(case, cut) if plan == NAME else None
+    if why is not None:
+        raise UnsuitedPlan(f'the plan "compact" does not suit this case: {why}', 'leave it out, or plan = "auto"')
 
 
 class CompactViscous:

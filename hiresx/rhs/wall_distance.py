@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiresx.base.arrays import Integers, Mask
+from hiresx.case import Case
 from hiresx.decomposition import Decomposition
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
@@ -37,6 +38,28 @@ class FacetTree(NamedTuple):
     skip: np.ndarray
     leaves: np.ndarray
     corners: np.ndarray
+
+
+def check(case: Case, whole: Decomposition) -> None:
+    """Raises HiresxError for a case that asks for the distance to walls where none of its whole blocks has one."""
+    asked = _asking(case)
+    if asked is not None and all(patch.condition.kernel not in WALLS for patch in whole.patches):
+        key, mend = asked
+        raise HiresxError(
+            f"{key} asks for the distance to the nearest wall, but no face of the grid is a wall; slip walls and "
+            "planes of symmetry do not count",
+            f'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall", or {mend}',
+        )
+
+
+def _asking(case: Case) -> tuple[str, str] | None:
+    """What of a case asks for the distance to walls, and how it is left out; None where nothing does."""
+    if case.turbulence.transported:
+        return f'turbulence.model = "{case.turbulence.model}"', "take another model"
+    tables = {"output": case.output} | {f"output.subset.{n}": part for n, part in enumerate(case.output.subset)}
+    keys = (f"{place}.variables" for place, table in tables.items() if FIELD in (table.variables or ()))
+    key = next(keys, None)
+    return None if key is None else (key, f'take "{FIELD}" out of {key}')
 
 
 def fill_wall_distance(backend: Backend, program: Program, states: Sequence[BlockState], whole: Decomposition) -> None:
@@ -66,8 +89,7 @@ def wall_facets(whole: Decomposition) -> np.ndarray:
     if not masks:
         raise HiresxError(
             "the distance to the nearest wall is asked for, but no face of the grid is a wall",
-            'give a [[boundary]] with type = "no-slip-wall", or leave out the model of turbulence, or '
-            f'"{FIELD}" in output.variables',
+            'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall"',
         )
     return np.concatenate([_facets(whole, block, face, masks) for block, face in masks])
 

@@ -17,8 +17,8 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range
+from hiresx.rhs import wall_distance
 from hiresx.rhs.metrics import compute_metrics
-from hiresx.rhs.wall_distance import fill_wall_distance
 from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.initial_flow import Flow
 
@@ -61,7 +61,8 @@ class LocalBlocks:
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
             if layout.wall_distance:
-                fill_wall_distance(backend, self.program, self.states, self.decomposition)
+                wall_distance.check(case, self.decomposition)
+                wall_distance.fill_wall_distance(backend, self.program, self.states, self.decomposition)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
     def compile_kernels(self, chosen: Configuration) -> Program:

@@ -15,10 +15,6 @@ from hiresx.rhs.plans import default_plan, inviscid_plan
 _OF_BACKEND = {"cpu": ("pencils", "decomposed"), "cuda": ("fused", "decomposed"), "emulated": ("fused", "decomposed")}
 
 
-class UnsuitedPlan(HiresxError):
-    """A plan that does not support a property of the case."""
-
-
 def check_plan(plan: str, backend: str) -> None:
     """Raise HiresxError for a plan that `backend` (its name) does not have."""
     if inviscid_plan(plan, backend) not in _OF_BACKEND[backend]:
@@ -44,8 +40,7 @@ def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None 
     with comm.together():
         if wanted is not None:
             check_plan(wanted, backend.name)
-        if wanted == compact.NAME and why is not None:
-            raise UnsuitedPlan(f'the plan "compact" does not suit this case: {why}', 'leave it out, or plan = "auto"')
+        compact.check(case, wanted, domain.cut)
     plan = wanted or own
     if wanted is None and why is None and case.gas.reynolds is not None:
         short = free is not None and device_bytes(case, blocks, backend.name, plan) > free

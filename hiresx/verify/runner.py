@@ -15,7 +15,8 @@ from hiresx.case.error_messages import did_you_mean
 from hiresx.device import backend as find_backend
 from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
-from hiresx.solver.plan_choice import UnsuitedPlan, check_plan
+from hiresx.rhs.compact import UnsuitedPlan
+from hiresx.solver.plan_choice import check_plan
 from hiresx.verify.checks import Check, Workbench
 
 # Digits of curves: more than a picture shows.

@@ -1,5 +1,7 @@
 """The amplification of turbulence by a shock, of averages whose moments are known."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,27 @@ def test_ranges_on_the_wrong_side_are_refused(folder, ranges, said):
 def test_a_range_is_two_numbers(folder, capsys):
     assert execute(["post", "amplification", str(folder), "--behind", "4,1"]) != 0
     assert "--behind 4,1: wants two numbers, the smaller one first" in "".join(capsys.readouterr())
+
+
+def test_a_run_of_another_kind_is_refused_with_what_is_wanted(tmp_path):
+    case = load("sod", overrides=["time.end=1e-3", "average.every=1"])
+    Simulation(case, "cpu", out=tmp_path / "tube").run(progress=False)
+    with pytest.raises(HiresxError, match="tube") as found:
+        amplification(tmp_path / "tube")
+    assert "along +x through a plane shock at rest" in found.value.hint and "j and k" in found.value.hint
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.assign(rho=1 + 0.02 * (d["rho"] > 1.1)), "rises nowhere by more than 2.00%"),
+        (lambda d: d.assign(R_u_u=d["R_u_u"].where(d["x"] < 0, 1e-12)), "no turbulence has arrived .* R11 is"),
+    ],
+)
+def test_averages_without_a_shock_or_turbulence_behind_it_are_refused(folder, monkeypatch, change, said):
+    module = sys.modules[amplification.__module__]
+    result = module.turbulence(folder, "j,k")
+    result.data = change(result.data)
+    monkeypatch.setattr(module, "turbulence", lambda run, over: result)
+    with pytest.raises(HiresxError, match=said):
+        amplification(folder)

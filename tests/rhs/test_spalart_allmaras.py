@@ -130,6 +130,7 @@ def test_a_step_by_every_plan_is_the_same():
     ({"turbulence": {"model": "spalart_allmaras", "constant": 1.0}}, "turbulence.constant"),
     ({"turbulence": {"model": "spalart_allmaras", "far_field": -1.0}}, "far_field"),
     ({"turbulence": {"model": "wale", "far_field": 4.0}}, "turbulence.far_field"),
+    ({"turbulence": {"model": "spalart_allmaras", "initial": -1.0}}, "turbulence.initial = -1"),
     ({"scheme": {"inviscid": "split"}}, "scheme.inviscid"),
     ({"scheme": {"precision": "differences"}}, "scheme.precision"),
 ])  # fmt: skip

@@ -1,0 +1,92 @@
+"""What `hiresx check` refuses or remarks before a run would: distances to walls, plans, models, forces, axes."""
+
+import pytest
+from command_line import command
+
+from hiresx import Case, HiresxError
+
+CASE = """
+PLAN
+[grid]
+generator = "box"
+n = [16, 16, 1]
+lower = [0.0, 0.0, 0.0]
+upper = [1.0, 1.0, 0.0]
+periodic = ["x"]
+[gas]
+reynolds = 100.0
+[time]
+steps = 1
+cfl = 0.5
+[initial]
+state = { rho = 1.0, u = 0.1, p = 0.7142857 }
+[[boundary]]
+faces = ["imin", "imax"]
+type = "periodic"
+[[boundary]]
+faces = ["jmin", "jmax"]
+type = "WALL"
+"""
+
+
+def check(folder, more="", plan="", wall="no-slip-wall"):
+    (folder / "case.toml").write_text(CASE.replace("PLAN", plan).replace("WALL", wall) + more)
+    return command("check", folder)
+
+
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ("[output]", "output.variables"),
+        ('[[output.subset]]\nname = "low"\nrange = { j = [0, 3] }\nevery_steps = 1', "output.subset.0.variables"),
+    ],
+)
+def test_a_distance_to_walls_is_refused_where_there_are_none(tmp_path, table, key):
+    more = f'{table}\nvariables = ["rho", "wall_distance"]\n'
+    assert check(tmp_path, more)[0] == 0
+    status, _, err = check(tmp_path, more, wall="slip-wall")
+    assert status == 2 and key in err and "slip walls" in err and "model" not in err.replace("modelled-wall", "")
+
+
+def test_the_compact_plan_is_refused_with_a_model_that_it_lacks(tmp_path):
+    model = '[turbulence]\nmodel = "spalart_allmaras"\n'
+    assert check(tmp_path, model)[0] == 0
+    status, _, err = check(tmp_path, model, plan='plan = "compact"')
+    assert status == 2 and 'turbulence.model = "spalart_allmaras"' in err
+
+
+def test_a_far_field_without_eddy_viscosity_is_remarked(tmp_path):
+    model = '[turbulence]\nmodel = "spalart_allmaras"\n'
+    assert "turbulence.far_field" not in check(tmp_path, model)[1]
+    assert "the flow stays laminar" in check(tmp_path, model + "far_field = 0.0\n")[1]
+
+
+@pytest.mark.parametrize("n", [[16, 16, 1], [16, 1, 16]])
+def test_no_flow_is_kept_along_an_axis_with_one_node(n):
+    single = "xyz"[n.index(1)]
+    upper = [float(count > 1) for count in n]
+    tables = {
+        "grid": {"generator": "box", "n": n, "lower": [0, 0, 0], "upper": upper},
+        "time": {"steps": 1, "cfl": 0.5},
+        "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
+        "boundary": [{"faces": "all", "type": "periodic"}],
+    }
+    Case.from_dict({**tables, "body_force": {"keep": "mass_flow", "axis": "x"}})
+    with pytest.raises(HiresxError, match=f"body_force.keep: the grid has one node along {single}"):
+        Case.from_dict({**tables, "body_force": {"keep": "mass_flow", "axis": single}})
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [("x", "must be a list", 'write ["x"]'), (["x", "x"], 'periodic names "x" twice', "")],
+)
+def test_periodic_axes_are_a_list_without_repetition(given, message, hint):
+    tables = {
+        "grid": {"generator": "box", "n": [16, 16, 1], "lower": [0, 0, 0], "upper": [1, 1, 0], "periodic": given},
+        "time": {"steps": 1, "cfl": 0.5},
+        "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
+        "boundary": [{"faces": "all", "type": "periodic"}],
+    }
+    with pytest.raises(HiresxError, match=message) as found:
+        Case.from_dict(tables)
+    assert hint in found.value.hint

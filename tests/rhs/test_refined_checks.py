@@ -1,0 +1,93 @@
+"""Refined cases: what `hiresx check` says of probes and of large levels, averages of tiles."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+
+from command_line import command
+
+from hiresx import HiresxError, Simulation, load
+from hiresx.decomposition import levels
+from hiresx.post import turbulence
+from hiresx.results import Run
+
+CASE = """
+[grid]
+generator = "box"
+n = [41, 41, 1]
+lower = [0.0, 0.0, 0.0]
+upper = [1.0, 1.0, 0.0]
+[refine]
+[[refine.region]]
+level = LEVEL
+x = [0.4, 0.6]
+y = [0.4, 0.6]
+[time]
+steps = 4
+cfl = 0.5
+[initial]
+function = "flow"
+[[boundary]]
+faces = "all"
+type = "slip-wall"
+"""
+FLOW = """
+def flow(x, y, z):
+    p = 1 / 1.4 + 0.1 * (((x - 0.5) ** 2 + (y - 0.45) ** 2) < 0.01)
+    return 1 + 0 * x, 0 * x, 0 * x, 0 * x, p
+"""
+PROBES = """
+[[probe]]
+name = "in"
+points = [[0.5, 0.5, 0.0]]
+every = 1
+filter = "none"
+[[probe]]
+name = "out"
+points = [[0.1, 0.1, 0.0]]
+every = 1
+filter = "none"
+"""
+
+
+def written(folder, level=1, more=""):
+    (folder / "case.py").write_text(FLOW)
+    (folder / "case.toml").write_text(CASE.replace("LEVEL", str(level)) + more)
+    return folder
+
+
+def test_check_knows_the_spacing_of_the_finest_level_at_a_probe(tmp_path):
+    status, out, err = command("check", written(tmp_path, 2, PROBES), "--json")
+    assert status == 0, out + err
+    found = {p["probe"]: p["cutoff"] for p in json.loads(out)["setup"]["resolution"]["probes"]}
+    assert found["in"] == pytest.approx(4 * found["out"], rel=1e-6)
+
+
+def test_levels_beyond_the_memory_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(levels, "host_memory", lambda: 20e9)
+    status, _, err = command("check", written(tmp_path, 8))
+    assert status == 2
+    assert "level 8 of the whole grid has 110,166,016 nodes" in err and "20 GB of memory" in err
+
+
+def test_averages_of_tiles_are_those_of_the_nodes_that_they_share_with_the_grid(tmp_path):
+    case = load(written(tmp_path, 1, "[average]\nevery = 1\n"))
+    simulation = Simulation(case, backend="cpu", out=tmp_path / "out")
+    simulation.run()
+    blocks = Run(tmp_path / "out").averages.children
+    made, varied = simulation.solver.decomposition, 0.0
+    coarse = blocks[made.blocks[0].name]["p"].values
+    for block, tile in zip(made.blocks, made.levels.tiles, strict=True):
+        if tile.level == 0:
+            continue
+        (i0, i1), (j0, j1), _ = tile.box
+        fine = blocks[block.name]["p"].values[:, (-j0) % 2 :: 2, (-i0) % 2 :: 2]
+        under = coarse[:, -(-j0 // 2) : (j1 - 1) // 2 + 1, -(-i0 // 2) : (i1 - 1) // 2 + 1]
+        np.testing.assert_allclose(fine, under, rtol=1e-12)
+        varied = max(varied, np.ptp(fine))
+    assert varied > 1e-2
+    with pytest.raises(HiresxError, match=r"do not go with \[refine\]"):
+        turbulence(tmp_path / "out")
