@@ -64,4 +64,14 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
     if case.axisymmetric:
         yield case_error(f"axisymmetric {without}; take an explicit integrator")
     if case.turbulence.model != "none":
-        yield case_error(f'turbulence.model {without}, whose flow is steady; take "none"')
+        yield case_error(
+            f'turbulence.model {without}, whose Jacobian does not have the terms of models; take "none", or an '
+            "explicit integrator"
+        )
+    if case.average is not None:
+        yield case_error(f"average {without}, whose steps are not times of one flow; leave it out")
+    if case.time.cfl is not None and case.time.cfl > case.implicit.largest_cfl:
+        yield case_error(
+            f"time.cfl = {case.time.cfl:g} is above implicit.largest_cfl = {case.implicit.largest_cfl:g}, beyond which "
+            "it does not grow: lower the one or raise the other"
+        )

@@ -12,6 +12,7 @@ from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
 from hiresx.case.face_formulas import face_formulas
+from hiresx.case.implicit import NAME as IMPLICIT
 from hiresx.case.kinds import KINDS, default_of
 from hiresx.case.relations import resolve_relations
 from hiresx.case.schema import Case, default, monitor_keys
@@ -31,6 +32,8 @@ ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("output",): (frozenset({"every_time", "every_steps"}),),
     **{(name,): (frozenset({"every", "every_time"}),) for name in monitor_keys()},
 }
+# Keys of [time] that a layer drops of those below it where it takes the implicit integrator, which has no time.
+UNSTEADY = frozenset({"end", "dt", "local"})
 
 
 def load(
@@ -44,8 +47,9 @@ def load(
     `preset` is the name of one of its [presets], merged over it, or several, merged in that order; `overrides` are
     "dotted.key=value" texts with TOML values (a value that is no TOML is taken as text) or {"dotted.key": value},
     applied last; `boundary.0.type=...` reaches into lists.
-    Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like. Not
-    `complete`: functions that are named may be missing, since they come from Python.
+    Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like, and one that
+    takes the implicit integrator drops time.end, dt and local of the layers below. Not `complete`: functions that are
+    named may be missing, since they come from Python.
 
     Raises HiresxError for an unknown name or preset, TOML that cannot be read (line and column), every fault of the
     chosen and of the other presets, a function that case.py lacks, and a parameter that none of its functions takes.
@@ -65,7 +69,8 @@ def load(
         data = merge(data, presets[name])
         layers.insert(0, (f"[presets.{name}]", presets[name]))
     given: set[str] = set()
-    for override, keys, value in _overrides(overrides):
+    # the integrator first: what it drops is that of the layers below, not another override
+    for override, keys, value in sorted(_overrides(overrides), key=lambda found: found[1] != ["time", "integrator"]):
         data = _set(data, keys, value, override)
         given |= {keys[1]} if keys[0] == "parameters" and len(keys) > 1 else set()
         layers.insert(0, ("--set", _nest(keys, value)))
@@ -177,6 +182,8 @@ def merge(
     for group in excluding:
         if group & over.keys():
             result = {key: value for key, value in result.items() if key not in group}
+    if path == ("time",) and over.get("integrator") == IMPLICIT:
+        result = {key: value for key, value in result.items() if key not in UNSTEADY}
     for key, value in over.items():
         if isinstance(value, Mapping) and isinstance(base.get(key), Mapping):
             result[key] = merge(base[key], value, (*path, key), groups)

@@ -25,6 +25,7 @@ from hiresx.case.implicit import FIRST_CFL, STEPS, Implicit, implicit_errors
 from hiresx.case.implicit import NAME as IMPLICIT
 from hiresx.case.intervals import interval_errors
 from hiresx.case.kinds import default_of
+from hiresx.case.local_steps import local_step_errors
 from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, integrators
 from hiresx.case.monitors import (
     RESIDUAL,
@@ -118,10 +119,11 @@ class Time(Table):
             return data
         implicit: dict[str, Any] = {}
         if data.get("integrator") == IMPLICIT:
-            implicit = {"local": True, **({} if data.get("steps") or data.get("end") else {"steps": STEPS})}
+            implicit = {"local": True, **({} if data.get("end") is not None else {"steps": STEPS})}
+        given = {key: value for key, value in data.items() if value is not None or key not in implicit}
         if data.get("dt") is None and data.get("cfl") is None:
-            return {**data, **implicit, "cfl": FIRST_CFL if implicit else 0.5}
-        return {**data, **implicit}
+            given["cfl"] = FIRST_CFL if implicit else 0.5
+        return {**implicit, **given}
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -134,6 +136,8 @@ class Time(Table):
                 f'time.{"end" if self.dt is None else "dt"} is not for time.integrator = "{IMPLICIT}", which goes to '
                 "steady flow without a time: give time.cfl and time.steps, or leave them out"
             )
+        if self.integrator == IMPLICIT and not self.local:
+            raise case_error(f'time.local = false is not for time.integrator = "{IMPLICIT}": leave it out')
         if self.local and self.cfl is None:
             raise case_error("time.local needs cfl, not dt")
         if self.local and self.steps is None:
@@ -332,6 +336,7 @@ class Case(Table):
             *implicit_errors(self), *surface_errors(self),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
             *synthetic_turbulence_errors(self), *modelled_wall_errors(self), *refine_errors(self),
+            *local_step_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

@@ -157,12 +157,11 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         yield "besides", "; ".join(planned["additions"])
     yield "kernels", f"{plans['cpu']} on a CPU, {plans['cuda']} on a GPU"
     scheme = planned["integrator"]
-    yield (
-        "integrator",
-        f"{scheme['name']}: order {scheme['order']}, {scheme['stages']} right-hand sides a step, "
-        f"{scheme['reals_per_padded_point']} of those numbers; stable up to cfl {scheme['cfl']:g}, "
-        f"viscous_cfl {scheme['viscous_cfl']:g}",
-    )
+    yield "integrator", _integrator(scheme)
+    if scheme["steady"]:
+        yield "steps", f"Newton steps until the residual has fallen, {steps:,} at most"
+        yield "run time", "not known: that of a step depends on the products with the Jacobian"
+        return
     yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
     yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
     rate = planned["ns_per_point_rhs"]
@@ -174,6 +173,19 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
     for name, seconds in planned["seconds_on"].items():
         if name != "cpu":
             yield f"on {name}", f"about {span(seconds)}"
+
+
+def _integrator(scheme: Mapping[str, Any]) -> str:
+    numbers = f"{scheme['reals_per_padded_point']} of those numbers"
+    if scheme["steady"]:
+        return (
+            f"{scheme['name']}: Newton's method for steady flow, {scheme['products']} products with the Jacobian a "
+            f"step at most, about one right-hand side each, {numbers}; cfl grows up to {scheme['largest_cfl']:g}"
+        )
+    return (
+        f"{scheme['name']}: order {scheme['order']}, {scheme['stages']} right-hand sides a step, {numbers}; stable up "
+        f"to cfl {scheme['cfl']:g}, viscous_cfl {scheme['viscous_cfl']:g}"
+    )
 
 
 def span(seconds: float) -> str:

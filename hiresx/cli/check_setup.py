@@ -30,7 +30,7 @@ def setup(
     cannot be meant."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.overlaps import overlaps
-    from hiresx.rhs import frozen, layers
+    from hiresx.rhs import closed, frozen, layers
 
     points = resolution.POINTS_PER_WAVE if points is None else points
     blocks = decomposition.blocks
@@ -57,6 +57,7 @@ def setup(
         )  # fmt: skip
     inflow = resolution.inflow_layers(case, decomposition)
     warnings = [*layers.notes(case, blocks), *frozen.notes(case, decomposition), *overlaps(case, seen), *_thin(inflow)]
+    warnings += closed.notes(case, decomposition)
     if case.average is not None and case.time.end is not None and case.average.start >= case.time.end:
         warnings.append(
             f"average.start = {case.average.start:g} is not before time.end = {case.time.end:g}: nothing is averaged"

@@ -124,7 +124,9 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     scheme = integrator(case.time.integrator)
     rate = known_rate(backend, is_viscous, case.scheme.precision)
     seconds = (
-        None if rate is None or steps is None else rate["ns_per_point_rhs"] * 1e-9 * points * steps * scheme.stages
+        None
+        if rate is None or steps is None or scheme.steady
+        else rate["ns_per_point_rhs"] * 1e-9 * points * steps * scheme.stages
     )
     return {
         "points": points,
@@ -142,6 +144,8 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "reals_per_padded_point": equations(case).variables * (scheme.registers + _vectors(case)),
             "cfl": scheme.cfl,
             "viscous_cfl": scheme.viscous_cfl,
+            "steady": scheme.steady,
+            **({"products": case.implicit.krylov, "largest_cfl": case.implicit.largest_cfl} if scheme.steady else {}),
         },
         "notes": [*remarks(case), *remarks_on_step(case, *radii), *_remarks_on_model(case)],
         "dt": dt,

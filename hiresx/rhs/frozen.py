@@ -32,9 +32,12 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
             continue  # is told when the run begins
         told.add(number)
         parameters = ", ".join(f"parameters.{key} = {value:g}" for key, value in _causes(case, function, places))
+        mend = (
+            "local steps have no common time" if case.time.local else f"boundary.{number}.steady = false lets it change"
+        )
         yield (
             f'boundary.{number}: "{name}" changes in time{f" ({parameters})" if parameters else ""}, but is evaluated '
-            f"once, at the start, and what enters stays frozen: boundary.{number}.steady = false lets it change"
+            f"once, at the start, and what enters stays frozen: {mend}"
         )
 
 

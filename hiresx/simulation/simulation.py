@@ -28,7 +28,7 @@ from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
-from hiresx.rhs import fast_waves, frozen, layers
+from hiresx.rhs import closed, fast_waves, frozen, layers
 from hiresx.simulation import blow_up
 from hiresx.simulation.agreement import check_same, measured_speeds
 from hiresx.simulation.blow_up import BlowUp
@@ -264,6 +264,7 @@ class Simulation(RecutRun):
                     }
                     for failed in self._finish_attachments():
                         raise failed
+                    self._pass_notes(bar)
             except BaseException as error:
                 watchdog.stop()
                 if isinstance(error, BlowUp):
@@ -283,11 +284,13 @@ class Simulation(RecutRun):
         return remarks_on_step(self.case, *map(float, self.solver.step_size.radii()))
 
     def _overlaps(self) -> Iterator[str]:
-        """Remarks on functions that are frozen, on sponges that cannot be meant so, and on probes in them; once."""
+        """Remarks on frozen functions, mass that nothing fixes, sponges that cannot be meant so, and probes in them;
+        once."""
         if self.begun or not self.comm.root:
             return
         case, blocks = self.solver.case, self.solver.grid.blocks
         yield from frozen.notes(case, self._ground.whole, self._profiles)
+        yield from closed.notes(case, self._ground.whole)
         if not case.sponge:
             return
         yield from layers.notes(case, blocks)

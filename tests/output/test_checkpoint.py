@@ -30,10 +30,12 @@ def channel(**changes) -> Case:
     return Case.from_dict(CHANNEL | changes)
 
 
+STEADY = [{"faces": ["imin"], "type": "supersonic-inflow", "state": {"rho": 1.0, "u": 1.6, "p": 1 / 1.4}},
+          *CHANNEL["boundary"][1:]]  # fmt: skip
 CASES = {
     "vortex": lambda: (vortex(), {}),
     "jet": lambda: (load("planar-jet", "quick", JET), {}),
-    "local": lambda: (channel(time={"steps": 6, "cfl": 0.5, "local": True}), {"profiles": {"gust": gust}}),
+    "local": lambda: (channel(time={"steps": 6, "cfl": 0.5, "local": True}, boundary=STEADY), {}),
     "unsteady": lambda: (channel(), {"profiles": {"gust": gust}}),
     "waves": lambda: (channel(), {"profiles": {"gust": swell}}),
     "three-d": lambda: (taylor_green("grid.n=[12, 10, 8]", "monitor.every=2"), {}),

@@ -64,7 +64,7 @@ def test_a_table_that_nobody_allows_to_change_is_refused(run):
 
 def test_every_key_of_the_case_may_change_or_is_held():
     held = {"parameters", "gas", "grid", "axisymmetric", "scheme", "boundary", "sponge", "scalar"}
-    held |= {"turbulence", "body_force", "source", "filter"}
+    held |= {"turbulence", "body_force", "source", "filter", "refine"}
     keys = [*(name for name in Case.model_fields if name != "time"), *(f"time.{name}" for name in Time.model_fields)]
     assert {key for key in keys if not identity.may_change(key)} == {*held, "time.local"}
     tables = {key.partition(".")[0] for key in identity.MAY_DIFFER}

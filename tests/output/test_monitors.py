@@ -327,8 +327,8 @@ def test_all_kinds_are_listed_from_the_folder():
     folder = Path(monitors.__file__).parent
     kinds = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     assert kinds == {
-        "average", "body_force", "conservation", "extrema", "force", "kinetic_energy", "outflow", "user", "probe",
-        "residual", "surface",
+        "average", "body_force", "conservation", "extrema", "force", "implicit", "kinetic_energy", "outflow", "user",
+        "probe", "residual", "surface",
     }  # fmt: skip
 
 

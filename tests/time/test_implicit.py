@@ -17,6 +17,8 @@ from hiresx.decomposition.partition import partition
 from hiresx.device import Configuration, backend
 from hiresx.device.cpu import CpuBackend
 from hiresx.errors import HiresxError
+from hiresx.output.watch import history
+from hiresx.rhs import closed, frozen
 from hiresx.solver import Solver
 from hiresx.solver.implicit_operators import connect
 from hiresx.time.integrators import integrator
@@ -201,8 +203,9 @@ def test_blocks_are_good_enough_for_few_products():
     assert solver.integrator.report["cfl"] > 200 and products <= 100
 
 
-def test_a_run_that_ends_early_says_where_it_hangs(capsys):
-    Simulation(bump("time.steps=2"), "cpu").run()
+@pytest.mark.parametrize("steps", [None, 2])
+def test_a_run_that_ends_early_says_where_it_hangs(capsys, steps):
+    Simulation(bump(f"time.steps={2 if steps is None else 99}"), "cpu").run(steps=steps)
     said = " ".join(capsys.readouterr().err.split())
     assert "the residual fell by" in said and "of block 'channel'" in said and "implicit.drop = 1e+10" in said
 
@@ -226,6 +229,11 @@ def test_other_integrators_get_nothing():
         (["time.dt=0.01"], "time.dt is not for time.integrator"),
         (["time.end=1.0"], "time.end is not for time.integrator"),
         (["time.retries=1"], "time.retries"),
+        (["time.steps=0"], "time.steps = 0: must be greater"),
+        (["time.local=false"], "time.local = false is not for"),
+        (["time.cfl=2e5"], r"time.cfl = 200000 is above implicit.largest_cfl = 10000"),
+        (["average.every=1"], "average is not for"),
+        (['turbulence.model="smagorinsky"'], "turbulence.model .* Jacobian does not have the terms"),
         (['scheme.precision="fp32"'], "scheme.precision"),
         (['scheme.inviscid="regularised"'], "scheme.inviscid"),
         (["filter.order=8"], "filter"),
@@ -236,3 +244,106 @@ def test_other_integrators_get_nothing():
 def test_what_does_not_go_with_it_is_refused(overrides, named):
     with pytest.raises(HiresxError, match=named):
         load("bump", overrides=['time.integrator="implicit"', *overrides])
+
+
+def test_an_integrator_on_top_drops_the_time_below_it_alone():
+    assert load("couette").time.end is not None
+    time = load("couette", overrides=["time.integrator=implicit"]).time
+    assert time.end is None and time.local and time.steps == 500
+    with pytest.raises(HiresxError, match=r"time\.end is not for"):
+        load("couette", overrides=["time.end=1.0", "time.integrator=implicit"])
+
+
+BLOWN = {"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.0, "normal_velocity": "0.1*sin(t)"}
+STRESSES = {"stresses": {"xx": 0.1, "yy": 0.1, "zz": 0.1}, "length": 0.1, "velocity": [1, 0, 0]}
+TURBULENT = {"faces": ["imin"], "type": "profile-inflow", "function": "f", "turbulence": STRESSES}
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"boundary": [BLOWN]}, r"boundary.0.normal_velocity = .*: with time.local there is no common time"),
+        ({"boundary": [TURBULENT]}, r"boundary.0.turbulence: with time.local there is no common time"),
+        (
+            {"boundary": [{"faces": ["imin"], "type": "profile-inflow", "function": "f", "steady": False}]},
+            r"boundary.0.steady = false: with time.local there is no common time",
+        ),
+        ({"source": {"rho_u": "0.1 * t"}}, r"source.rho_u = .*: with time.local there is no common time"),
+    ],
+)
+def test_what_depends_on_the_time_does_not_go_with_local_steps(changed, named):
+    given = {
+        "grid": {"generator": "box", "n": [16, 9, 1], "lower": [0.0, 0.0, 0.0], "upper": [2.0, 1.0, 0.0]},
+        "initial": {"state": {"rho": 1.0, "p": 1.0}},
+        **changed,
+    }
+    for time in ({"integrator": "implicit"}, {"local": True, "steps": 1}):
+        with pytest.raises(HiresxError, match=named):
+            Case.from_dict({**given, "time": time})
+    Case.from_dict({**given, "time": {"steps": 1}})
+
+
+def test_a_frozen_function_gets_no_advice_that_local_steps_refuse():
+    spec = {
+        "grid": {"generator": "box", "n": [16, 9, 1], "lower": [0.0, 0.0, 0.0], "upper": [2.0, 1.0, 0.0]},
+        "initial": {"state": {"rho": 1.0, "p": 1.0}},
+        "boundary": [{"faces": ["imin"], "type": "profile-inflow", "function": "f"},
+                     {"faces": "all", "type": "supersonic-outflow"}],
+    }  # fmt: skip
+    profiles = {"f": lambda x, y, z, t: (1.0, 1.5 + np.sin(t), 0.0, 0.0, 1.0)}
+    said = {}
+    for local in (False, True):
+        case = Case.from_dict({**spec, "time": {"steps": 1, "local": local}})
+        (said[local],) = frozen.notes(case, domain(case).whole, profiles)
+    assert "steady = false lets it change" in said[False]
+    assert "steady = false" not in said[True] and "local steps have no common time" in said[True]
+
+
+def test_a_restart_takes_the_cfl_and_the_keys_it_is_given(tmp_path):
+    """And keeps the CFL number that was reached where they are as they were."""
+    Simulation(bump("time.steps=3"), "cpu", out=tmp_path).run(progress=False)
+    found = {}
+    for cfl in (2.0, 0.5):
+        case = bump("time.steps=4", f"time.cfl={cfl}", "implicit.krylov=20", "implicit.largest_cfl=5.0")
+        again = Simulation(case, "cpu", out=tmp_path / f"{cfl}", restart=tmp_path)
+        found[cfl] = again.run(progress=False)["implicit"]["cfl"]
+    assert found == {2.0: 5.0, 0.5: 0.5}
+
+
+def test_monitors_have_the_flow_at_the_end(tmp_path):
+    """Of which a run that goes on has no row."""
+    more = ('force=[{name="wall", faces=["jmin"], every=100}]', "monitor.every=100")
+    first = Simulation(bump("time.steps=3", *more), "cpu", out=tmp_path)
+    first.run(progress=False)
+    rows = history.read(history.histories(tmp_path)["wall"])
+    assert list(rows.data["step"]) == [0, 3]
+    rest = Simulation(bump(*more), "cpu", out=tmp_path, restart=tmp_path)
+    rest.run(progress=False)
+    rows = history.read(history.histories(tmp_path)["wall"])
+    assert rest.solver.integrator.converged and list(rows.data["step"]) == [0, rest.step_count]
+
+
+def test_a_start_that_is_steady_is_converged(capsys):
+    found = Simulation(load("free-stream", overrides=["time.integrator=implicit"]), "cpu").run()
+    assert found["steps"] == 1 and found["implicit"]["residual"] < 1e-11
+    assert "the residual fell by" not in capsys.readouterr().err
+
+
+def test_a_cfl_number_that_collapses_ends_the_run(monkeypatch):
+    """With the place at which the residual is largest."""
+    solver = solver_of(bump(), "cpu", 1)
+    solver.initialize()
+    tried = []
+    monkeypatch.setattr(solver.integrator, "_newton", lambda system, cfl, before: tried.append(cfl))
+    with pytest.raises(HiresxError, match=r"CFL number fell to .* in the equation of .* of block 'channel'") as raised:
+        solver.step()
+    assert raised.value.everywhere and tried[0] == 2.0 and min(tried) >= 2e-3 and len(tried) < 9
+
+
+def test_mass_that_nothing_determines_is_told():
+    def said(name: str, *overrides: str) -> list[str]:
+        case = load(name, overrides=["time.integrator=implicit", *overrides])
+        return list(closed.notes(case, domain(case).whole))
+
+    assert "do not determine the mass" in said("couette")[0]
+    assert said("bump") == said("couette", "time.integrator=ssp_rk3", "time.end=1.0") == []

@@ -14,14 +14,14 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import AXES
 from hiresx.grid.stored_coordinates import slabs
 
-# What may differ between a run and one that goes on from it: for how long, with what step and by what plan it goes on,
-# what is watched and written, what it is called; the initial flow is past. Tables of monitors may differ too (see
+# What may differ between a run and one that goes on from it: for how long, with what step, iteration and plan it goes
+# on, what is watched and written, what it is called; the initial flow is past. Tables of monitors may differ too (see
 # `may_differ`), everything else must be as it was.
 MAY_DIFFER = (
     "title", "description", "length_symbol", "alternatives", "plan", "initial",
     "time.integrator", "time.end", "time.steps", "time.dt", "time.cfl", "time.viscous_cfl", "time.wall_limit",
     "time.retries", "time.retry_factor",
-    "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface",
+    "implicit", "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface",
 )  # fmt: skip
 # What grid files hold is compared, not where they lie.
 _GRID_FILES = ("grid.file", "grid.connectivity")

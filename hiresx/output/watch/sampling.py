@@ -76,6 +76,10 @@ class Monitor(Attachment):
     keep the history in memory.
 
     Every rank of `comm` measures the same values; in a directory rank 0 writes them, and what fails there fails on all.
+
+    An iteration towards steady flow is also sampled at the end of a run, where the flow is the one that was sought,
+    unless an exception is being handled. A run that is continued removes this sample again, as the checkpoint at the
+    end was written before it.
     """
 
     def __init__(
@@ -159,26 +163,25 @@ class Monitor(Attachment):
         rows = {name.removeprefix(_ROWS): rows for name, rows in captured.items() if name.startswith(_ROWS)}
         self.history.remember(rows)
 
+    def samples_last_step(self, solver: Solver) -> bool:
+        """True if the step at which a run ends is sampled whether or not it is due."""
+        return solver.integrator.steady and bool(solver.integrator.report)
+
     def finish(self, solver: Solver) -> None:
-        self._kept, self._begun = self.history.samples, False
         try:
+            if self._clock.last != solver.steps and sys.exception() is None and self.samples_last_step(solver):
+                self._sample(solver)
             self._digest = self._keeping(self._sync_digest)
         finally:
+            self._kept, self._begun = self.history.samples, False
             self.history.close()
 
 
 class MonitorToTheEnd(Monitor):
-    """A monitor that also samples the last step of a run, if `simulation` has examined that step and no exception is
-    being handled. A run that is continued removes this sample again, as the checkpoint at the end was written before
-    it."""
+    """A monitor that samples the last step of every run, if `simulation` has examined that step."""
 
     _simulation: WatchedRun
 
-    def finish(self, solver: Solver) -> None:
+    def samples_last_step(self, solver: Solver) -> bool:
         history = self._simulation.history
-        looked_at = bool(history) and history[-1]["step"] == solver.steps
-        try:
-            if looked_at and self._clock.last != solver.steps and sys.exception() is None:
-                self._sample(solver)
-        finally:
-            super().finish(solver)
+        return bool(history) and history[-1]["step"] == solver.steps

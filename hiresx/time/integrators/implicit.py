@@ -3,6 +3,9 @@
 import math
 from typing import Any
 
+import numpy as np
+
+from hiresx.errors import HiresxError
 from hiresx.time.gmres import FlexibleGmres
 from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Place, Steady
 from hiresx.time.ode_system import System, Vector
@@ -16,8 +19,13 @@ SLOWER, FASTER = 0.1, 2.0
 # Where GMRES leaves more than the first share of the residual of the linear equations the pseudo-time step does not
 # grow, and from the second on it shrinks by the factor.
 UNSOLVED, HARDLY_SOLVED, SLOWER_UNSOLVED = 0.1, 0.3, 0.5
-# The pseudo-time step after a Newton step that failed, as a share of the last one; how often it is taken.
-BACK, ATTEMPTS = 0.2, 8
+# The pseudo-time step after a Newton step that failed, as a share of the last one.
+BACK = 0.2
+# The iteration is given up where CFL is below this share of the first one.
+COLLAPSED = 1e-3
+# A residual is round-off below this: the norm of what one rounding of each variable, by half a unit in the last place
+# of FP64, makes of the rates of change in an explicit step.
+ROUNDING = 0.5 * float(np.finfo(np.float64).eps)
 
 
 class Scheme(Steady):
@@ -38,27 +46,33 @@ class Scheme(Steady):
 
     @property
     def converged(self) -> bool:
-        """True if the residual has dropped as far as the case asks."""
+        """True if the residual has dropped as far as the case asks, or is round-off."""
         first, last = self.memory.get("first_residual"), self.memory.get("residual")
-        return first is not None and last is not None and last * self._linear.settings.drop <= first
+        if first is None or last is None:
+            return False
+        return last * self._linear.settings.drop <= first or last <= self.memory.get("round_off", 0.0)
 
     def step(self, system: System) -> None:
         settings, linear = self._linear.settings, self._linear
         system.state(self._x)
         linear.begin()
+        linear.rates(self._x, self._work)
+        self.memory["round_off"] = ROUNDING * system.norm(self._work)
         linear.change(self._x, self._f)
         before = self._residual(system)
         if not math.isfinite(before):
             raise FloatingPointError("the residual is not finite")
         self.memory.setdefault("first_residual", before)
-        cfl = self.memory.get("cfl", settings.cfl)
-        for _ in range(ATTEMPTS):
+        cfl, found = self._first_cfl(), None
+        if before <= self.memory["round_off"]:  # no update is better than none
+            system.copy(self._x, self._trial)
+            found = 1.0, before, 0.0, 0
+        while found is None:
+            if cfl < COLLAPSED * settings.cfl:
+                raise self._collapse(system, cfl)
             found = self._newton(system, cfl, before)
-            if found is not None:
-                break
-            cfl *= BACK
-        else:
-            raise FloatingPointError(f"no Newton step from CFL {cfl / BACK:.3g} down lowers the residual")
+            if found is None:
+                cfl *= BACK
         share, after, linear_drop, products = found
         value, place = linear.largest(self._work)
         system.accept(self._trial, system.time)
@@ -68,6 +82,28 @@ class Scheme(Steady):
         if linear_drop > UNSOLVED:
             factor = min(factor, 1.0 if linear_drop < HARDLY_SOLVED else SLOWER_UNSOLVED)
         self.memory |= {"residual": after, "cfl": min(settings.largest_cfl, cfl * factor)}
+
+    def _first_cfl(self) -> float:
+        """Return the CFL number to begin a step with: that of the case where it is another than that of the last step,
+        as in a restart."""
+        settings, memory = self._linear.settings, self.memory
+        if memory.setdefault("asked_cfl", settings.cfl) != settings.cfl:
+            memory |= {"asked_cfl": settings.cfl, "cfl": settings.cfl}
+        return min(memory.get("cfl", settings.cfl), settings.largest_cfl)
+
+    def _collapse(self, system: System, cfl: float) -> HiresxError:
+        """Return the error for a CFL number that became so small that nothing comes on, the same on all ranks."""
+        residual = self._residual(system)
+        _, place = self._linear.largest(self._work)
+        error = HiresxError(
+            f"the implicit integrator does not come on: its CFL number fell to {cfl:.3g}, from time.cfl = "
+            f"{self._linear.settings.cfl:g}, and no step from there lowers the residual {residual:.3g}, which is "
+            f"largest in the equation of {place.equation} at node (i, j, k) = {place.node} of block '{place.block}'",
+            "start nearer to the steady flow, from a coarser or an explicit run, or take more implicit.krylov and "
+            "implicit.sweeps; there may be no steady flow (docs/implicit.md)",
+        )
+        error.everywhere = True
+        return error
 
     def _newton(self, system: System, cfl: float, before: float) -> tuple[float, float, float, int] | None:
         """Put the state after a Newton step into the trial vector and its rates into the work vector. Returns the share

@@ -1,6 +1,7 @@
 """How the implicit integrator comes on: a history of every step, and what is said of a run that ends before its
 residual has fallen as far as was asked."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,13 +34,17 @@ class Progress(Monitor):
     def __init__(self, case: Case, simulation: WatchedRun):
         comm = simulation.solver.comm
         super().__init__(comm, "implicit", "implicit", COLUMNS, 1, out=simulation.out)
-        self._last, self._drop = case.time.steps, case.implicit.drop
+        self._drop = case.implicit.drop
 
     def measure(self, solver: Solver) -> dict[str, float]:
         report = solver.integrator.report
-        if solver.steps == self._last and report and not solver.integrator.converged:
-            self.notes.append(stall(report, self._drop))
         return {column.name: float(report.get(column.name, float("nan"))) for column in COLUMNS}
+
+    def finish(self, solver: Solver) -> None:
+        report = solver.integrator.report
+        if report and not solver.integrator.converged and sys.exception() is None:
+            self.notes.append(stall(report, self._drop))
+        super().finish(solver)
 
 
 def stall(report: Mapping[str, Any], drop: float) -> str:

@@ -170,6 +170,9 @@ class ProbeMonitor(Monitor):
         awaited = np.asarray(captured.get("awaited", np.empty((0, 3))), dtype=float)
         self._awaited = [(int(number), int(step), float(time)) for number, step, time in awaited]
 
+    def samples_last_step(self, solver: Solver) -> bool:
+        return self._filter is None and super().samples_last_step(solver)
+
     def finish(self, solver: Solver) -> None:
         """Samples that are not done are kept as if the flow stayed as it is; a run that goes on takes them anew."""
         before = self.history.samples

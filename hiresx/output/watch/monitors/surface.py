@@ -50,6 +50,9 @@ class SurfaceMonitor(Monitor):
             what = "; ".join(found.gaps)
             self.history.notes.append(f'surface "{spec.name}" is not closed: {what}; what passes there is not heard')
 
+    def samples_last_step(self, solver: Any) -> bool:
+        return False  # a far field needs samples at equal distances
+
     def measure(self, solver: Any) -> dict[str, np.ndarray]:
         state = self._interpolation()
         return {} if state is None else primitive(self._gamma, state)
