@@ -20,7 +20,7 @@ from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction
-from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_condition import FaceCondition, place_of
 from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.precursor import PrecursorInflow
@@ -183,7 +183,7 @@ class Prescribe(FaceCondition):
         case: Case,
     ):
         super().__init__(backend, program, state, patch)
-        self._case, self._where = case, f"{patch.condition.type} on {patch.face} of block '{state.name}'"
+        self._case, self._where = case, place_of(patch, state.name)
         self._places = np.stack(self._coordinates(extended, 1 + self._halo))
         self._gamma, places = gamma, tuple(self._places)
         self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")

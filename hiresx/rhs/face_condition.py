@@ -14,6 +14,11 @@ from hiresx.grid.blocks import direction, side
 _GRADIENTS = len(GAS_GRADIENTS)
 
 
+def place_of(patch: Patch, block: str) -> str:
+    """Where the condition of `patch` holds, as messages say it; `block` by name."""
+    return f"{patch.condition.type} on {patch.face} of block '{block}'"
+
+
 class FaceCondition:
     """One patch: `node()` sets the nodes on the face of a state that is given, `stage_node()` of one that was computed;
     `ghost()` the layers behind it, to which `bend()` adds where the flow is smooth; `rate()` mends the inviscid

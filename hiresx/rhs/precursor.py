@@ -14,7 +14,7 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 from hiresx.errors import HiresxError
-from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_condition import FaceCondition, place_of
 from hiresx.rhs.face_values import place_at
 from hiresx.rhs.plane_file import PlaneFile
 from hiresx.rhs.plane_places import PlanePlaces
@@ -92,11 +92,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
         if patch.condition.kernel == PrecursorInflow.kernel:
             block = decomposition.blocks[patch.block]
             nodes = inward_rows(block, patch.face, patch.range, 1).reshape(3, -1)
-            Planes(case, cast(Spec, patch.condition), nodes, _face(patch, block.name))
-
-
-def _face(patch: Patch, block: str) -> str:
-    return f"{patch.condition.type} on {patch.face} of block '{block}'"
+            Planes(case, cast(Spec, patch.condition), nodes, place_of(patch, block.name))
 
 
 class PrecursorInflow(FaceCondition):
@@ -119,7 +115,7 @@ class PrecursorInflow(FaceCondition):
         super().__init__(backend, program, state, patch)
         spec = cast(Spec, patch.condition)
         nodes = np.stack([c[0].ravel() for c in self._coordinates(extended, 1)])
-        self._planes = Planes(case, spec, nodes, _face(patch, state.name))
+        self._planes = Planes(case, spec, nodes, place_of(patch, state.name))
         self._count, self._points, real = len(self._planes.file.times), nodes.shape[1], np.dtype(state.real)
         of_plane = len(GAS_PRIMITIVE) * self._points
         wanted = spec.planes or max(LEAST, HELD // (of_plane * real.itemsize))
@@ -136,10 +132,10 @@ class PrecursorInflow(FaceCondition):
 
     def _look_at_all(self, piece: int) -> np.ndarray:
         """Read every plane once, so that a wrong value ends the run before it begins; return the first ones."""
-        kept = [self._planes.read(0, self._room)]
+        kept = self._planes.read(0, self._room)
         for first in range(self._room, self._count, piece):
             self._planes.read(first, min(first + piece, self._count))
-        return kept[0]
+        return kept
 
     @property
     def settled(self) -> bool:

@@ -9,7 +9,7 @@ from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
-from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_condition import FaceCondition, place_of
 
 # Least cosine between the direction of an inflow and the normal of its face.
 LEAST_COSINE = 0.05
@@ -33,7 +33,7 @@ class TotalInflow(FaceCondition):
         if flow.any() and across.min() < LEAST_COSINE:
             x, y, z = (float(c[box].ravel()[across.argmin()]) for c in (state.block.x, state.block.y, state.block.z))
             raise HiresxError(
-                f"boundary {patch.condition.type} on {patch.face} of block '{state.name}': the direction "
+                f"boundary {place_of(patch, state.name)}: the direction "
                 f"{list(spec.direction or ())} does not lead into the block at x, y, z = {x:.4g}, {y:.4g}, {z:.4g}",
                 "give a direction that leads inwards everywhere, or leave it out: normal to the face",
             )
