@@ -1,13 +1,12 @@
 """No-slip walls of given temperature that lie on no plane: behind them the density goes on by another polynomial
 (kernels/boundary/no_slip.h)."""
 
-from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
 from hiresx.case.boundaries import NoSlipWall
-from hiresx.decomposition.oblique_walls import FLAT, groups, inward_rows, is_broad, plane_of
+from hiresx.decomposition.oblique_walls import are_parallel, groups, inward_rows, is_broad, plane_of
 from hiresx.decomposition.patches import Decomposition, Patch
 
 
@@ -25,7 +24,7 @@ def curved_walls(whole: Decomposition) -> frozenset[int]:
     for members in groups(whole, list(found)):
         # one node across lies on many planes
         broad = [found[n] for n in members if is_broad(whole.blocks[found[n].block], found[n])]
-        if not _on_one_plane([_normal(whole, patch) for patch in broad]):
+        if not are_parallel([_normal(whole, patch) for patch in broad]):
             curved.update(members)
     return frozenset(curved)
 
@@ -34,11 +33,3 @@ def _normal(whole: Decomposition, patch: Patch) -> np.ndarray | None:
     block = whole.blocks[patch.block]
     nodes = inward_rows(block, patch.face, patch.range, 1)[0, : len(block.active)]
     return plane_of(nodes.reshape(len(block.active), -1))[0]
-
-
-def _on_one_plane(normals: Sequence[np.ndarray | None]) -> bool:
-    """True of planes that are parallel: over a periodic connection a wall goes on elsewhere."""
-    known = [n for n in normals if n is not None]
-    return len(known) == len(normals) and all(
-        float(np.linalg.norm(n - (n @ known[0]) * known[0])) <= FLAT for n in known
-    )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, Range, direction, side, slices
@@ -64,14 +63,37 @@ def walls(whole: "Decomposition") -> list[Wall]:
     for places in groups(whole, list(of_place)):
         members = [of_place[place] for place in places]
         group = [_as_beside(whole, wall, members) for wall in members]
-        curved, edged = any(wall.curved for wall in group), any(wall.edged for wall in group)
-        smooth, flat = all(wall.smooth for wall in group), all(wall.normal is not None for wall in group)
+        flat = _on_one_plane(whole, group)
+        curved = any(wall.curved or (not flat and _reflects(whole, wall)) for wall in group)
+        edged = not flat and any(_is_edged(whole, whole.patches[wall.place]) for wall in group)
+        smooth = all(wall.smooth for wall in group)
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
         for wall in group:
             normal, point = (None, None) if curved else (wall.normal, wall.point)
             mirrors_places = (oblique or curved) and not edged
             made.append(Wall(wall.place, normal, point, wall.angle, edged, curved, smooth, mirrors_places))
     return sorted(made, key=lambda wall: wall.place)
+
+
+def _on_one_plane(whole: "Decomposition", group: Sequence[Wall]) -> bool:
+    """True if all patches of a group lie on planes, and those that are broad on parallel ones: over a periodic
+    connection a wall goes on elsewhere."""
+    patches = [whole.patches[wall.place] for wall in group]
+    broad = [w.normal for w, p in zip(group, patches, strict=True) if is_broad(whole.blocks[p.block], p)]
+    return all(wall.normal is not None for wall in group) and are_parallel(broad)
+
+
+def are_parallel(normals: Sequence[np.ndarray | None]) -> bool:
+    """True if all the unit vectors are there and are parallel, in the same sense or in opposite ones."""
+    known = [n for n in normals if n is not None]
+    return len(known) == len(normals) and all(
+        float(np.linalg.norm(n - (n @ known[0]) * known[0])) <= FLAT for n in known
+    )
+
+
+def _reflects(whole: "Decomposition", wall: Wall) -> bool:
+    patch = whole.patches[wall.place]
+    return patch.condition.kernel == "reflect" and is_broad(whole.blocks[patch.block], patch)
 
 
 def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> Wall:
@@ -202,12 +224,8 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
         if np.tensordot(normal, rows[1] - rows[0], axes=1).mean() < 0:
             normal = -normal
         along = np.tensordot(lines, normal, axes=(1, 0))
-        edged = False
     else:
         along = np.abs(np.sum(lines * _local_normals(rows[0], d, tangents), axis=1))
-        # with the nodes on which the line goes on: a sharp end is an edge too
-        broad = is_broad(block, patch)  # of one node across, what is beyond its ends tells nothing of it
-        edged = broad and any(_has_edge(_beyond_ends(block, patch, e, dimensions)) for e in tangents)
     across = np.sqrt(np.maximum(length**2 - along**2, 0) if normal is None else _across(lines, along, normal))
     known = normal is not None or is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
@@ -216,7 +234,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
     reflects = is_broad(block, patch) and patch.condition.kernel == "reflect"
     curved = reflects and (bent or is_pushed(whole, patch, whole.pushes))
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
-    return Wall(place, normal, point, angle, edged, curved, smooth)
+    return Wall(place, normal, point, angle, False, curved, smooth)
 
 
 def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndarray:
@@ -254,20 +272,41 @@ def _local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndar
     return np.asarray(normal / np.where(size > 0, size, 1))
 
 
-def _beyond_ends(block: Block, patch: "Patch", e: int, dimensions: int) -> np.ndarray:
-    """x, y, z of a patch and of up to two nodes of its block beyond its ends along e: (dimensions, ..., n), along e."""
-    lo, hi = patch.range[e]
-    range_ = tuple((max(lo - 2, 0), min(hi + 2, block.size[e])) if a == e else r for a, r in enumerate(patch.range))
-    row = inward_rows(block, patch.face, triple(range_), 1)[0, :dimensions]
-    return np.asarray(np.moveaxis(row, 3 - e, -1))
+def _is_edged(whole: "Decomposition", patch: "Patch") -> bool:
+    """True if the wall has an edge on a patch or at its ends: a sharp end is an edge too. What is beyond the ends of a
+    patch of one node across tells nothing of it."""
+    block = whole.blocks[patch.block]
+    tangents = [e for e in block.active if e != direction(patch.face)]
+    return is_broad(block, patch) and any(_has_edge(_with_nodes_beyond(whole, patch, e)) for e in tangents)
+
+
+def _with_nodes_beyond(whole: "Decomposition", patch: "Patch", e: int) -> np.ndarray:
+    """x, y, z of a patch and of up to two nodes beyond its ends along e, in its block or over connections, nan where
+    there is none: (dimensions, ..., n), along e."""
+    block = whole.blocks[patch.block]
+    (lo, hi), size = patch.range[e], block.size[e]
+    box = [np.arange(*r) for r in patch.range]
+    box[e] = np.arange(lo - 2, hi + 2)
+    index = np.stack(np.meshgrid(*box, indexing="ij"))
+    nodes = np.full(index.shape, np.nan)
+    inside = (index[e] >= 0) & (index[e] < size)
+    nodes[:, inside] = block.node(*index[:, inside])
+    for c in whole.connections:
+        if c.block == patch.block and direction(c.face) == e:
+            there = (index[e] >= size) if side(c.face) > 0 else (index[e] < 0)
+            for along in range(3):
+                if along != e:
+                    there = there & (index[along] >= c.range[along][0]) & (index[along] < c.range[along][1])
+            nodes[:, there] = c.motion(whole.blocks[c.donor].node(*c.donors(index[:, there])))
+    return np.moveaxis(nodes[: len(block.active)], 1 + e, -1)
 
 
 def _has_edge(face: np.ndarray) -> bool:
-    """True if grid lines along the last axis of (dimensions, ..., n) have a corner."""
+    """True if grid lines along the last axis of (dimensions, ..., n) have a corner; nodes that are nan are none."""
     steps = np.diff(face, axis=-1)
     size = np.sqrt((steps**2).sum(axis=0))
     cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)
-    turn = np.arccos(np.clip(cosine, -1, 1))
+    turn = np.nan_to_num(np.arccos(np.clip(cosine, -1, 1)))
     beside = np.zeros_like(turn)
     beside[..., 1:] = turn[..., :-1]
     beside[..., :-1] = np.maximum(beside[..., :-1], turn[..., 1:])

@@ -27,6 +27,7 @@ from hiresx.cli import check_walls
 from hiresx.decomposition import decompose, domain, extended_coordinates
 from hiresx.device import backend
 from hiresx.grid import Block, Grid
+from hiresx.grid.cutting import cut_along_i
 from hiresx.solver import Solver
 from hiresx.verify.turned_blocks import random_parts
 
@@ -332,3 +333,23 @@ def test_an_edge_on_a_wall_is_told():
     ramp = Grid((Block("ramp", x[None], (y + (1 - y) * np.maximum(0, 0.4 * (x - 1)))[None], 0 * x[None]),))
     (row,) = (row for row in told(ramp) if row[0] == "ramp jmin")
     assert row[2:] == ("21.8", "an edge: ghosts mirror nodes, first order")
+
+
+def rise(x, slope, bend):
+    """A wall that turns upwards at x = 1, and is curved from there on where `bend` is not 0."""
+    return np.where(x > 1, slope * (x - 1) + bend * (x - 1) ** 2, 0.0)
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.3])
+@pytest.mark.parametrize(("slope", "bend"), [(0.4, 0.0), (0.4, -0.2), (0.03, 0.0), (0.0, 0.3)])
+def test_a_wall_that_turns_at_a_join_of_blocks(slope, bend, skew):
+    """By an edge, by less than one, and without: as within one block."""
+    x, y = np.meshgrid(np.linspace(0, 2, 21), np.linspace(0, 1, 9))
+    block = Block("ramp", (x + skew * y)[None], (y + (1 - y) * rise(x, slope, bend))[None], 0 * x[None])
+    spec = case([{"faces": "all", "type": "slip-wall"}], {"steps": 6, "cfl": 0.5})
+    wanted = after(spec, Grid((block,))).primitives(0)
+    for start in (9, 10, 11):
+        made = after(spec, cut_along_i(block, (0, start), ("level", "rising")))
+        for variable in ("rho", "u", "v", "p"):
+            found = np.concatenate([made.primitives(n)[variable] for n in range(2)], axis=-1)
+            assert np.abs(found - wanted[variable]).max() < 2e-13, (start, variable)
