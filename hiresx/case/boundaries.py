@@ -239,6 +239,46 @@ class PrecursorInflow(Condition, Scalars):
     )
 
 
+class RecyclingInflow(Condition, Scalars):
+    """Everything is given: a mean flow, to which the fluctuations in a plane of nodes downstream are added, rescaled
+    where a boundary layer grows between the two (Lund, Wu & Squires 1998; Urbin & Knight 2001)."""
+
+    kernel = "precursor"
+    type: Literal["recycling-inflow"] = "recycling-inflow"
+    function: str = Field(
+        description="mean flow, a function of case.py: f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)"
+    )
+    distance: Positive = Field(
+        description="of the plane from the face, along the grid line of the face's first node, in L; the nearest nodes "
+        "are taken"
+    )
+    span: Literal["i", "j", "k"] = Field(
+        "k", description="direction along which the flow is homogeneous; the block is periodic along it"
+    )
+    shift: float = Field(
+        0.5, ge=0, lt=1, description="by what share of the span fluctuations are shifted on their way to the face"
+    )
+    amplitude: float = Field(1.0, ge=0, le=2, description="factor of all fluctuations")
+    wall: Face | None = Field(
+        None, description="face of the block below the boundary layer; absent: nothing is rescaled"
+    )
+    thickness: Positive | None = Field(None, description="of the boundary layer at the face, in L; needs wall")
+    growth: float = Field(1.0, ge=1, le=10, description="thickness at the plane over that at the face; needs wall")
+    friction: Positive | None = Field(
+        None, description="friction velocity at the face over that at the plane; absent: growth^(1/8)"
+    )
+
+    @model_validator(mode="after")
+    def _layer(self) -> Self:
+        if (self.wall is None) != (self.thickness is None):
+            here, other = ("thickness", "wall") if self.wall is None else ("wall", "thickness")
+            raise case_error(f"{here} needs {other}: both describe the boundary layer that is rescaled")
+        if self.wall is None and (self.growth != 1 or self.friction is not None):
+            key = "growth" if self.growth != 1 else "friction"
+            raise case_error(f"{key} needs wall and thickness: the boundary layer that is rescaled")
+        return self
+
+
 class SupersonicOutflow(Condition, Scalars):
     """Nothing is given: the flow leaves faster than sound. A run says where what arrives leaves more slowly."""
 

@@ -24,6 +24,7 @@ from hiresx.rhs.face_condition import FaceCondition, place_of
 from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.precursor import PrecursorInflow
+from hiresx.rhs.recycling import RecyclingInflow
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
 from hiresx.rhs.total_inflow import TotalInflow
@@ -331,6 +332,8 @@ def condition(
         return NoSlip(backend, program, state, patch, cut, curved, case, extended)
     if spec.kernel == SupersonicOutflow.kernel:
         return SupersonicOutflow(backend, program, state, patch, case)
+    if spec.type == "recycling-inflow":
+        return RecyclingInflow(backend, program, state, patch)
     if spec.kernel == PrecursorInflow.kernel:
         return PrecursorInflow(backend, program, state, patch, extended, case)
     if spec.kernel in simple:

@@ -89,7 +89,7 @@ class Planes:
 def check(case: Case, decomposition: Decomposition) -> None:
     """Raises HiresxError as `Planes` for the whole faces of a case. Of the planes only places and times are read."""
     for patch in decomposition.patches:
-        if patch.condition.kernel == PrecursorInflow.kernel:
+        if isinstance(patch.condition, Spec):
             block = decomposition.blocks[patch.block]
             nodes = inward_rows(block, patch.face, patch.range, 1).reshape(3, -1)
             Planes(case, cast(Spec, patch.condition), nodes, place_of(patch, block.name))

@@ -17,6 +17,7 @@ from hiresx.rhs import boundary, scalars
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
+from hiresx.rhs.recycling import Recycling
 from hiresx.rhs.sponge import SpongeLayer
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.step_clock import StepClock
@@ -24,9 +25,10 @@ from hiresx.time.step_clock import StepClock
 
 class Conditions:
     """`all`: the conditions of the patches, in the order in which they write shared nodes. `outflow`: the waves behind
-    outflows. `poles`: the poles of the grid. `sponges`: the sponge layers. `profiles`: functions that replace those of
-    case.py, by name. `memory`: the memory that ranks share, if any. `mirrored`: patches of the whole blocks whose
-    ghosts come from mirrored positions. `clock`: the device's clock, for conditions prescribed as waves.
+    outflows. `recycling`: the inflows that take fluctuations from the flow. `poles`: the poles of the grid. `sponges`:
+    the sponge layers. `profiles`: functions that replace those of case.py, by name. `memory`: the memory that ranks
+    share, if any. `mirrored`: patches of the whole blocks whose ghosts come from mirrored positions. `clock`: the
+    device's clock, for conditions prescribed as waves.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
@@ -67,6 +69,10 @@ class Conditions:
                 backend, program, comm, grid, blocks.decomposition, blocks.cut, states, together
             )  # fmt: skip
         self.outflow.meet()
+        with comm.together():
+            self.recycling = Recycling(
+                backend, comm, case, blocks.decomposition, states, self.all, self._profile
+            )  # fmt: skip
         self.poles = Poles(
             backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma, blocks.equations
         )  # fmt: skip
@@ -122,7 +128,12 @@ class Conditions:
     @property
     def steady(self) -> bool:
         """True if the host has nothing to do for the conditions during a step."""
-        return not self.poles.any and not self.outflow.on_host and all(c.settled for c in self._changing)
+        return (
+            not self.poles.any
+            and not self.recycling.any
+            and not self.outflow.on_host
+            and all(c.settled for c in self._changing)
+        )
 
     def faces_with_flux_sums(self, state: BlockState) -> set[str]:
         """Return the faces of a part whose conditions need the sums of mass fluxes behind them."""
@@ -137,6 +148,7 @@ class Conditions:
         outside rather than computed."""
         for c in self._changing:
             c.prepare(time + share * dt)
+        self.recycling()
         self.begin(time, dt)
         self._move(share)
         if given:

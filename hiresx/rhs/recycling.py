@@ -1,0 +1,251 @@
+"""Inflow of a mean flow with the fluctuations of a plane downstream."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.case import Case
+from hiresx.case.boundaries import RecyclingInflow as Spec
+from hiresx.case.functions import evaluate_profile
+from hiresx.decomposition import Decomposition, Patch
+from hiresx.decomposition.oblique_walls import inward_rows
+from hiresx.device.interface import Backend, Program
+from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED
+from hiresx.equations.gas import conservative, primitive
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import AXES, FACES, direction, side
+from hiresx.mpi.communicator import Communicator
+from hiresx.rhs.face_condition import FaceCondition, place_of
+
+# Nodes across the span whose mean is a mean.
+LEAST_SPAN = 8
+# Temperatures of the face stay between this share of the mean one and its inverse.
+LEAST_SHARE = 0.5
+# Weights of the inner and the outer layer: Lund, Wu & Squires (1998), eq. (17).
+_STEEP, _MIDDLE = 4.0, 0.2
+
+
+class Plane:
+    """The face of a recycling inflow, `patch` of a block of the grid, and the plane that it takes fluctuations from:
+    `range` has the nodes of the plane. Arrays are (..., layer, span): along the span, and along the other direction of
+    the face, in which a layer grows. `mean` gives rho, u, v, w, p of the case's function at places x, y, z.
+
+    Raises HiresxError, with the face, where span, wall or distance do not suit the block."""
+
+    def __init__(self, whole: Decomposition, patch: Patch, mean: Callable[..., Any], gamma: float):
+        spec, block = cast(Spec, patch.condition), whole.blocks[patch.block]
+        self.patch, self._spec, self._gamma = patch, spec, gamma
+        self._who = place_of(patch, block.name)
+        d, span = direction(patch.face), AXES.index(spec.span)
+        self.span, self._axis = span, d
+        if span == d:
+            raise HiresxError(f'{self._who}: span = "{spec.span}" is normal to the face', "name one along the face")
+        layer = 3 - span - d
+        lo, hi = patch.range[span]
+        if (lo, hi) != (0, block.size[span]) or hi < LEAST_SPAN:
+            raise HiresxError(
+                f"{self._who}: it has {hi - lo} of {block.size[span]} nodes along its span, {spec.span}",
+                "fluctuations are departures from the mean along the span: take all nodes of a block, "
+                f"{LEAST_SPAN} or more",
+            )
+        low = FACES[2 * span]
+        if not any(c.block == c.donor == patch.block and c.face == low for c in whole.connections):
+            raise HiresxError(
+                f"{self._who}: the block is not periodic along the span, {spec.span}",
+                f'join {low} and {FACES[2 * span + 1]} of the block, by type = "periodic"',
+            )
+        inward, steps = -side(patch.face), block.size[d]
+        corner = triple((first, first + 1) for first, _ in patch.range)
+        first = inward_rows(block, patch.face, corner, steps).reshape(steps, 3)
+        length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(first, axis=0), axis=1))])
+        at = int(np.abs(length - spec.distance).argmin())
+        if not 0 < at < steps - 1 or spec.distance > length[-1]:
+            raise HiresxError(
+                f"{self._who}: distance = {spec.distance:g} leads to no node inside the block, which is {length[-1]:g} "
+                "long",
+                "the plane lies in the block of the face, between its first and its last nodes",
+            )
+        self.distance = float(length[at])
+        place = patch.range[d][0] + inward * at
+        self.range = triple((place, place + 1) if e == d else patch.range[e] for e in range(3))
+        nodes, beyond = (inward_rows(block, patch.face, box, 1)[0] for box in (patch.range, self.range))
+        values = [np.broadcast_to(np.asarray(v, float), nodes[0].shape) for v in mean(*nodes)]
+        self._mean = self.arrange(np.stack(values))
+        face, plane = self.arrange(nodes), self.arrange(beyond)
+        self._shift = round(spec.shift * (hi - lo))
+        # A row on a face of the block has what that face's condition makes of it, which comes later.
+        joined = any(c.block == patch.block and direction(c.face) == layer for c in whole.connections)
+        self._still = (
+            [] if joined else [n for n, end in ((0, 0), (-1, block.size[layer])) if patch.range[layer][n] == end]
+        )
+        self._rows = self._rescaling(face, plane, layer)
+
+    def arrange(self, values: np.ndarray) -> np.ndarray:
+        """A view of the values [..., k, j, i] of a face as (..., layer, span)."""
+        flat = np.moveaxis(values, -1 - self._axis, 0)[0]
+        # the direction of the higher number comes first
+        return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
+
+    def _rescaling(self, face: np.ndarray, plane: np.ndarray, layer: int) -> "list[_Rows]":
+        """What the rows of the face take of those of the plane, as the inner and as the outer part of the layer. Empty
+        without a wall."""
+        spec = self._spec
+        if spec.wall is None:
+            return []
+        if direction(spec.wall) != layer:
+            raise HiresxError(
+                f'{self._who}: wall = "{spec.wall}" is not a face across {AXES[layer]}',
+                f'take "{FACES[2 * layer]}" or "{FACES[2 * layer + 1]}", or another span',
+            )
+        assert spec.thickness is not None
+        wall = 0 if side(spec.wall) < 0 else -1
+        here, there = (np.linalg.norm(c - c[:, [wall]], axis=0) for c in (face, plane))
+        eta = here / spec.thickness
+        bend = _STEEP * (eta - _MIDDLE) / ((1 - 2 * _MIDDLE) * eta + _MIDDLE)
+        outer = np.minimum(0.5 * (1 + np.tanh(bend) / np.tanh(_STEEP)), 1.0)
+        return [_Rows(here * self.friction, there, 1 - outer), _Rows(here * spec.growth, there, outer)]
+
+    @property
+    def friction(self) -> float:
+        """Friction velocity at the face over that at the plane."""
+        return self._spec.friction or self._spec.growth**0.125
+
+    def target(self, q: np.ndarray) -> np.ndarray:
+        """The conservative state of the face, (5, layer, span), for the one `q` of the plane."""
+        found = primitive(self._gamma, q)
+        rho, u, v, w, p = self._mean
+        temperature = p / rho
+        values = np.stack([found["u"], found["v"], found["w"], found["p"] / found["rho"]])
+        change = values - values.mean(axis=-1, keepdims=True)
+        for row in self._still:
+            change[:, row] = 0.0
+        change = np.roll(self._spec.amplitude * change, self._shift, axis=-1)
+        if self._rows:
+            change = np.sum([rows(change) for rows in self._rows], axis=0)
+            change[:3] *= self.friction
+        warm = np.clip(temperature + change[3], LEAST_SHARE * temperature, temperature / LEAST_SHARE)
+        return np.stack(conservative(self._gamma, p / warm, u + change[0], v + change[1], w + change[2], p))
+
+
+class _Rows:
+    """Fluctuations (..., layer, span) of a plane whose nodes have the heights `there` over the wall, at the heights
+    `here`, both (layer, span): linearly between rows, nothing beyond the last one, times `weight`."""
+
+    def __init__(self, here: np.ndarray, there: np.ndarray, weight: np.ndarray):
+        order = np.argsort(there, axis=0)
+        ordered = np.take_along_axis(there, order, axis=0)
+        last = len(there) - 1
+        after = np.stack([np.searchsorted(ordered[:, n], here[:, n], "right") for n in range(here.shape[1])], axis=1)
+        upper = np.clip(after, 1, last)
+        low, high = (np.take_along_axis(ordered, at, axis=0) for at in (upper - 1, upper))
+        share = np.clip((here - low) / (high - low), 0, 1)
+        self._rows = tuple(np.take_along_axis(order, at, axis=0) for at in (upper - 1, upper))
+        inside = np.where(here <= ordered[-1:], weight, 0.0)
+        self._weights = inside * (1 - share), inside * share
+
+    def __call__(self, change: np.ndarray) -> np.ndarray:
+        of_rows = zip(self._rows, self._weights, strict=True)
+        return np.sum([w * np.take_along_axis(change, rows[None], axis=1) for rows, w in of_rows], axis=0)
+
+
+def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[..., Any]]) -> dict[int, Plane]:
+    """The planes of all recycling inflows of the whole blocks, by the number of their patch. Raises as `Plane`."""
+    return {
+        place: Plane(whole, patch, profile(patch.condition.function), case.gas.gamma)
+        for place, patch in enumerate(whole.patches)
+        if isinstance(patch.condition, Spec)
+    }
+
+
+def check(case: Case, whole: Decomposition) -> None:
+    """Raises HiresxError as `Plane` for the faces of a case."""
+    planes(case, whole, lambda function: partial(evaluate_profile, case, function))
+
+
+class RecyclingInflow(FaceCondition):
+    """Its state is put there by `Recycling`."""
+
+    primitive_degree = flux_degree = 3
+
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
+        super().__init__(backend, program, state, patch)
+        n1, n2 = self.extent
+        self._target = backend.zeros((len(GAS_CONSERVED), n2, n1), str(np.dtype(state.real)))
+
+    def put(self, values: np.ndarray) -> None:
+        """Take the conservative state (5, n2, n1) of the face's nodes."""
+        made = np.ascontiguousarray(values.astype(self._target.dtype))
+        self._backend.copy(self._target, self._backend.to_device(made))
+
+    def node(self) -> None:
+        n1, n2 = self.extent
+        self._launch("precursor_node", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
+
+    def ghost(self) -> None:
+        self._launch("total_inflow_ghost", self._box, **self._face, q=self.state.q)
+
+
+class Recycling:
+    """All recycling inflows: calling it brings the state that enters up to date with the flow in the planes.
+    Collective, as a plane may be cut. `any`: whether a rank has one. Raises HiresxError as `Plane`."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        comm: Communicator,
+        case: Case,
+        whole: Decomposition,
+        states: Sequence[BlockState],
+        conditions: Sequence[FaceCondition],
+        profile: Callable[[str], Callable[..., Any]],
+    ):
+        self._backend, self._comm = backend, comm
+        self._planes = planes(case, whole, profile)
+        self._conditions = [c for c in conditions if isinstance(c, RecyclingInflow)]
+        self._parts = [
+            (place, state, *shared)
+            for place, plane in self._planes.items()
+            for state in states
+            if state.part.whole == plane.patch.block and (shared := _shared(plane.range, state)) is not None
+        ]
+
+    @property
+    def any(self) -> bool:
+        return bool(self._planes)
+
+    def __call__(self) -> None:
+        for place, plane in self._planes.items():
+            shape = tuple(hi - lo for lo, hi in reversed(plane.range))
+            values = np.zeros((len(GAS_CONSERVED), *shape))
+            for of, state, here, there in self._parts:
+                if of == place:
+                    taken = state.interior(state.q[: len(GAS_CONSERVED)])[(slice(None), *here)]
+                    values[(slice(None), *there)] = state.from_storage(self._backend.to_host(taken))
+            values = self._comm.sum(values.reshape(1, -1)).reshape(values.shape)
+            made = np.empty_like(values)
+            plane.arrange(made)[...] = plane.target(plane.arrange(values))
+            for condition in self._conditions:
+                if condition.patch.place == place:
+                    d, first = direction(plane.patch.face), condition.state.part.first
+                    box = [
+                        slice(lo + first[e] - plane.range[e][0], hi + first[e] - plane.range[e][0])
+                        for e, (lo, hi) in enumerate(condition.patch.range)
+                    ]
+                    box[d] = slice(0, 1)
+                    condition.put(np.squeeze(made[(slice(None), *reversed(box))], axis=3 - d))
+
+
+def _shared(nodes: Sequence[tuple[int, int]], state: BlockState) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
+    """Indexes [k, j, i] of the nodes of a plane that a part has, in the part and in the plane; None without any."""
+    here, there = [], []
+    for (lo, hi), (low, high) in zip(nodes, state.part.box, strict=True):
+        first, last = max(lo, low), min(hi, high)
+        if first >= last:
+            return None
+        here.append(slice(first - low, last - low))
+        there.append(slice(first - lo, last - lo))
+    return tuple(reversed(here)), tuple(reversed(there))
