@@ -64,7 +64,7 @@ def walls(whole: "Decomposition") -> list[Wall]:
         members = [of_place[place] for place in places]
         group = [_as_beside(whole, wall, members) for wall in members]
         flat = _on_one_plane(whole, group)
-        curved = any(wall.curved or (not flat and _reflects(whole, wall)) for wall in group)
+        curved = any(wall.curved or (not flat and _reflects(whole, whole.patches[wall.place])) for wall in group)
         edged = not flat and any(_is_edged(whole, whole.patches[wall.place]) for wall in group)
         smooth = all(wall.smooth for wall in group)
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
@@ -91,9 +91,8 @@ def are_parallel(normals: Sequence[np.ndarray | None]) -> bool:
     )
 
 
-def _reflects(whole: "Decomposition", wall: Wall) -> bool:
-    patch = whole.patches[wall.place]
-    return patch.condition.kernel == "reflect" and is_broad(whole.blocks[patch.block], patch)
+def _reflects(whole: "Decomposition", patch: "Patch") -> bool:
+    return is_broad(whole.blocks[patch.block], patch) and patch.condition.kernel == "reflect"
 
 
 def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> Wall:
@@ -231,8 +230,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
     # of a wall of revolution too, but for planes normal to the axis
     bent = normal is None or (whole.axisymmetric and abs(normal[1]) > NORMAL)
-    reflects = is_broad(block, patch) and patch.condition.kernel == "reflect"
-    curved = reflects and (bent or is_pushed(whole, patch, whole.pushes))
+    curved = _reflects(whole, patch) and (bent or is_pushed(whole, patch, whole.pushes))
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
     return Wall(place, normal, point, angle, False, curved, smooth)
 

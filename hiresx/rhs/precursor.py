@@ -92,7 +92,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
         if isinstance(patch.condition, Spec):
             block = decomposition.blocks[patch.block]
             nodes = inward_rows(block, patch.face, patch.range, 1).reshape(3, -1)
-            Planes(case, cast(Spec, patch.condition), nodes, place_of(patch, block.name))
+            Planes(case, patch.condition, nodes, place_of(patch, block.name))
 
 
 class PrecursorInflow(FaceCondition):
