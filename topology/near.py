@@ -88,7 +88,7 @@ def _own() -> str | None:
     try:
         driver = Driver()
         numbers = range(driver.count())
-        used = [number for number in numbers if driver.used(number)]
+        used = [number for number in numbers if driver.has_context(number)]
         chosen = used[0] if used else 0 if len(numbers) == 1 else None
         return None if chosen is None else address(driver.bus_id(chosen), driver.mig_uuid(chosen))
     except HiresxError:  # no driver, or no GPU

@@ -67,7 +67,7 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def written(path: str | Path, parents: bool = False) -> Iterator[Path]:
+def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
     """Replace a file as `replacing` does; errors become HiresxError that names the path. `parents`: make missing
     folders."""
     try:
@@ -81,7 +81,7 @@ def written(path: str | Path, parents: bool = False) -> Iterator[Path]:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a file, whole or not at all. Raises HiresxError naming it."""
-    with written(path) as temporary:
+    with writing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

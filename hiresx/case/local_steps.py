@@ -28,8 +28,8 @@ def local_step_errors(case: "Case") -> Iterator[PydanticCustomError]:
         if condition.kernel == "precursor":
             yield case_error(f"{place}: {no_time} for the planes of a {condition.type}; take another inflow")
     for key, (formula, _) in face_formulas(case).items():
-        if "t" in formula.used:
+        if "t" in formula.names:
             yield case_error(f'{key} = "{formula.text}": {no_time}; give a formula without t')
     for key, formula in source_formulas(case)[0].items():
-        if "t" in formula.used:
+        if "t" in formula.names:
             yield case_error(f'source.{key} = "{formula.text}": {no_time}; give a formula without t')

@@ -100,7 +100,8 @@ def devices() -> list[CudaDevice]:
 def device(number: int) -> CudaDevice:
     """Return one of them. Raises HiresxError for a number that the driver does not know."""
     driver = Driver()
-    return CudaDevice(number, driver.name(number), driver.bus_id(number), driver.used(number), driver.mig_uuid(number))
+    name, bus = driver.name(number), driver.bus_id(number)
+    return CudaDevice(number, name, bus, driver.has_context(number), driver.mig_uuid(number))
 
 
 class CudaEvent:

@@ -108,7 +108,7 @@ class Gpu:
         device = self._cupy.cuda.Device().id
         return self._bytes(self._cupy.cuda.UnownedMemory(address, size, self, device), size)
 
-    def shut(self, array: Any) -> None:
+    def close(self, array: Any) -> None:
         """Close what `open` gave, before its owner frees it."""
         self._kernels.synchronize()
         self._runtime.ipcCloseMemHandle(array.data.ptr)

@@ -100,7 +100,7 @@ def analyse(
         core = jet_shape.core_end(flow, state.velocity)
         summary |= {
             "mean_flow": flow.source,
-            "cell_spacing": cells.mean, "cell_spacing_spread": cells.spread,
+            "cell_spacing": cells.mean, "cell_spacing_spread": cells.deviation,
             "cell_spacing_over_vortex_sheet": cells.mean / sheet if cells.mean else None,
             "core_end": core, "spreading": jet_shape.spreading(flow, core),
             "cells": [

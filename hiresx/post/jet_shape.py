@@ -148,7 +148,7 @@ class Cells:
         return float(np.mean(self.lengths)) if self.lengths else None
 
     @property
-    def spread(self) -> float | None:
+    def deviation(self) -> float | None:
         """Standard deviation of the lengths over the cells, None for fewer than two."""
         return float(np.std(self.lengths, ddof=1)) if len(self.lengths) > 1 else None
 

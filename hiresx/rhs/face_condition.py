@@ -64,7 +64,7 @@ class FaceCondition:
         pass
 
     @property
-    def settled(self) -> bool:
+    def is_prepared(self) -> bool:
         """Whether `prepare` has nothing more to do at any time."""
         return True
 
@@ -115,7 +115,7 @@ class FaceCondition:
         return noted
 
     @property
-    def given(self) -> np.ndarray | None:
+    def function_moments(self) -> np.ndarray | None:
         """The `moments` of what a function of the case asks for once and for all, or as waves at a fixed time; None
         without such a function."""
         return None

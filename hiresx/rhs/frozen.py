@@ -22,7 +22,7 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
     """A remark for each condition whose function, of case.py or of `profiles` by name, changes in time though it is
     evaluated once, at the start; with the keys that make it change, and that let it."""
     told = set()
-    for number, name, function, places in asked(case, decomposition, profiles, steady=True):
+    for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
         if number in told:
             continue
         try:
@@ -41,7 +41,7 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
         )
 
 
-def asked(
+def condition_functions(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
     """Number, name and function of every condition that has a `steady` one, or one that is not, and some of its nodes

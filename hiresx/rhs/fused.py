@@ -18,7 +18,7 @@ class Fused(InviscidPlan):
     longest = longest_row = 2**31 - 1
 
     @staticmethod
-    def carried(precision: str) -> Set[int]:
+    def viscous_directions(precision: str) -> Set[int]:
         """The directions in which it takes the differences of viscous fluxes at little cost: on an H200 along i at a
         third of what a kernel of their own takes; across it in FP32 only, in FP64 the sweeps lose as much as the update
         gains."""

@@ -75,7 +75,7 @@ class InviscidPlan(ABC):
         return cls.work_variables
 
     @staticmethod
-    def carried(precision: str) -> Set[int]:
+    def viscous_directions(precision: str) -> Set[int]:
         """The directions in which it could take the differences of viscous fluxes as well."""
         return frozenset()
 
@@ -87,7 +87,7 @@ class Pencils(InviscidPlan):
     sweep = "inviscid_sweep"
 
     @staticmethod
-    def carried(precision: str) -> Set[int]:
+    def viscous_directions(precision: str) -> Set[int]:
         """All."""
         return frozenset(range(DIRECTIONS))
 

@@ -21,7 +21,7 @@ FLAT = 1e-6
 REACH, BEHIND = 0.9, 0.5
 
 
-def placed(case: Case, blocks: Sequence[Block]) -> Case:
+def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
     """`case` with numbers for the ends of its sponges that name parts of the grid. Raises HiresxError for a part that
     the grid does not have, or that does not lie at one coordinate."""
     if not any(isinstance(end, Position) for spec in case.sponge for end in (spec.start, spec.end)):

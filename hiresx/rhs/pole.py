@@ -132,14 +132,14 @@ class Poles:
         for line, mirror in self._mirrors:  # of a half model the mean with its image
             momentum = mean[:, 1:4, line]
             mean[:, 1:4, line] = (momentum + np.einsum("ab,rbn->ran", mirror, momentum)) / 2
-        state = self._limited(mean)
+        state = self._state_on_line(mean)
         for line, _, target in self._pieces:
             self._backend.copy(
                 target, self._backend.to_device(np.ascontiguousarray(state[:, line].astype(target.dtype)))
             )
         self._nodes()
 
-    def _limited(self, mean: np.ndarray) -> np.ndarray:
+    def _state_on_line(self, mean: np.ndarray) -> np.ndarray:
         """States (variables, n) on the lines from ring means (3, variables, n)."""
         with np.errstate(all="ignore"):
             density, pressure = mean[:, 0], self._pressure(mean.swapaxes(0, 1))

@@ -50,7 +50,7 @@ class SplitFused(Fused):
     longest, longest_row = 32, 2 * LANES - ENDS
 
     @staticmethod
-    def carried(precision: str) -> Set[int]:
+    def viscous_directions(precision: str) -> Set[int]:
         """None."""
         return frozenset()
 

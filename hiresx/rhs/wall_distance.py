@@ -177,7 +177,7 @@ def _facets(whole: Decomposition, block: int, face: str, masks: dict[tuple[int, 
     single = [2 - d - (2 - d > 2 - normal) for d in tangents if size[d] == 1]
     for axis in single:
         flat_places, flat = flat_places.take([1], axis), flat.take([1], axis)
-    return np.concatenate(list(_divided(flat_places, flat)))
+    return np.concatenate(list(_facets_of_face(flat_places, flat)))
 
 
 def _put_next_nodes(
@@ -208,7 +208,7 @@ def _put_next_nodes(
     places[:, k, j, i], mask[k, j, i] = moved, True
 
 
-def _divided(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
+def _facets_of_face(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
     """Yield the facets of a face of nodes (n2, n1, 3) on a wall: triangles, and segments and points where these are all
     that is left."""
     covered = np.zeros(mask.shape, bool)

@@ -122,7 +122,7 @@ class Conditions:
     @property
     def steady(self) -> bool:
         """True if the host has nothing to do for the conditions during a step."""
-        return not self.poles.any and not self.outflow.on_host and all(c.settled for c in self._changing)
+        return not self.poles.any and not self.outflow.on_host and all(c.is_prepared for c in self._changing)
 
     def faces_with_flux_sums(self, state: BlockState) -> set[str]:
         """Return the faces of a part whose conditions need the sums of mass fluxes behind them."""
@@ -183,7 +183,7 @@ class Conditions:
                 name = f"sponge.{layer.number} in block '{layer.block}'"
                 found[name] = found.get(name, 0) + layer.moments
         for c in self.all:
-            if (given := c.given) is not None:
+            if (given := c.function_moments) is not None:
                 whole = self._blocks.decomposition.patches[c.patch.place]
                 name = (
                     f"{whole.condition.type} on {whole.face} of block '{self._grid.blocks[whole.block].name}', nodes "

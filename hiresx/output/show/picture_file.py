@@ -198,7 +198,7 @@ def save(drawn: Any, target: Path) -> Path:
         raise HiresxError(f'{target}: pictures cannot be written as "{target.suffix}"', "use .png, .svg or .pdf")
     # Dates in the file would make two plots of the same fields differ.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with files.written(target, parents=True) as temporary:
+    with files.writing(target, parents=True) as temporary:
         drawn.savefig(temporary, format=kind, metadata=metadata, bbox_inches=_bounding_box(drawn), pad_inches=0.05)
     return target
 

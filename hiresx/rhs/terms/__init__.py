@@ -43,7 +43,7 @@ def with_halos(field: str) -> str:
     return f"{field} with halos"
 
 
-def sent(field: str) -> str:
+def in_transit(field: str) -> str:
     """What is there once such a field is on its way: all its ghosts but for those that come from other ranks."""
     return f"{field} on its way"
 
@@ -76,7 +76,7 @@ class Step:
     gives: Sequence[str] = ()
 
 
-def added(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
+def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
     """The terms of this folder that the case asks for, by the names of their files. Raises HiresxError where the
     numerical flux reads a field that none of them gives."""
     modules = sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)

@@ -133,7 +133,7 @@ class Setup:
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
     """L1, L2 and Linf on one grid."""
     case = setup.case(points)
-    flow = bench.once(_manufactured, setup.flow, setup.reynolds, setup.law)
+    flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law)
     solver = Solver(case, backend(bench.backend), plan=bench.plan, profiles={"exact": flow.state})
     if setup.boundary == "periodic":
         (found,) = truncation_error(solver, flow, TIME)
@@ -150,7 +150,7 @@ def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
     return float(sizes.mean()), float(np.sqrt((sizes * sizes).mean())), float(sizes.max())
 
 
-def _manufactured(bench: Workbench, flow: tuple[str, str, str, str, str], reynolds: float | None, law: str) -> Any:
+def _solution(bench: Workbench, flow: tuple[str, str, str, str, str], reynolds: float | None, law: str) -> Any:
     setup = Setup(flow, (), reynolds=reynolds, law=law)
     return Manufactured(flow, setup.case(16).gas)
 
