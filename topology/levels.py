@@ -102,7 +102,8 @@ def pcie_speed(generation: int | None, width: int | None) -> float | None:
 
 
 def pcie_speed_of_rate(rate: str, width: str) -> float | None:
-    """The same of "16.0 GT/s PCIe" and "16", as Linux and NCCL write them."""
+    """Return GB/s of a PCIe link from its rate and width as Linux and NCCL write them: "16.0 GT/s PCIe" and "16". None
+    for texts or speeds that are unknown."""
     match = re.match(r"\s*(\d{1,2}(?:\.\d+)?)\s*GT/s", rate)
     lanes = int(width) if width.isascii() and width.isdigit() and len(width) < 4 else None
     return pcie_speed(_RATES.get(float(match[1])), lanes) if match else None

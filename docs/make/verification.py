@@ -14,6 +14,7 @@ from typing import Any
 
 import pages
 import verification_pictures
+import verification_tables
 
 from hiresx.base.plural import plural
 from hiresx.base.shell import quote
@@ -75,7 +76,7 @@ def group(name: str, found: dict[str, dict[str, Result]], out: Path) -> Result:
     backends = sorted({backend for results in found.values() for backend in results})
     firsts = {check: next(iter(results.values())) for check, results in found.items()}
     curves = {check: first["curves"] for check, first in firsts.items() if "curves" in first}
-    tabulate = getattr(module, "page_table", None)
+    tabulate = getattr(verification_tables, name.replace("-", "_"), None)
     return {
         "name": name,
         "title": title,

@@ -31,7 +31,7 @@ class Pair(NamedTuple):
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A stored result of `hiresx bench --json`. Raises HiresxError for a file that is none."""
+    """Read a stored result of `hiresx bench --json`. Raises HiresxError for another file."""
     mend = "name a file that hiresx bench --json wrote"
     try:
         found = json.loads(path.read_text())

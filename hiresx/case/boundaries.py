@@ -132,7 +132,7 @@ class NoSlipWall(Condition, Scalars):
 
     @property
     def through(self) -> str:
-        """The key that says what passes the wall, of those that are given."""
+        """The key that gives the flow through the wall: "normal_velocity" or "mass_flux"."""
         return "normal_velocity" if self.mass_flux is None else "mass_flux"
 
     @model_validator(mode="after")

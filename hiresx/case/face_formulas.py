@@ -50,7 +50,8 @@ def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
 
 
 def timed_formulas(case: Any) -> dict[str, Mapping[str, float]]:
-    """Those in which the time stands, text by text, with their parameters: the kernels compute them."""
+    """Return the parameters of every formula that contains the time, by the text of the formula. The kernels evaluate
+    these."""
     return {formula.text: values for formula, values in face_formulas(case).values() if "t" in formula.names}
 
 

@@ -365,7 +365,7 @@ class Case(Table):
 
     @property
     def reference(self) -> State:
-        """The state from which precision "differences" takes them."""
+        """The uniform state; the precision "differences" stores how the flow differs from it."""
         return self.scheme.reference or State(rho=1.0, p=1.0 / self.gas.gamma)
 
     @model_validator(mode="after")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def fault(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
-    """Prints what ends this process, as `error` does; once, where all ranks have met the same. Returns `status`."""
+    """Print the error that ends this process, as `error` does. An error that all ranks have met is printed once.
+    Returns `status`."""
     try:
         from hiresx.mpi.communicator import end_process
     except Exception:  # it needs NumPy, which may be what is broken

@@ -176,8 +176,9 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
-    """The sides of box number `box` of `size`, from its contacts (other box, face, nodes); all others are taken to be
-    of other ranks, and so is what a face shares with itself, like the wake of a C-grid: its halves are soon parted."""
+    """Return the sides of box number `box`, of `size` nodes, from its contacts (other box, face, nodes). All other
+    boxes count as boxes of other ranks. A contact of a face with itself, like the wake of a C-grid, counts likewise,
+    since cuts soon separate its halves."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

@@ -176,7 +176,7 @@ class CudaProgram(RecordingProgram):
             self.launch_on(self._stream, None, call)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Build a launch and make it; returns before it is done. Raises as `call`."""
+        """Launch the kernel `name` and return before it has run. Raises the errors of `call`."""
         self.run(self.call(name, extent, **arguments))
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:

@@ -51,9 +51,9 @@ class RankFacts:
 
 
 def known_transport(name: str) -> str:
-    """The name, or what takes its place. Raises HiresxError for a name of no transport."""
+    """Return `name`, or the name of the transport that has replaced it. Raises HiresxError for an unknown name."""
     if name in RETIRED:
-        log.warning('the transport "%s" is gone: "%s" is taken', name, RETIRED[name])
+        log.warning('the transport "%s" was removed: "%s" is used', name, RETIRED[name])
         return RETIRED[name]
     if name not in NAMES:
         raise HiresxError(f'there is no transport "{name}"', f"transports are {', '.join(NAMES)}")

@@ -243,10 +243,11 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
 
 
 def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Find where, in the offset layout, the step over the seam differs from the steps on its two sides: four planes of
-    nodes (3, ...) in the order in which a grid line passes them, the seam between `last` and `first`. The step must go
-    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs; lines that are points, as
-    on a pole, are passed over."""
+    """Return where a connection in the offset layout does not continue the grid: True (...) for such grid lines.
+
+    The arguments are four planes of nodes (3, ...) in the order in which a grid line passes them. The seam lies between
+    `last` and `first`. A grid line continues if its step over the seam has the direction of both neighbouring steps and
+    between 1/4 and 4 times their length. Lines that are collapsed to a point, as on a pole, count as continued."""
     seam = first - last
     length = np.linalg.norm(seam, axis=0)
     bad = np.zeros(length.shape, dtype=bool)

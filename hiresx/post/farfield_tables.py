@@ -30,7 +30,8 @@ def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
 
 
 def third_octaves(path: Path, data: Any) -> None:
-    """A row for each band: its middle, ends, whether it is resolved, and the levels."""
+    """Write a CSV table with a row for each third-octave band: middle and edge frequencies, whether the sampling
+    resolves it, and the levels."""
     levels = data["band_level"].values.reshape(len(columns(data)), -1)
     bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
     names = ["middle", "from", "to", "resolved", *columns(data)]

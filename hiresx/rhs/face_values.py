@@ -51,7 +51,8 @@ class FaceValues:
         self.array = backend.to_device(found.astype(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """By `launch`, what brings the array to the time `share` of the step after that of the device's `clock`."""
+        """Update the array on the device, by a kernel that `launch` starts. Its time is that of the device's `clock`
+        and the fraction `share` of the step."""
         if self.timed:
             n = self.array.size
             launch(

@@ -76,7 +76,7 @@ class InviscidPlan(ABC):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """The directions in which it could take the differences of viscous fluxes as well."""
+        """The directions along which the plan can compute the differences of viscous fluxes in the same kernel."""
         return frozenset()
 
 
@@ -88,7 +88,7 @@ class Pencils(InviscidPlan):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """All."""
+        """All three directions."""
         return frozenset(range(DIRECTIONS))
 
     def launches(self, d: int, first: bool) -> list[Call]:

@@ -39,7 +39,7 @@ def default_relaxation(grid: Grid) -> float:
 
 
 def radius(grid: Grid) -> float:
-    """Greatest distance of a node from the mean place of all nodes."""
+    """Return the largest distance, in L, of a node from the mean position of all nodes."""
     centre = sum(nodes.sum(axis=1) for nodes in _nodes_of(grid)) / sum(nodes.shape[1] for nodes in _nodes_of(grid))
     return max(float(np.linalg.norm(nodes - centre[:, None], axis=0).max()) for nodes in _nodes_of(grid))
 

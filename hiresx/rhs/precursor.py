@@ -79,7 +79,7 @@ class Planes:
         return values
 
     def place(self, time: float) -> int:
-        """The plane before the time `time` of the run."""
+        """Return the index of the last recorded plane that is not later than `time` of the run."""
         times, t = self.file.times, self.begin + time
         if self.period > 0:
             t -= self.period * np.floor((t - times[0]) / self.period)

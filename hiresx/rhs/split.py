@@ -51,7 +51,7 @@ class SplitFused(Fused):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """None."""
+        """No direction."""
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:

@@ -20,8 +20,9 @@ _GO_ON = ("patched", "pole")
 
 
 def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decomposition) -> dict[str, Any]:
-    """What kernels along the wall `patch` take besides its nodes; `cut`: all parts. `near` (2, 2, n2, n1), for
-    the two directions of the face: 1 where the wall has a node before each node and behind it, else 0."""
+    """Return the arguments of kernels along the wall `patch`, besides its nodes. `cut`: all parts of the grid. The
+    argument `near` (2, 2, n2, n1) is, for the two directions of the face, 1 where the wall has a node before and behind
+    each node; else 0."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
     near = np.zeros((2, 2, n2, n1))

@@ -143,8 +143,8 @@ class Solver:
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """Make the launches `calls` at the start of every step from now on; they must not change anything on which the
-        flow depends. Returns a function that ends this."""
+        """Launch `calls` at the start of every step from now on. They must not change anything on which the flow
+        depends. Returns a function that stops this."""
         key = max(self._lookers, default=0) + 1
 
         def end() -> None:

@@ -37,7 +37,7 @@ class SweepMember:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The part of the command line that is the run's own."""
+        """The options of the command line that differ from run to run: `--preset` and `--set`."""
         preset = ("--preset", self.values[PRESET]) if PRESET in self.values else ()
         sets = (("--set", f"{key}={value_text(value)}") for key, value in self.overrides.items())
         return (*preset, *(word for pair in sets for word in pair))

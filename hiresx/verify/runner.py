@@ -31,7 +31,7 @@ def names() -> list[str]:
 
 def group(name: str) -> ModuleType:
     """The module of a group: its docstring says what is checked, CHECKS is a list of Check, LONG whether it takes
-    minutes; `page_table`, where it has one, makes columns and rows for the page of {check: curves}.
+    minutes.
 
     Raises HiresxError for a name that is none."""
     if name not in names():

@@ -167,8 +167,8 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
 def check_functions(
     old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], real: str, place: str
 ) -> None:
-    """Compare the means and root mean squares of what profiles and sponges ask for (`Solver.profile_statistics`). Raises
-    HiresxError naming the first that differs by more than round-off: its function is another one."""
+    """Compare the means and root mean squares of what profiles and sponges ask for (`Solver.profile_statistics`).
+    Raises HiresxError naming the first that differs by more than round-off: its function is another one."""
     allowed = 1000 * np.finfo(real).eps
     for name in old.keys() | new.keys():
         a, b = old.get(name), new.get(name)

@@ -167,17 +167,6 @@ def orders(found: Mapping[str, Sequence[float]]) -> list[float]:
     return [float(np.log(found[norm][-2] / found[norm][-1]) / ratio) for norm in NORMS]
 
 
-def page_table(found: dict[str, dict[str, Sequence[float]]]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows for the page: errors on the finest grid and orders."""
-    columns = ["flow", "cells along each direction", *(f"{norm}, order" for norm in NORMS)]
-    rows = []
-    for check, curve in found.items():
-        values = zip((curve[norm][-1] for norm in NORMS), orders(curve), strict=True)
-        cells = ", ".join(f"{n:.0f}" for n in curve["n"])
-        rows.append([check, cells, *(f"{error:.2g}, {order:.2f}" for error, order in values)])
-    return columns, rows
-
-
 def _check(name: str, least: float, setup: Setup) -> Check:
     return Check(
         name,
