@@ -51,10 +51,10 @@ def write(results: list[Path], out: Path) -> None:
 
 
 def read(path: Path) -> Result:
-    held, mend = "verification results", f"hiresx verify all --json > {quote(path)}"
-    document = pages.read(path, ["checks"], held, mend)
+    held, hint = "verification results", f"hiresx verify all --json > {quote(path)}"
+    document = pages.read(path, ["checks"], held, hint)
     if not all({"backend", "group"} <= check.keys() for check in document["checks"]):
-        raise HiresxError(f"{path} holds no {held}", mend)
+        raise HiresxError(f"{path} holds no {held}", hint)
     return document
 
 

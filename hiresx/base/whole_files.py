@@ -28,14 +28,14 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
     gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
     if gone:
         return HiresxError(f"cannot {action} {path}: its directory is gone", "see whether it was moved or removed")
-    reason, mend = _FAULTS.get(
+    reason, hint = _FAULTS.get(
         error.errno or 0, (error.strerror or str(error), "see that the path is right and reachable")
     )
-    if action == "read" and _ELSEWHERE in mend:
-        mend = "see that the path is right and that it may be read"
+    if action == "read" and _ELSEWHERE in hint:
+        hint = "see that the path is right and that it may be read"
     if error.errno in (errno.EEXIST, errno.ELOOP) and Path(path).is_symlink():
         reason = "it is a symbolic link that leads to no directory"
-    return HiresxError(f"cannot {action} {path}: {reason}", mend)
+    return HiresxError(f"cannot {action} {path}: {reason}", hint)
 
 
 def temporary_path(path: Path, process: int) -> Path:

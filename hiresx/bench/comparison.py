@@ -32,13 +32,13 @@ class Pair(NamedTuple):
 
 def read(path: Path) -> dict[str, Any]:
     """Read a stored result of `hiresx bench --json`. Raises HiresxError for another file."""
-    mend = "name a file that hiresx bench --json wrote"
+    hint = "name a file that hiresx bench --json wrote"
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise HiresxError(f"{path} cannot be read: {error}", mend) from None
+        raise HiresxError(f"{path} cannot be read: {error}", hint) from None
     if not isinstance(found, dict) or found.get("kind") != "bench":
-        raise HiresxError(f"{path} holds no result of hiresx bench", mend)
+        raise HiresxError(f"{path} holds no result of hiresx bench", hint)
     return found
 
 

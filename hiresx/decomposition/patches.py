@@ -177,7 +177,7 @@ def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[t
             raise HiresxError(
                 f"{who[id(condition)]} takes a face that meets another block: {contact.describe(grid.blocks)}",
                 f'if that is a boundary, say so: a [[boundary]] with block = "{name}" and faces = ["{face}"]; if the '
-                f"flow is to pass there, {contact.mend(grid.blocks)}",
+                f"flow is to pass there, {contact.hint(grid.blocks)}",
             )
 
 

@@ -35,7 +35,7 @@ def fault() -> HiresxError | None:
     except ValueError:  # a stand-in without a module spec
         missing = False
     if missing:
-        return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.MEND)
+        return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.HINT)
     try:
         driver = Driver()
     except HiresxError:
@@ -47,7 +47,7 @@ def fault() -> HiresxError | None:
     if why:
         return HiresxError(f"the NVIDIA driver offers no GPU ({why})", _NO_GPU)
     try:
-        optional.import_required("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
+        optional.import_required("cupy", "the cuda backend needs CuPy", nvrtc.HINT)
     except HiresxError as error:
         return error
     return None
@@ -322,7 +322,7 @@ class CudaBackend:
             self._stream = _stream_of(cupy, device)
             self._stream.use()
         except Exception as error:
-            raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.MEND) from error
+            raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.HINT) from error
         self._cupy = cupy
         self._capability = int(gpu.compute_capability)
         self._root = root

@@ -121,7 +121,7 @@ class Touching:
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 
-    def mend(self, blocks: Sequence[Block]) -> str:
+    def hint(self, blocks: Sequence[Block]) -> str:
         """Hint for messages: how to let the flow pass there without moving nodes."""
         name, d = blocks[self.block].name, self.face[0]
         if self.closes:

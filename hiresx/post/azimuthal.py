@@ -65,16 +65,16 @@ def decompose(
 def ring_angles(places: np.ndarray | None, wanted: str) -> np.ndarray:
     """Angles (place,) about the x axis, from y to z, of places (place, 3) that lie at equal distances on a circle
     around it. Raises HiresxError for others."""
-    mend = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
+    hint = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
     if places is None or len(places) < 3:
-        raise HiresxError(f'"{wanted}" has fewer than three places', mend)
+        raise HiresxError(f'"{wanted}" has fewer than three places', hint)
     x, y, z = places.T
     r, theta = np.hypot(y, z), np.arctan2(z, y)
     if np.ptp(r) > _ROUND * r.max() or np.ptp(x) > _ROUND * r.max() or r.max() == 0:
-        raise HiresxError(f'the places of "{wanted}" do not lie on a circle around the x axis', mend)
+        raise HiresxError(f'the places of "{wanted}" do not lie on a circle around the x axis', hint)
     steps = np.diff(np.sort(theta), append=np.sort(theta)[0] + 2 * np.pi)
     if np.ptp(steps) > 2 * _ROUND:
-        raise HiresxError(f'the places of "{wanted}" do not lie at equal angles', mend)
+        raise HiresxError(f'the places of "{wanted}" do not lie at equal angles', hint)
     return theta
 
 

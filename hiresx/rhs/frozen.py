@@ -21,23 +21,23 @@ _Function = Callable[..., Any]
 def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
     """A remark for each condition whose function, of case.py or of `profiles` by name, changes in time though it is
     evaluated once, at the start; with the keys that make it change, and that let it."""
-    told = set()
+    reported = set()
     for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
-        if number in told:
+        if number in reported:
             continue
         try:
             if not _changes(case, function, places):
                 continue
         except HiresxError:
-            continue  # is told when the run begins
-        told.add(number)
+            continue  # is reported when the run begins
+        reported.add(number)
         parameters = ", ".join(f"parameters.{key} = {value:g}" for key, value in _causes(case, function, places))
-        mend = (
+        hint = (
             "local steps have no common time" if case.time.local else f"boundary.{number}.steady = false lets it change"
         )
         yield (
             f'boundary.{number}: "{name}" changes in time{f" ({parameters})" if parameters else ""}, but is evaluated '
-            f"once, at the start, and what enters stays frozen: {mend}"
+            f"once, at the start, and what enters stays frozen: {hint}"
         )
 
 

@@ -17,10 +17,10 @@ from hiresx.mpi.communicator import Communicator
 TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
-def mend_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
-    """On the poles among `patches` put the Jacobian and the areas of the two other directions that the next nodes have,
-    and for the collapsed face a trace of theirs. Only the nodes of the poles themselves, which obey no equation, and
-    the direction of their characteristic fields are concerned."""
+def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
+    """Set the metrics on the poles among `patches`. The Jacobian and the areas of the two other directions are those of
+    the next nodes, the area of the collapsed face is a small fraction of theirs. This concerns the nodes of the poles
+    alone, which obey no equation, and the direction of their characteristic fields."""
     patches = [p for p in patches if p.block == state.index and p.condition.kernel == "pole"]
     if not patches:
         return

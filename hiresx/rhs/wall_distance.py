@@ -44,11 +44,11 @@ def check(case: Case, whole: Decomposition) -> None:
     """Raises HiresxError for a case that asks for the distance to walls where none of its whole blocks has one."""
     asked = _asking(case)
     if asked is not None and all(patch.condition.kernel not in WALLS for patch in whole.patches):
-        key, mend = asked
+        key, hint = asked
         raise HiresxError(
             f"{key} asks for the distance to the nearest wall, but no face of the grid is a wall; slip walls and "
             "planes of symmetry do not count",
-            f'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall", or {mend}',
+            f'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall", or {hint}',
         )
 
 

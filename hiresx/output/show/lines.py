@@ -170,7 +170,8 @@ def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
             try:
                 rows.append([float(cell) for cell in cells])
             except ValueError:
-                raise HiresxError(f"{path}, line {number}: not numbers separated by commas", "mend the file") from None
+                message = f"{path}, line {number}: not numbers separated by commas"
+                raise HiresxError(message, "correct the file") from None
             if len(rows[-1]) != len(header):
                 raise HiresxError(
                     f"{path}, line {number}: {plural(len(rows[-1]), 'number')} under "
