@@ -107,7 +107,7 @@ class OtherDevice:
 
 
 @dataclass(frozen=True)
-class MeasuredSpeeds:
+class Measured:
     """Measured speeds of a machine. `device`: GB/s from GPU to GPU, `latency`: seconds of a small copy, both (n, n)
     with None where it was not measured; `to_device`, `to_host`: GB/s of pinned copies, (n,)."""
 
@@ -145,7 +145,7 @@ class Machine:
     allowed: Cpus | None = None
     host: str = ""
     product: str = ""
-    measured: MeasuredSpeeds | None = None
+    measured: Measured | None = None
     problems: tuple[str, ...] = ()
     live: bool = field(default=False, compare=False)
 

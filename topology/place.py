@@ -29,7 +29,7 @@ MOST_RANKS = 512
 
 
 @dataclass(frozen=True)
-class PlacementResult:
+class Placed:
     """`placement`: index of the GPU of each rank. `shortest`: no even placement takes fewer seconds; `least_sum`: none
     has a lower cost; each only where it is even (`is_even`) and that is proven. `evaluations`: placements and parts of
     such that were costed for it. `took`: seconds to find it."""
@@ -51,7 +51,7 @@ class PlacementPlan:
     demand: Traffic
     gpus: tuple[int, ...]
     left_out: dict[int, str]
-    strategies: dict[str, PlacementResult]
+    strategies: dict[str, Placed]
     bound: float = 0.0
 
     @property
@@ -200,7 +200,7 @@ def plan(
     least = min(estimates[name].cost for name in even)
     quickest = min(estimates[name].seconds for name in even)
     placed = {
-        name: PlacementResult(
+        name: Placed(
             placement=found[name],
             estimate=estimates[name],
             shortest=shortest and name in even and estimates[name].seconds <= quickest * (1 + SAME),
