@@ -138,9 +138,10 @@ def candidates() -> list[str]:
 
 
 def library() -> HwlocLibrary:
-    """The first libhwloc that loads and has what is needed. Raises HiresxError saying what to install.
+    """Return the first libhwloc that can be loaded and has the needed functions. Raises HiresxError with the command
+    that installs one.
 
-    HIRESX_HWLOC names another file, or, empty, none.
+    The environment variable HIRESX_HWLOC names another file; if it is empty, no library is used.
     """
     return _library(tuple(candidates()))
 

@@ -91,7 +91,8 @@ def nvlinks(level: str) -> int:
 
 
 def link_count(links: list[int], model: str = "") -> int:
-    """NVLinks of a GPU by those of its pairs; more than it can have are the same ones, behind a switch."""
+    """Return the number of NVLinks of a GPU from the numbers `links` of its pairs. If their sum exceeds the links of a
+    GPU of this model, all pairs share the links to a switch."""
     most = MOST_NVLINKS.get(generation(model) or "", max(MOST_NVLINKS.values()))
     return sum(links) if sum(links) <= most else max(links)
 

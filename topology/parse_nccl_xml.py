@@ -37,9 +37,10 @@ _INTEL = {
 
 
 def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
-    """The machine of such a file. GPUs are in the order of their `dev`, else of their PCI bus ids.
+    """Return the machine that a topology file of NCCL describes. GPUs are in the order of their `dev`, else of their
+    PCI bus ids.
 
-    Raises HiresxError for what is not such XML, is cut off, or names no GPU and no adapter.
+    Raises HiresxError for other XML, for a truncated file, and for one without GPU and adapter.
     """
     top = xml_tree.read(text, name, HINT)
     if top.tag != "system":

@@ -37,7 +37,7 @@ class Element:
             element = element.parent
 
     def walk(self, tag: str | None = None) -> Iterator["Element"]:
-        """This element and all elements in it, in the order of the text; only those with `tag`, if one is given."""
+        """Yield this element and all elements in it, in the order of the text. `tag`: only elements of this tag."""
         stack = [self]
         while stack:
             element = stack.pop()

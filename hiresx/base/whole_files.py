@@ -39,8 +39,8 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
 
 
 def temporary_path(path: Path, process: int) -> Path:
-    """Temporary path of the future file `path` for this process, or for those of which it is the first (see
-    `directories.remove_stale`)."""
+    """Return a temporary path for the future file `path`, which names this process or the first of several that write
+    together (see `directories.remove_stale`)."""
     return path.with_name(f".{path.name}.{process}.part")
 
 

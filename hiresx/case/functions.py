@@ -114,7 +114,7 @@ def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any)
 def check_parameters(directory: Path | None, parameters: Iterable[str], place: str) -> None:
     """Raises HiresxError for the first of `parameters` that no function of case.py in `directory` takes.
 
-    A parameter that is read by nobody is a misspelt one.
+    Such a parameter is probably misspelt.
     """
     found = public_functions(directory)
     taken = sorted({name for call in found.values() for name in keyword_only(call)})

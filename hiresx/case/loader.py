@@ -201,8 +201,8 @@ def _groups(alternatives: Any) -> tuple[frozenset[str], ...]:
 
 
 def parse_override(text: str) -> tuple[list[str], Any]:
-    """Keys and value of "dotted.key=value"; a value that is no TOML is taken as text, but for numbers such as .5 and
-    1., which TOML does not know."""
+    """Return keys and value of "dotted.key=value". The value is TOML, or a number such as .5 and 1., which TOML does
+    not have; any other value is a text."""
     key, equals, value = text.partition("=")
     keys = _keys(key if equals else None, text)
     try:

@@ -43,7 +43,7 @@ def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
 
 
 def note(line: str) -> None:
-    """Prints what is good to know and no fault, to stderr."""
+    """Print a note, which is not an error, to stderr."""
     with ignore_broken_output():
         print(f"note: {line}", file=sys.stderr, flush=True)
 

@@ -86,7 +86,8 @@ def fitting(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers])
 
 
 def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
-    """Nodes (3, layers, n) of layers behind a patch, 0 for its own, in the whole block."""
+    """Return the nodes (3, layers, n) of layers behind a patch, as indexes in the whole block. Layer 0 is the patch
+    itself."""
     d = direction(patch.face)
     axes = [np.arange(*r) for r in patch.range]
     face = np.stack(np.meshgrid(*axes, indexing="ij")).transpose(0, 3, 2, 1).reshape(3, -1)

@@ -57,11 +57,11 @@ class Node:
         raise NotImplementedError
 
     def error(self, what: str, hint: str = HINT) -> HiresxError:
-        """The error that says `what` of this node."""
+        """Return the error that reports `what` about this node."""
         return HiresxError(f"{self.path}: {self.place or '/'}: {what}", hint)
 
     def children(self, label: str) -> "list[Node]":
-        """Children with a label, in the order in which they were made where the file knows it, else by name."""
+        """Return the children with a label, in the order of their creation if the file knows it, else by name."""
         return [node for node in self._below() if node.label == label]
 
     def child(self, name: str) -> "Node | None":

@@ -72,8 +72,8 @@ class Connection:
         return FACES[2 * e + (inwards < 0)]
 
     def ghosts(self, layers: int, size: tuple[int, int, int]) -> Integers:
-        """Index triples (3, ...) of the ghost nodes in `layers` layers behind the range, in the order i, j, k;
-        size = (ni, nj, nk)."""
+        """Return the index triples (3, ...) of the ghost nodes in `layers` layers behind the range, in the order i, j,
+        k. `size`: (ni, nj, nk) of the block."""
         d = direction(self.face)
         n = size[d]
         normal = np.arange(-layers, 0) if side(self.face) < 0 else np.arange(n, n + layers)

@@ -132,7 +132,7 @@ class BlockMap:
         (a, b, c), (da, db, dc) = ([f[:, d, : m.shape[1]] for d, m in enumerate(index)] for f in (value, slope))
 
         def weighted_sum(array: np.ndarray, weights: np.ndarray) -> np.ndarray:
-            """Over the first axis behind those of the coordinate and the point."""
+            """Return the weighted sum over the axis that follows those of the coordinate and of the point."""
             shape = array.shape
             flat = array.reshape(*shape[:2], shape[2], -1)
             return np.matmul(weights[None, :, None], flat).reshape(*shape[:2], *shape[3:])

@@ -190,7 +190,8 @@ class Communicator:
         return views
 
     def abort(self, status: int) -> None:
-        """End all processes at once with exit status `status` (1 for what is none of a failure); alone, this one."""
+        """End all processes at once with the exit status `status`; 1 if that is no status of a failure. Without MPI
+        this process ends alone."""
         status = status if 0 < status < 256 else 1
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):  # nobody reads any more

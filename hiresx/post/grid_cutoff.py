@@ -112,7 +112,8 @@ def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool
 
 
 def lowest(cutoff: np.ndarray | None) -> float | None:
-    """The least of those that are known, None without one: what is heard at all places together is carried so far."""
+    """Return the lowest of the known cut-off frequencies; None if none is known. Below it the grid carries a tone at
+    all places."""
     known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None
 

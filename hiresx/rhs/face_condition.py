@@ -116,8 +116,8 @@ class FaceCondition:
 
     @property
     def function_moments(self) -> np.ndarray | None:
-        """The `moments` of what a function of the case asks for once and for all, or as waves at a fixed time; None
-        without such a function."""
+        """The `moments` of the values of a function of the case, if these are fixed, or are waves (at a fixed time).
+        None without such a function."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:

@@ -42,7 +42,7 @@ def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patc
 
 
 def at_and_next(patch: Patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Indexes [k, j, i] of the nodes of a patch and of those behind them."""
+    """Return the indexes [k, j, i] of the nodes of a patch and of the next nodes inside the block."""
     d, inward = direction(patch.face), -side(patch.face)
     i, j, k = ((lo + inward, hi + inward) if e == d else (lo, hi) for e, (lo, hi) in enumerate(patch.range))
     return slices(patch.range), slices((i, j, k))

@@ -261,7 +261,7 @@ _MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": SymmetryPlaces, "axis"
 
 
 def check(case: Case, patches: Sequence[Patch]) -> None:
-    """Raises HiresxError where the grid has what scalars do not know."""
+    """Raises HiresxError if the grid has a feature that passive scalars do not support."""
     if not case.carried:
         return
     for patch in patches:

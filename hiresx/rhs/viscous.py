@@ -100,8 +100,8 @@ def _size_with_ghosts(state: BlockState) -> tuple[int, int, int]:
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) -> Range:
-    """The nodes of a block of `size` (ni, nj, nk) that are not within `depth` of the faces `remote`: by default those
-    whose differences need none of their ghosts."""
+    """Return the nodes of a block of `size` (ni, nj, nk) that lie more than `depth` nodes from the faces `remote`. With
+    the default depth, differences there need no ghosts of these faces."""
     i, j, k = ((depth * (FACES[2 * d] in remote), n - depth * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size))
     return i, j, k
 

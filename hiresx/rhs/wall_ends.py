@@ -38,7 +38,8 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 
 def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
-    """The nodes before a no-slip wall that take what keeps its sums (`closing_wall` of kernels/boundary/no_slip.h)."""
+    """Return the number of nodes along the normal of a no-slip wall that take part in its conservative closure (`closing_wall` of
+    kernels/boundary/no_slip.h)."""
     d = direction(patch.face)
     opposite = [p for p in cut.patches if p.block == patch.block and direction(p.face) == d and p.face != patch.face]
     crowded = state.size[d] < 8 and any(p.condition.kernel == _NO_SLIP for p in opposite)

@@ -47,7 +47,8 @@ class AttachedRun:
 
     @property
     def restarted(self) -> list[str]:
-        """From which checkpoint the run goes on, and what was passed over; empty after it was shown."""
+        """Lines that name the checkpoint from which the run continues and the files that were skipped. Empty after they
+        were shown."""
         return self._continuation.notes
 
     @property

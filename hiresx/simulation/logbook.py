@@ -108,7 +108,7 @@ class Logbook:
                 self._record.update(**self._entries())
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
-        """Collective but for a run that `fail`s."""
+        """Write the end of a run into run.json. Collective, except for a run that `fail`s."""
         if error is None:
             s = self.simulation
             own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}

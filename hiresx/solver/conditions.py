@@ -111,8 +111,8 @@ class Conditions:
         return [call for c in self.all for call in c.calls(method)]
 
     def ghost_calls(self) -> list[list[Call]]:
-        """Return the launches that fill ghosts, in lists of independent launches: each condition fills its own ghosts
-        from nodes inside; those of scalars follow those of the gas."""
+        """Return the launches that fill ghosts from nodes inside, in lists of independent launches. Those of scalars
+        follow those of the gas."""
         lists: list[list[Call]] = [[], [], []]
         for c in self.all:
             lists[2 * isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")

@@ -31,7 +31,8 @@ class SweepMember:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The values but for the preset, as a copy of the case in another folder takes them."""
+        """The values without the preset. Paths of files are those of the resolved case, so that a copy of the case in
+        another folder can use them."""
         files = {f"grid.{key}": self.case["grid"].get(key) for key in GRID_FILES}
         return {key: files.get(key, value) for key, value in self.values.items() if key != PRESET}
 

@@ -95,8 +95,8 @@ def row(
     analyses: Sequence[Analysis] = (),
     fresh: bool = True,
 ) -> dict[str, Any]:
-    """The row of a run, of which the analyses are made where it is finished. `error` names what cannot be found.
-    Not `fresh`: without columns and analyses."""
+    """Return the row of a run. The analyses are computed if the run is finished; `error` names those that fail. With
+    `fresh` false the row has neither collected columns nor analyses."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
     found |= {"wall_s": _seconds(kept), **one.values}

@@ -49,8 +49,8 @@ _WRITE = "write for instance --set time.cfl=0.3,0.5, of lists --set 'grid.n=[32,
 
 
 def parse(texts: Sequence[str]) -> dict[str, list[Any]]:
-    """Keys and values of texts KEY=V,V,... as `--set` takes them. Raises HiresxError for what is none of these, and for
-    a key that is given twice."""
+    """Return keys and values of texts KEY=V,V,..., each value as `--set` takes it. Raises HiresxError for a text of
+    another form and for a key that is given twice."""
     found: dict[str, list[Any]] = {}
     for text in texts:
         key, equals, values = text.partition("=")

@@ -169,7 +169,7 @@ class JointFile:
             raise io_error(self.path, error) from None
 
     def holds(self, key: Key) -> bool:
-        """True if there is such an array."""
+        """True if the file has this array."""
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:

@@ -44,7 +44,8 @@ def with_halos(field: str) -> str:
 
 
 def in_transit(field: str) -> str:
-    """What is there once such a field is on its way: all its ghosts but for those that come from other ranks."""
+    """Return the name for the state of a field while it is sent: all its ghosts are set, except those from other
+    ranks."""
     return f"{field} on its way"
 
 
@@ -100,8 +101,8 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Each behind all that give what it needs, otherwise as they stand. Raises ValueError for what is needed and not
-    given, and for steps that wait for each other."""
+    """Return the steps sorted so that each follows the steps that give its inputs; otherwise their order is kept.
+    Raises ValueError for an input that no step gives, and for steps that wait for each other."""
     left, found = list(steps), []
     given = {what for step in steps for what in step.gives}
     for step in steps:
