@@ -253,8 +253,9 @@ class Search:
 
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
-    """Seconds that no placement goes below. Every rank alone, on the GPU that suits it best, with its `share` - 1
-    heaviest neighbours on the same one: what the link that all its messages pass takes, and its largest message."""
+    """Return a lower bound, in seconds, of the exchange of all placements. Each rank is taken alone on its best GPU,
+    with its `share` - 1 heaviest neighbours on the same one: the time of the link that all its messages pass, and of
+    its largest message."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

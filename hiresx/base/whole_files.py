@@ -46,10 +46,9 @@ def temporary_path(path: Path, process: int) -> Path:
 
 @contextmanager
 def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
-    """Gives an empty file beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
+    """Yield an empty file next to `path` to write to. At the end it is synced to disk and renamed to `path`.
 
-    After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through: see
-    `io_error`.
+    After an error, or with `keep` false, it is removed and `path` is unchanged. OSErrors pass through: see `io_error`.
     """
     path = Path(path)
     temporary = temporary_path(path, os.getpid())

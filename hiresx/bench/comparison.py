@@ -56,7 +56,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def pairs(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Pair]:
-    """The figures that both have, in the order of `now`."""
+    """Return the pairs of figures that both results have, in the order of `now`."""
     for part, keys in _KEYS.items():
         known = {_key(row, keys): row for row in before.get(part, ())}
         for row in now.get(part, ()):

@@ -164,8 +164,8 @@ def text(value: Any) -> str:
 
 
 def say(line: str, needed: bool = True) -> None:
-    """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied. Where it cannot be
-    written, raises HiresxError; `needed` false, for what only reports work that is done: says so."""
+    """Print a line without markup and wrapping, so that paths and commands can be copied. If it cannot be written,
+    raises HiresxError; with `needed` false, for a report on finished work, prints a note instead."""
     try:
         with ignore_broken_output(), _to_stdout():
             print(line, flush=True)

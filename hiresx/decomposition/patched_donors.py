@@ -250,7 +250,7 @@ def rows(
 
 
 def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Weights (n, 3, WIDTH) of linear interpolation between the two nodes beside xi; none is negative."""
+    """Return the weights (n, 3, WIDTH) of linear interpolation between the two nodes next to xi; none is negative."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 

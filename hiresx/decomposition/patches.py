@@ -207,7 +207,7 @@ class _Cover:
         holder[...] = len(self.names)
 
     def free_nodes(self, b: int, face: str) -> list[Range]:
-        """Nodes held by nobody, as disjoint rectangles."""
+        """Return the nodes of a face that no connection or condition has, as disjoint rectangles."""
         block = self.grid.blocks[b]
         across = [d for d in (2, 1, 0) if d != direction(face)]
         ranges = []

@@ -137,8 +137,9 @@ class Sections:
 
 
 def regular(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
-    """`box` as a x b x c equal parts, a b c = `ranks`, of `least` nodes or more in every direction, in the cheapest
-    of such ways, i fastest; None when there is none. Such parts have fewer neighbours than other sections."""
+    """Return `box` cut into a x b x c equal parts, a b c = `ranks`, each of `least` nodes or more in every direction, i
+    fastest. Of such cuts it is the cheapest; None if there is none. Equal parts have fewer neighbours than other
+    sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
     ways = [

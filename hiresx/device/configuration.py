@@ -142,10 +142,10 @@ def _reaches(c: Configuration, root: Path) -> list[str]:
 
 
 def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str | None, ...]:
-    """What the kernels of `configuration` can be compiled in, headers of kernels/ by their path without `.h`: "scheme",
-    of which numerical flux, weights and space are part and viscosity is not; "every_scheme", of which it is the other
-    way round; and with their own kernels alone the headers of boundary/ and terms/ that are not in "scheme", those of
-    occasional.h and those of the storage. Or None alone, the whole."""
+    """Return the parts in which the kernels of `configuration` are compiled, as headers of kernels/ without `.h`.
+    "scheme" depends on numerical flux, weights and space but not on viscosity, "every_scheme" the other way round. The
+    headers of boundary/ and terms/ that are not in "scheme", those of occasional.h and those of the storage are parts
+    of their own. None alone stands for the whole."""
     if configuration.program != "solver" or not _includes(root / "solver.h", "every_scheme.h"):
         return (None,)
     of_some = [header for header in _conditions_and_terms(root) if not _computes_fluxes(root / header)]

@@ -136,7 +136,7 @@ class File:
             yield _text(self.take(place, NAME, "a name")), self.pointer(place + NAME)
 
     def data(self, header: AdfHeader) -> bytes:
-        """The bytes of a node's data; none where it has none."""
+        """Return the bytes of the data of a node; empty if it has none."""
         parts = self.stretches(header)
         return b"".join(self._map[at : at + length] for at, length in parts)
 

@@ -73,8 +73,8 @@ class Omissions:
 
 
 def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
-    """Boundary patches of a zone: (node, name of its region, kind of condition). A patch has the name of its family, or
-    its own. The kind is that of the family where the patch refers to it, "" where none is given."""
+    """Yield the boundary patches of a zone: (node, name of its region, kind of condition). The region has the name of
+    the family, or that of the patch. The kind is that of the family if the patch refers to it, "" if none is given."""
     families = {family.name: family for family in base.children("Family_t")}
     for patch in (patch for holder in zone.children("ZoneBC_t") for patch in holder.children("BC_t")):
         kind = patch.text() if patch.has_data else ""

@@ -37,8 +37,8 @@ def is_large(path: Path) -> bool:
 
 
 def give_back() -> None:
-    """Hand memory that is free back to the system, where its C library can (glibc): what searching faces takes in many
-    small pieces otherwise stays with the process, beside the nodes that it reads afterwards."""
+    """Give free memory back to the operating system, if the C library can (glibc). Otherwise the many small arrays of a
+    face search stay with the process, in addition to the nodes that it reads afterwards."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

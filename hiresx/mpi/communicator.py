@@ -76,12 +76,12 @@ class Communicator:
 
     @contextmanager
     def together(self, patience: float | None = None) -> Iterator[None]:
-        """Around work without communication: what fails on one rank fails on all, with the error of the lowest such
-        rank (`everywhere` set), instead of leaving the others to wait for it. What is no Exception (SystemExit, for
-        one) becomes a HiresxError. A signal is not waited with: it goes on up, on the rank that it has reached.
+        """Context for work without communication: an error on one rank is raised on all, as the error of the lowest
+        such rank (`everywhere` set), instead of leaving the others to wait. Other exceptions, such as SystemExit,
+        become a HiresxError. A signal is raised at once on the rank that received it.
 
-        `patience`: the work may communicate. A rank that fails waits so many seconds for the others, then for no one:
-        they may be waiting for it.
+        `patience`: the work may communicate. A rank that fails waits so many seconds for the others and then ends,
+        since they may be waiting for it.
         """
         if self.mpi_comm is None:
             yield

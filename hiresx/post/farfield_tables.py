@@ -25,7 +25,7 @@ def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
 
 
 def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
-    """A row for each observer: where it is, and its overall levels."""
+    """Write a CSV table with a row for each observer: its place and its overall levels."""
     path.write_text(csv_text(observers[0], (row.values() for row in observers)), encoding="utf-8")
 
 

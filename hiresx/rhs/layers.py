@@ -165,7 +165,7 @@ def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def notes(case: Case, blocks: Sequence[Block]) -> Iterator[str]:
-    """What one should know of the sponges of a placed case."""
+    """Yield notes on the sponges of a placed case."""
     for n, spec in enumerate(case.sponge):
         start, end = ends(spec)
         where = f"sponge.{n} ({spec.axis} = {start:g} to {end:g})"

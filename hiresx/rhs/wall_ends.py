@@ -38,7 +38,7 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 
 def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
-    """Return the number of nodes along the normal of a no-slip wall that take part in its conservative closure (`closing_wall` of
+    """Return how many nodes along the normal of a no-slip wall take part in its conservative closure (`closing_wall` of
     kernels/boundary/no_slip.h)."""
     d = direction(patch.face)
     opposite = [p for p in cut.patches if p.block == patch.block and direction(p.face) == d and p.face != patch.face]

@@ -66,7 +66,7 @@ class Logbook:
         return [] if s.comm.size == 1 else _placement_lines(s.placement, self._ranks, s.solver.integrator.stages)
 
     def _gather(self) -> None:
-        """Return the parts that each rank computes. Collective."""
+        """Gather the parts that each rank computes. Collective."""
         s = self.simulation
         seats = s.placement.document()["ranks"]
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]

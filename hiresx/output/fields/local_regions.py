@@ -62,7 +62,8 @@ class PartBox:
     def evaluate(
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
-        """The variables `names`, as `dtype`, of what is `held` of the box, by `workers` threads."""
+        """Return the variables `names`, as `dtype`, of the local regions `held` of the box, computed by `workers`
+        threads."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]

@@ -65,10 +65,10 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Keeps `path`, a run directory, to one process (of a communicator: to rank 0) at a time; the lock goes with the
-    process, however that ends.
+    """Reserve the run directory `path` for one process at a time (of a communicator: rank 0). The lock ends with the
+    process.
 
-    Raises HiresxError when another process holds it. Where the file system knows no locks, there is none.
+    Raises HiresxError if another process has it. A file system without locks gives none.
     """
     with ExitStack() as held:
 

@@ -89,9 +89,9 @@ def _format_value(value: Any) -> str:
 
 
 def fingerprint(grid: Grid) -> list[dict[str, Any]]:
-    """Per block its name, size (ni, nj, nk), the SHA-256 of its coordinates and of what its faces are connected to, and
-    the mean of x, y, z over every plane of nodes: {"x": {"i": [...], ...}, ...}, by which grids are compared that are
-    not the same to the last bit."""
+    """Return for each block its name, size (ni, nj, nk), the SHA-256 of its coordinates and of the connections of its
+    faces, and the mean of x, y, z over every plane of nodes: {"x": {"i": [...], ...}, ...}. The means compare grids
+    that differ in the last bits."""
     found = []
     for b, block in enumerate(grid.blocks):
         digest, planes = hashlib.sha256(), {}

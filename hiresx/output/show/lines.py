@@ -150,9 +150,10 @@ def _exact(
 
 
 def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
-    """Columns of a CSV file by name. The header is its first line of names, `along` among them; it may be behind a #.
+    """Return the columns of a CSV file by name. The first line with names, `along` among them, is the header; it may
+    begin with #.
 
-    Raises HiresxError naming file and line for what is not understood.
+    Raises HiresxError naming file and line for a line that cannot be read.
     """
     try:
         lines = [text.strip() for text in path.read_text().splitlines()]

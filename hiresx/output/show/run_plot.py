@@ -273,7 +273,7 @@ def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
 
 
 def other_runs(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
-    """Other runs to draw beside: none, one or more."""
+    """Return the other runs to draw beside the first as a list."""
     if against is None:
         return []
     return [Path(run) for run in ([against] if isinstance(against, str | Path) else against)]

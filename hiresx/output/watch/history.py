@@ -411,8 +411,7 @@ class HistoryTable:
 
 
 def read(path: str | Path) -> HistoryTable:
-    """Read a history file; a run may still be writing to it. Raises HiresxError if the file is missing or is not a
-    history."""
+    """Read a history file, also of a run that is writing to it. Raises HiresxError if it is missing or no history."""
     netCDF4 = library()
 
     path = Path(path)
