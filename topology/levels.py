@@ -79,7 +79,7 @@ def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...]
 
 
 def word(text: str) -> str | None:
-    """The level that `text` names, SYS for SOC; None when it names none."""
+    """Return the level that `text` names, SYS for SOC; None for another text."""
     text = OLD.get(text, text)
     return text if text == SELF or text in RANK or _NVLINK.fullmatch(text) else None
 

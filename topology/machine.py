@@ -319,7 +319,7 @@ def _check_shape(key: str, matrix: Sequence[Sequence[Any]], rows: int, columns: 
 
 
 def printable(text: str) -> str:
-    """`text` without what a terminal would obey or an encoding refuse."""
+    """Return `text` with "?" for every character that is not printable."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

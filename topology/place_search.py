@@ -58,7 +58,7 @@ class Objective(ABC):
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         """Return (the values (n,) after swaps of two entries of `place`, number of operations). `place`: the GPUs of
-        all ranks, and behind them those with free slots."""
+        all ranks, followed by those with free slots."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
         """The same of these ranks alone."""

@@ -83,16 +83,16 @@ class Decomposition:
 
 
 def decompose(case: Case, grid: Grid) -> Decomposition:
-    """Give every node of every face its connection or physical condition.
+    """Assign every node of every face its connection or physical condition.
 
-    The conditions of `case.boundary` come in this order: those with a block or a range, exactly where they say; those
-    that name faces only, on what is left of them in every block; then `faces = "all"` without a range, on what is left
-    of its block; last `faces = "all"` without a block. Two of one rank must not meet, nor may the first rank touch a
-    connection. Faces of singleton directions need nothing and are passed over.
+    The conditions of `case.boundary` are applied in this order: those with a block or a range, exactly there; those
+    that name faces only, on the remaining nodes of these faces in every block; `faces = "all"` without a range, on the
+    remaining nodes of its block; last `faces = "all"` without a block. Two conditions of the same kind must not meet,
+    nor may one of the first kind touch a connection. Faces of singleton directions need no condition.
 
-    Raises HiresxError naming block, face and the first node that is held twice or by nothing, and for unknown block or
-    region names, ranges that leave the face, conditions (but for the last kind) that no node is left for, and blocks
-    that are too thin for the scheme's stencil.
+    Raises HiresxError naming block, face and the first node that two conditions or none apply to; for unknown block or
+    region names, ranges that leave the face, conditions (except of the last kind) that apply to no node, and blocks
+    that are too thin for the stencil of the scheme.
     """
     reaches = case.stencil
     _check_width(grid, reaches, case)

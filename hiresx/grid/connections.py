@@ -117,7 +117,7 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """True if its block goes on in itself there, its last node left out."""
+        """True if the two faces are the ends of one block, which is closed there except for the step between them."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 

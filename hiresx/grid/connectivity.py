@@ -304,10 +304,10 @@ def _periods(
 
 
 def write_connectivity(path: str | Path, grid: Grid) -> None:
-    """Write what `write_plot3d` does not hold of a grid: names, regions, connections and periods.
+    """Write the data of a grid that `write_plot3d` does not store: names, regions, connections and periods.
 
-    Reading the two files gives the grid again. Raises HiresxError for connections that a file cannot say, and when it
-    cannot be written.
+    Reading the two files gives the same grid. Raises HiresxError for connections that the format does not have, and if
+    the file cannot be written.
     """
     path = Path(path)
     blocks = grid.blocks

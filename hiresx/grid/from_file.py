@@ -68,9 +68,8 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
 def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
-    """Return (the grid as the file holds it, whether the file or `connectivity` tells how its blocks are connected,
-    notes on its lengths). `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of
-    what is wrong."""
+    """Return (the grid as in the file, whether the file or `connectivity` gives the connections, notes on its lengths).
+    `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of the error."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 

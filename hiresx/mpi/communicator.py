@@ -212,7 +212,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 def is_on_all_ranks(error: BaseException) -> bool:
-    """True if all ranks have it, and come together to where it is caught."""
+    """True if all ranks have this error and reach the place at which it is caught together."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers so

@@ -102,8 +102,8 @@ def _lengths(
 
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
-    """True if the tone is carried where the grid carries frequencies up to `cutoff`; None where that is not known, and
-    where it may be the image of a higher one, which it is not up to `trusted`."""
+    """True if the grid, which carries frequencies up to `cutoff`, carries the tone. None if the cut-off is unknown, or
+    if the tone lies above `trusted` and may be the alias of a higher one."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:

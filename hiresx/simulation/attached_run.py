@@ -53,7 +53,7 @@ class AttachedRun:
 
     @property
     def restarts(self) -> list[dict[str, Any]]:
-        """From where this run and those before it went on, as in run.json."""
+        """The restarts of this run and of those before it, as in run.json."""
         return self._continuation.restarts
 
     @property

@@ -44,7 +44,7 @@ class SweepTable:
         return [row[full] for row in self.rows]
 
     def full_name(self, name: str) -> str:
-        """The full name of a column. Raises HiresxError where there is none."""
+        """Return the full name of a column. Raises HiresxError for an unknown one."""
         near = [key for key in self.keys if key.rpartition(".")[2] == name]
         if name in self.columns:
             return name

@@ -15,8 +15,8 @@ _CLOSING = {"[": "]", "{": "}"}
 
 
 def split_values(text: str, what: str) -> list[str]:
-    """The parts of `text` between commas; commas within brackets, braces or quotes do not separate. `what` names it in
-    errors. Raises HiresxError for an empty part, and for what is not closed."""
+    """Return the parts of `text` between commas, except commas within brackets, braces or quotes. `what` names the text
+    in errors. Raises HiresxError for an empty part and for a bracket or quote that is not closed."""
     parts: list[str] = []
     open_: list[str] = []
     part = quote = ""

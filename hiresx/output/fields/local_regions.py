@@ -238,7 +238,7 @@ class LocalSamples:
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """The values for each other rank, of those that `regions` returned."""
+        """Return the values for each other rank, from those that `regions` returned."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late(

@@ -98,8 +98,8 @@ def _lock_directory(path: str | Path) -> Iterator[None]:
 
 
 def remove_stale(path: str | Path) -> None:
-    """Remove what killed processes left half-written (see `files.replacing`) in the directory `path` and the folders
-    in it. Only for who holds its lock, and before any rank writes."""
+    """Remove incomplete files of killed processes (see `files.replacing`) in the directory `path` and the folders in
+    it. The caller must hold its lock, and no rank may write yet."""
     for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
         if re.fullmatch(r"\..+\.\d+\.part", stale.name):
             with suppress(OSError):

@@ -84,8 +84,8 @@ def _coincide(decomposition: Decomposition, c: Connection) -> bool:
 
 
 def block_weights(decomposition: Decomposition, b: int, box: Range | None = None, kept: bool = False) -> np.ndarray:
-    """Weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`: the sum of weight times cell volume 1/J
-    times a field is its integral over the block. `kept`: those of the sums that no-slip walls keep."""
+    """Return weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`. The sum of weight times cell volume
+    1/J times a field is its integral over the block. `kept`: the weights of the sums that no-slip walls conserve."""
     block = decomposition.blocks[b]
     box = whole_box(block.size) if box is None else box
     shape = tuple(hi - lo for lo, hi in reversed(box))
