@@ -4,7 +4,7 @@
     python tests/sanitize.py --on cuda
 
 Small flows (sanitize_flows.py) take two steps by the plans that suit them. Without a GPU this is done with
-the CUDA form of the kernels on the CPU (hiresx.device.checking):
+the CUDA form of the kernels on the CPU (tests/sanitize_backend.py):
 
   memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size
   initcheck  new device memory holds signalling NaNs: no bit of the answer changes
@@ -30,10 +30,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sanitize_backend import CheckingBackend
 from sanitize_flows import FLOWS, computed
 
 from hiresx.device import backend, emulated
-from hiresx.device.checking import CheckingBackend
 from hiresx.device.compiler import compiler
 from hiresx.errors import HiresxError
 from hiresx.kernels import ROOT

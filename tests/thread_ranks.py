@@ -219,7 +219,7 @@ class StandInGpu:
         self.opened.append(memory.view())
         return self.opened[-1]
 
-    def shut(self, array: np.ndarray) -> None:
+    def close(self, array: np.ndarray) -> None:
         places = [n for n, opened in enumerate(self.opened) if opened is array]
         del self.opened[places[0]]
 

@@ -44,7 +44,7 @@ def parse_mask(text: str) -> frozenset[int] | None:
 
 
 def format_list(cpus: Iterable[int]) -> str:
-    """ "0,3-9" of any CPUs; "" of none."""
+    """Return a list of CPUs as text, "0,3-9"; "" for none."""
     parts: list[list[int]] = []
     for cpu in sorted(cpus):
         if parts and cpu == parts[-1][1] + 1:

@@ -13,8 +13,8 @@ from hiresx.topology.machine import GPU, NIC, Machine, Matrix, NumaNode
 
 
 def nvlink_domains(machines: Sequence[Machine]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """GPUs of each NVLink domain ("cluster UUID/clique"): (number of the machine, number of the GPU there). A GPU that
-    NVLink joins to its own host at most is in none."""
+    """Return the GPUs of each NVLink domain ("cluster UUID/clique") as (number of the machine, number of the GPU
+    there). A GPU whose NVLinks end in its own host belongs to no domain."""
     found: dict[str, list[tuple[int, int]]] = {}
     for n, machine in enumerate(machines):
         for gpu in machine.gpus:

@@ -38,9 +38,9 @@ def pcie_groups(machine: Machine, level: str) -> Partition:
 
 
 def numa_groups(machine: Machine) -> Partition:
-    """GPUs of one NUMA node: the one that is given, else those with the same CPUs, else up to level NODE. What is SYS
-    by levels that tell nodes apart is on two nodes, whatever is given: a job's cgroup clips the affinities of all GPUs
-    to the same few CPUs and nodes, but no levels."""
+    """Return the GPUs by NUMA node: by the given node, else by equal CPUs, else by a level up to NODE. GPUs with the
+    level SYS, among levels that distinguish nodes, are on two nodes whatever is given: the cgroup of a job restricts
+    the affinities of all GPUs to the same few CPUs and nodes, but not the levels."""
     gpus = machine.gpus
     tell = levels_tell_nodes(machine)
 

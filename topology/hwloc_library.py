@@ -54,7 +54,7 @@ class HwlocLibrary:
         number = handle.hwloc_get_api_version()
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
-    def fault(self) -> str:
+    def error(self) -> str:
         number = self.ffi.errno
         return os.strerror(number) if number else "no reason given"
 
@@ -89,14 +89,14 @@ class Topology:
         self.library = library
         slot = library.ffi.new("hwloc_topology_t *")
         if library.c.hwloc_topology_init(slot):
-            raise HiresxError(f"hwloc {library.version} cannot start: {library.fault()}")
+            raise HiresxError(f"hwloc {library.version} cannot start: {library.error()}")
         self.handle = slot[0]
         # Without this no PCI device is there; it must come before loading.
         library.c.hwloc_topology_set_io_types_filter(self.handle, KEEP_ALL)
         for name in CONTEXT_MAKERS:
             library.c.hwloc_topology_set_components(self.handle, BLACKLIST, name.encode())
         if library.c.hwloc_topology_load(self.handle):
-            fault = library.fault()
+            fault = library.error()
             self.close()
             raise HiresxError(f"hwloc {library.version} cannot discover the machine: {fault}")
         self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
@@ -106,7 +106,7 @@ class Topology:
         ffi = self.library.ffi
         text, size = ffi.new("char **"), ffi.new("int *")
         if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):
-            raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.fault()}")
+            raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.error()}")
         try:
             return bytes(ffi.buffer(text[0], size[0])[:]).rstrip(b"\0").decode(errors="replace")
         finally:
@@ -138,9 +138,10 @@ def candidates() -> list[str]:
 
 
 def library() -> HwlocLibrary:
-    """The first libhwloc that loads and has what is needed. Raises HiresxError saying what to install.
+    """Return the first libhwloc that can be loaded and has the needed functions. Raises HiresxError with the command
+    that installs one.
 
-    HIRESX_HWLOC names another file, or, empty, none.
+    The environment variable HIRESX_HWLOC names another file; if it is empty, no library is used.
     """
     return _library(tuple(candidates()))
 

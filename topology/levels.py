@@ -79,7 +79,7 @@ def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...]
 
 
 def word(text: str) -> str | None:
-    """The level that `text` names, SYS for SOC; None when it names none."""
+    """Return the level that `text` names, SYS for SOC; None for another text."""
     text = OLD.get(text, text)
     return text if text == SELF or text in RANK or _NVLINK.fullmatch(text) else None
 
@@ -91,7 +91,8 @@ def nvlinks(level: str) -> int:
 
 
 def link_count(links: list[int], model: str = "") -> int:
-    """NVLinks of a GPU by those of its pairs; more than it can have are the same ones, behind a switch."""
+    """Return the number of NVLinks of a GPU from the numbers `links` of its pairs. If their sum exceeds the links of a
+    GPU of this model, all pairs share the links to a switch."""
     most = MOST_NVLINKS.get(generation(model) or "", max(MOST_NVLINKS.values()))
     return sum(links) if sum(links) <= most else max(links)
 
@@ -102,7 +103,8 @@ def pcie_speed(generation: int | None, width: int | None) -> float | None:
 
 
 def pcie_speed_of_rate(rate: str, width: str) -> float | None:
-    """The same of "16.0 GT/s PCIe" and "16", as Linux and NCCL write them."""
+    """Return GB/s of a PCIe link from its rate and width as Linux and NCCL write them: "16.0 GT/s PCIe" and "16". None
+    for texts or speeds that are unknown."""
     match = re.match(r"\s*(\d{1,2}(?:\.\d+)?)\s*GT/s", rate)
     lanes = int(width) if width.isascii() and width.isdigit() and len(width) < 4 else None
     return pcie_speed(_RATES.get(float(match[1])), lanes) if match else None

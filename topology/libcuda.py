@@ -79,7 +79,7 @@ class Driver:
             return ""
         return "" if bytes(own) == bytes(card) else f"MIG-{uuid.UUID(bytes=bytes(own))}"
 
-    def used(self, device: int) -> bool:
+    def has_context(self, device: int) -> bool:
         """True if this process has a context on the device."""
         flags, active = c_uint(0), c_int(0)
         self._call("cuDevicePrimaryCtxGetState", c_int(device), byref(flags), byref(active))

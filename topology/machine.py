@@ -215,20 +215,20 @@ def save(machine: Machine, path: Path) -> None:
 
 def from_json(text: str, name: str = "snapshot") -> Machine:
     """The machine of a snapshot. Raises HiresxError naming the key that is not as it should be."""
-    mend = "record the machine again with: hiresx topo --save machine.json"
+    hint = "record the machine again with: hiresx topo --save machine.json"
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise HiresxError(f"{name}: not JSON: {printable(str(error))[:120]}", mend) from None
+        raise HiresxError(f"{name}: not JSON: {printable(str(error))[:120]}", hint) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise HiresxError(f'{name}: JSON, but not a snapshot of a machine: no "format": "{FORMAT}"', mend)
+        raise HiresxError(f'{name}: JSON, but not a snapshot of a machine: no "format": "{FORMAT}"', hint)
     if document.get("version") != VERSION:
         version = printable(str(document.get("version"))[:20])
-        raise HiresxError(f"{name}: snapshot of version {version}, this program reads {VERSION}", mend)
+        raise HiresxError(f"{name}: snapshot of version {version}, this program reads {VERSION}", hint)
     try:
         return _check(_read(Machine, {key: document[key] for key in document if key not in DERIVED}, ""))
     except _Fault as fault:
-        raise HiresxError(f"{name}: {fault}", mend) from None
+        raise HiresxError(f"{name}: {fault}", hint) from None
 
 
 class _Fault(Exception):
@@ -319,7 +319,7 @@ def _check_shape(key: str, matrix: Sequence[Sequence[Any]], rows: int, columns: 
 
 
 def printable(text: str) -> str:
-    """`text` without what a terminal would obey or an encoding refuse."""
+    """Return `text` with "?" for every character that is not printable."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

@@ -25,8 +25,8 @@ class Where:
 
 
 def prefer(node: int) -> str:
-    """Let this thread, and those it starts, take memory from a NUMA node while that has any. Returns why not when the
-    kernel refuses, as in some containers: memory then lies next to the core that touches it first."""
+    """Let this thread, and threads that it starts, take memory from a NUMA node while it has any. Returns the reason if
+    the kernel refuses, as in some containers; memory is then near the core that touches it first."""
     number = _SET_MEMPOLICY.get(platform.machine())
     if number is None:
         return ""

@@ -33,11 +33,11 @@ class Nearest:
 
 
 def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nearest:
-    """Find the devices nearest to `gpu`: its number on the host (in order of PCI addresses, as NVML counts), its PCI
-    address, or the UUID of it or of a MIG slice. By default the GPU of this process: the one that it has a CUDA context
-    on, else the only one that CUDA shows it; where there is none, what is nearest to the CPUs that it is bound to.
+    """Find the devices nearest to `gpu`: its number on the host (in the order of PCI addresses, as in NVML), its PCI
+    address, or the UUID of a GPU or MIG slice. Default: the GPU with a CUDA context of this process, else the only GPU
+    that CUDA shows it, else the CPUs to which it is bound.
 
-    `machine`: a description, this machine if absent. Makes no context. Raises HiresxError for a GPU that is not there.
+    `machine`: a description; default: this machine. Creates no context. Raises HiresxError for an unknown GPU.
     """
     if machine is None:
         from hiresx.topology.discover import discover
@@ -88,7 +88,7 @@ def _own() -> str | None:
     try:
         driver = Driver()
         numbers = range(driver.count())
-        used = [number for number in numbers if driver.used(number)]
+        used = [number for number in numbers if driver.has_context(number)]
         chosen = used[0] if used else 0 if len(numbers) == 1 else None
         return None if chosen is None else address(driver.bus_id(chosen), driver.mig_uuid(chosen))
     except HiresxError:  # no driver, or no GPU

@@ -27,7 +27,7 @@ from hiresx.topology.machine import (
 )  # fmt: skip
 from hiresx.topology.xml_tree import Element
 
-MEND = "record the machine again with: lstopo --of xml machine.xml"
+HINT = "record the machine again with: lstopo --of xml machine.xml"
 MOST_PORTS = 512
 
 _PCI_TYPE = re.compile(r"([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\]")
@@ -66,14 +66,14 @@ def parse_hwloc_xml(text: str, name: str = "hwloc XML") -> Machine:
 
     Raises HiresxError for what is not XML of hwloc, is cut off, or has no object that can be one machine.
     """
-    top = xml_tree.read(text, name, MEND)
+    top = xml_tree.read(text, name, HINT)
     if top.tag != "topology":
-        raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not hwloc's <topology>", MEND)
+        raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not hwloc's <topology>", HINT)
     roots = top.inside("object")
     if not roots:
-        raise HiresxError(f"{name}: XML of hwloc without any object", MEND)
+        raise HiresxError(f"{name}: XML of hwloc without any object", HINT)
     if len(roots) > 1:
-        raise HiresxError(f"{name}: two root objects", MEND)
+        raise HiresxError(f"{name}: two root objects", HINT)
     return _machine(top, roots[0], name)
 
 
@@ -92,7 +92,7 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
     adapters = _adapters(objects)
     if len(devices) > MOST_GPUS or len(adapters) > MOST_NICS:
         raise HiresxError(
-            f"{name}: {plural(len(devices), 'GPU')} and {len(adapters)} network adapters are no one machine", MEND
+            f"{name}: {plural(len(devices), 'GPU')} and {len(adapters)} network adapters are no one machine", HINT
         )
     gpus = tuple(_gpu(n, node, numa) for n, node in enumerate(devices))
     nics = tuple(_nic(node, numa) for node in adapters)

@@ -26,7 +26,7 @@ from hiresx.topology.machine import (
 from hiresx.topology.parse_hwloc_xml import RDMA_NAME, level
 from hiresx.topology.xml_tree import Element
 
-MEND = "record it again with: NCCL_TOPO_DUMP_FILE=machine.xml"
+HINT = "record it again with: NCCL_TOPO_DUMP_FILE=machine.xml"
 # Classes of what an NVLink ends at, as NCCL tells them apart (src/graph/topo.h).
 SWITCH, CPU = "0x0680", "0x068001"
 # Names by family and model of the CPU, so that `levels.between_nodes` knows its interconnect.
@@ -37,13 +37,14 @@ _INTEL = {
 
 
 def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
-    """The machine of such a file. GPUs are in the order of their `dev`, else of their PCI bus ids.
+    """Return the machine that a topology file of NCCL describes. GPUs are in the order of their `dev`, else of their
+    PCI bus ids.
 
-    Raises HiresxError for what is not such XML, is cut off, or names no GPU and no adapter.
+    Raises HiresxError for other XML, for a truncated file, and for one without GPU and adapter.
     """
-    top = xml_tree.read(text, name, MEND)
+    top = xml_tree.read(text, name, HINT)
     if top.tag != "system":
-        raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not NCCL's <system>", MEND)
+        raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not NCCL's <system>", HINT)
     problems: list[str] = []
     hosts = list(dict.fromkeys(cpu.get("host_hash") for cpu in top.inside("cpu")))
     if len(hosts) > 1:
@@ -52,7 +53,7 @@ def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
     gpus = [element for node in nodes for element in node.walk() if _is_gpu(element)]
     adapters = [element for node in nodes for element in node.walk() if _is_adapter(element)]
     if not gpus and not adapters:
-        raise HiresxError(f"{name}: no GPU and no network adapter in it", MEND)
+        raise HiresxError(f"{name}: no GPU and no network adapter in it", HINT)
     order = {n: element for element in gpus if (n := _number(_gpu_of(element).get("dev"))) is not None}
     if len(order) == len(gpus):
         gpus = [order[n] for n in sorted(order)]
@@ -63,7 +64,7 @@ def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
         found = list(element.walk("net"))
         nets += [(element, net) for net in found] or [(element, None)]
     if len(gpus) > MOST_GPUS or len(nets) > MOST_NICS:
-        raise HiresxError(f"{name}: {len(gpus)} GPUs and {len(nets)} network adapters are no one machine", MEND)
+        raise HiresxError(f"{name}: {len(gpus)} GPUs and {len(nets)} network adapters are no one machine", HINT)
     numa, packages = _cpus(nodes)
     near = {node.index: node.cpus for node in numa}
     devices = tuple(_gpu(n, element, near) for n, element in enumerate(gpus))

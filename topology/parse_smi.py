@@ -28,7 +28,7 @@ from hiresx.topology.smi_rows import MOST_TOLD, After, Row, RowHeader
 _Peers: TypeAlias = dict[int, list[list[str]]]
 _Cells: TypeAlias = dict[int, list[str]]
 
-MEND = "record it again with: nvidia-smi topo -m > machine.txt"
+HINT = "record it again with: nvidia-smi topo -m > machine.txt"
 # Longest row of a machine: 64 GPUs and 256 NICs, each with a word and some blanks.
 LONGEST_LINE = 16384
 
@@ -36,11 +36,12 @@ _LEGEND = re.compile(r"(NIC\d{1,4})\s*[:=]\s*([A-Za-z][\w.\-]{0,63})")
 
 
 def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
-    """The machine of such a text: levels of GPU pairs, NICs, affinities, and what a report around it says.
+    """Return the machine that the text of `nvidia-smi topo -m` describes: levels of GPU pairs, NICs, affinities, and
+    what a report around it adds.
 
-    Levels that are not there, as PCIe behind NVLink, are inferred from those that are (`infer`). Raises HiresxError
-    naming the line for a text that holds no such matrix, or one that is cut off, not symmetric or contradicts itself,
-    and for `topo -p2p` and `rocm-smi`.
+    Levels that the text does not show, such as PCIe beside NVLink, are inferred from the others (`infer`). Raises
+    HiresxError naming the line for a text without such a matrix, for one that is truncated, not symmetric or
+    contradictory, and for `topo -p2p` and `rocm-smi`.
     """
     table = _Table(text, name)
     count, gpus, problems = table.count, table.gpus, table.problems
@@ -116,14 +117,14 @@ class _Table:
         self.after: After = {}
         self._read_cells()
 
-    def fault(self, what: str, mend: str = MEND) -> HiresxError:
-        return HiresxError(f"{self.name}{what}", mend)
+    def error(self, what: str, hint: str = HINT) -> HiresxError:
+        return HiresxError(f"{self.name}{what}", hint)
 
     def _take(self, number: int, line: str) -> None:
         """Classify a line."""
         if len(line) > LONGEST_LINE:
             if "GPU" in line:
-                raise self.fault(f", line {number}: {len(line)} characters are no row of a topology")
+                raise self.error(f", line {number}: {len(line)} characters are no row of a topology")
             return
         body = smi_rows.clean(line)
         plain = body.split()
@@ -136,10 +137,10 @@ class _Table:
         if row and (match := smi_rows.GPU.fullmatch(row.label)):
             n = int(match[1])
             if n >= MOST_GPUS:
-                raise self.fault(f", line {number}: GPU{n}: no machine has that many")
+                raise self.error(f", line {number}: GPU{n}: no machine has that many")
             if n in self.gpus and self.gpus[n].words != row.words:
                 lines = f"{self.gpus[n].line} and {number}"
-                raise self.fault(f", lines {lines}: two rows of GPU{n} that differ", "keep one machine in the file")
+                raise self.error(f", lines {lines}: two rows of GPU{n} that differ", "keep one machine in the file")
             self.gpus.setdefault(n, row)
         elif row and smi_rows.is_device(row.label) and sum(map(bool, map(levels.word, row.words))) >= 2:
             self.others.append(row)
@@ -151,9 +152,9 @@ class _Table:
         named = max(self.header.gpus, default=0) if self.header else 0
         if missing:
             there = plural(self.count - len(missing), "GPU")
-            raise self.fault(f": rows of {there}, but none of GPU{missing[0]}: cut off?")
+            raise self.error(f": rows of {there}, but none of GPU{missing[0]}: cut off?")
         if self.count <= named < MOST_GPUS:
-            raise self.fault(f": the header names GPU{named}, but the rows end at GPU{self.count - 1}: cut off?")
+            raise self.error(f": the header names GPU{named}, but the rows end at GPU{self.count - 1}: cut off?")
 
     def _columns(self) -> list[str]:
         header = self.header
@@ -182,9 +183,9 @@ class _Table:
             if start is None or own >= len(found):
                 held = row.run(row.first())
                 if sum(1 for word in held if levels.word(word)) < count:
-                    raise self.fault(f", line {row.line}: GPU{n} has {len(held)} levels for {of_count}: cut off?")
+                    raise self.error(f", line {row.line}: GPU{n} has {len(held)} levels for {of_count}: cut off?")
                 places = ", ".join(str(at + 1) for at, word in enumerate(held) if word == levels.SELF) or "none"
-                raise self.fault(
+                raise self.error(
                     f", line {row.line}: GPU{n} has its X in column {places}, not {own + 1}: are rows missing or in "
                     "another order?"
                 )
@@ -192,7 +193,7 @@ class _Table:
         short, width = min(((n, len(entry)) for n, entry in self.cells.items()), key=lambda entry: entry[1])
         most = max(map(len, self.cells.values()))
         if width < max(count, most):
-            raise self.fault(
+            raise self.error(
                 f", line {self.gpus[short].line}: GPU{short} has {width} levels for {of_count}, others {most}: cut "
                 "off, or GPU rows are missing?"
             )
@@ -218,7 +219,7 @@ class _Table:
         width = len(self.cells[0])
         number = width - self.count
         if number > MOST_NICS:
-            raise self.fault(f": {number} network adapters: no machine has that many")
+            raise self.error(f": {number} network adapters: no machine has that many")
         rows = list(dict.fromkeys(row.label for row in self.others))
         if self.columns:
             labels = []
@@ -234,7 +235,7 @@ class _Table:
         else:
             labels = [f"NIC{n}" for n in range(number)]
             if number and not rows and not re.search(r"\bNIC\d|mlx", self.text):
-                raise self.fault(f": {plural(number, 'column')} beyond the GPUs that nothing names: rows cut off?")
+                raise self.error(f": {plural(number, 'column')} beyond the GPUs that nothing names: rows cut off?")
         for row in self.others:
             if row.label not in labels and re.fullmatch(r"NIC\d+|mlx\w+", row.label):
                 self.problems.append(
@@ -276,7 +277,7 @@ class _Table:
                     continue
                 before = found.get((other, own))
                 if before is not None and before != level:
-                    raise HiresxError(_differ(order, lines, other, own, before, level, self.name), MEND)
+                    raise HiresxError(_differ(order, lines, other, own, before, level, self.name), HINT)
                 found[own, other] = level
         for own, other, _ in odd:
             found.setdefault((own, other), found.get((other, own), ""))
@@ -292,7 +293,7 @@ class _Table:
             self.problems.append(f"{len(odd) - MOST_TOLD} more cells are no levels")
         pairs = [(n, m) for n in range(self.count) for m in range(n)]
         if pairs and not any(found.get(pair) for pair in pairs):
-            raise self.fault(": no level between any two GPUs can be read: cut off?")
+            raise self.error(": no level between any two GPUs can be read: cut off?")
         return found
 
 
@@ -306,7 +307,7 @@ def _refuse_others(text: str, name: str, gpus: dict[int, Row], peers: _Peers) ->
             f"{name}: the text of rocm-smi or amd-smi, which is not read",
             "record the machine with: lstopo --whole-io --of xml machine.xml",
         )
-    raise HiresxError(f"{name}: no row of `nvidia-smi topo -m` in it", MEND)
+    raise HiresxError(f"{name}: no row of `nvidia-smi topo -m` in it", HINT)
 
 
 def _refuse_p2p(name: str) -> None:
@@ -346,7 +347,7 @@ def _tree(words: dict[tuple[int, int], str], count: int, name: str) -> None:
                     raise HiresxError(
                         f"{name}: GPU{c}-GPU{b} is {words[c, b]} and GPU{b}-GPU{a} is {words[b, a]}, all behind one "
                         f"PCIe switch, but GPU{c}-GPU{a} is {words[c, a]}: a contradiction",
-                        MEND,
+                        HINT,
                     )
 
 
@@ -357,7 +358,7 @@ def _levels(
     size = max(count, 1 + max((a for a, _ in words), default=0))
     given = [["X" if a == b else words.get((a, b), "") for b in range(size)] for a in range(size)]
     if any(levels.nvlinks(word) for a, row in enumerate(given) for b, word in enumerate(row) if max(a, b) >= count):
-        raise HiresxError(f"{name}: NVLink beyond the GPUs' columns: rows cut off?", MEND)
+        raise HiresxError(f"{name}: NVLink beyond the GPUs' columns: rows cut off?", HINT)
 
     def guess(a: int, b: int) -> str:
         return smi_affinities.level(numa[a], numa[b], cpus[a], cpus[b]) if max(a, b) < count else ""

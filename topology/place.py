@@ -221,7 +221,7 @@ def is_even(placement: Sequence[int], gpus: Sequence[int]) -> bool:
 
 
 def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:
-    """GPU of each rank by one strategy; `options` as of `plan`."""
+    """Return the GPU of each rank by one strategy; `options` as of `plan`."""
     return plan(machine, demand, strategies=(strategy,), **options).strategies[strategy].placement
 
 

@@ -58,7 +58,7 @@ class Objective(ABC):
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         """Return (the values (n,) after swaps of two entries of `place`, number of operations). `place`: the GPUs of
-        all ranks, and behind them those with free slots."""
+        all ranks, followed by those with free slots."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
         """The same of these ranks alone."""
@@ -253,8 +253,9 @@ class Search:
 
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
-    """Seconds that no placement goes below. Every rank alone, on the GPU that suits it best, with its `share` - 1
-    heaviest neighbours on the same one: what the link that all its messages pass takes, and its largest message."""
+    """Return a lower bound, in seconds, of the exchange of all placements. Each rank is taken alone on its best GPU,
+    with its `share` - 1 heaviest neighbours on the same one: the time of the link that all its messages pass, and of
+    its largest message."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

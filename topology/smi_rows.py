@@ -64,7 +64,7 @@ class RowHeader:
 
 
 def header(body: str) -> RowHeader | None:
-    """The header in a line that names GPUs; None where it names none."""
+    """Return the header in a line that names GPUs; None for another line."""
     found = RowHeader()
     for match in _HEADING.finditer(body):
         kind = match.lastgroup

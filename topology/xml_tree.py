@@ -37,7 +37,7 @@ class Element:
             element = element.parent
 
     def walk(self, tag: str | None = None) -> Iterator["Element"]:
-        """This element and all elements in it, in the order of the text; only those with `tag`, if one is given."""
+        """Yield this element and all elements in it, in the order of the text. `tag`: only elements of this tag."""
         stack = [self]
         while stack:
             element = stack.pop()
@@ -46,13 +46,13 @@ class Element:
             stack.extend(reversed(element.children))
 
 
-def read(text: str, name: str, mend: str) -> Element:
+def read(text: str, name: str, hint: str) -> Element:
     """The root element. Raises HiresxError for what is not XML, is cut off, or declares entities."""
-    reader = _Reader(name, mend)
+    reader = _Reader(name, hint)
     try:
         reader.parser.Parse(text.encode("utf-8", errors="replace"), True)
     except expat.ExpatError as error:
-        raise HiresxError(f"{name}: not XML, or cut off: {error}", mend) from None
+        raise HiresxError(f"{name}: not XML, or cut off: {error}", hint) from None
     assert reader.root is not None  # expat refuses a text without one
     return reader.root
 
@@ -60,8 +60,8 @@ def read(text: str, name: str, mend: str) -> Element:
 class _Reader:
     """Takes expat's events."""
 
-    def __init__(self, name: str, mend: str):
-        self.name, self.hint = name, mend
+    def __init__(self, name: str, hint: str):
+        self.name, self.hint = name, hint
         self.root: Element | None = None
         self.current: Element | None = None
         self.elements = self.depth = 0

@@ -167,7 +167,7 @@ def copies(comm: Communicator, device: Backend, repeats: int) -> list[Row]:
             there, target = gpu.open(handle, COPIED), gpu.memory(COPIED)
     except (HiresxError, RuntimeError) as error:
         if there is not None:  # others could not open theirs
-            gpu.shut(there)
+            gpu.close(there)
         comm.barrier()
         return [*rows, {"copy": "GPU to GPU", "failed": str(error)}]
 
@@ -176,7 +176,7 @@ def copies(comm: Communicator, device: Backend, repeats: int) -> list[Row]:
         device.synchronize()
 
     rows.append(_copy_row(comm, "GPU to GPU", across, repeats))
-    gpu.shut(there)
+    gpu.close(there)
     comm.barrier()
     return rows
 

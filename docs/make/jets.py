@@ -97,10 +97,10 @@ def collected(run: Any, command: str | None = None) -> dict[str, Any]:
 
 def write(results: Path, out: Path) -> None:
     """Write the page `out` from the file `results`. Raises HiresxError for a file that holds no such results."""
-    made, mend = (f"python docs/make/jets.py {words}" for words in (
+    made, hint = (f"python docs/make/jets.py {words}" for words in (
         f"page {results} --out {out}", f"collect RUN... --out {results}"
     ))  # fmt: skip
-    write_page(results, out, lambda document: "\n".join(_sections(document, made)), "runs of jets", mend)
+    write_page(results, out, lambda document: "\n".join(_sections(document, made)), "runs of jets", hint)
 
 
 def _sections(document: dict[str, Any], made: str) -> list[str]:

@@ -9,13 +9,13 @@ from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 
 
-def write_page(results: Path, out: Path, page: Callable[[Any], str], held: str, mend: str) -> None:
-    """Write the text that `page` makes of the document in the JSON file `results`. Raises HiresxError, with `mend`, for
+def write_page(results: Path, out: Path, page: Callable[[Any], str], held: str, hint: str) -> None:
+    """Write the text that `page` makes of the document in the JSON file `results`. Raises HiresxError, with `hint`, for
     a file that does not hold what it asks for, which is called `held`."""
     try:
         text = page(json.loads(results.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HiresxError(f"{results} holds no {held}: {type(error).__name__}: {error}", mend) from None
+        raise HiresxError(f"{results} holds no {held}: {type(error).__name__}: {error}", hint) from None
     files.write_text(out, text)
 
 

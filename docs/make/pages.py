@@ -44,8 +44,8 @@ def fill(template: str, **values: Any) -> str:
     return TEMPLATES.get_template(template).render(values).rstrip("\n") + "\n"
 
 
-def read(path: Path, needed: Sequence[str], held: str, mend: str) -> dict[str, Any]:
-    """The document in the JSON file `path`. Raises HiresxError, with `mend`, for a file that cannot be read and for one
+def read(path: Path, needed: Sequence[str], held: str, hint: str) -> dict[str, Any]:
+    """The document in the JSON file `path`. Raises HiresxError, with `hint`, for a file that cannot be read and for one
     without the `needed` keys, which holds no results that are called `held`."""
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def read(path: Path, needed: Sequence[str], held: str, mend: str) -> dict[str, A
     except OSError as error:
         raise files.io_error(path, error, "read") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise HiresxError(f"{path} holds no {held}: {type(error).__name__}: {error}", mend) from None
+        raise HiresxError(f"{path} holds no {held}: {type(error).__name__}: {error}", hint) from None
     return document
 
 

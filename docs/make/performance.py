@@ -54,8 +54,8 @@ def write(paths: Iterable[Path], out: Path) -> None:
     that cannot be written."""
     results = {}
     for path in paths:
-        mend = f"hiresx bench --json > {quote(path)}, or leave the file out"
-        results[path.as_posix()] = pages.read(path, ["kind"], "results", mend)
+        hint = f"hiresx bench --json > {quote(path)}, or leave the file out"
+        results[path.as_posix()] = pages.read(path, ["kind"], "results", hint)
     pages.write(page(results, out), out)
 
 

@@ -24,11 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def write(results: list[Path], out: Path) -> None:
     """Write the page `out` from the files `results`. Raises HiresxError for a file that holds no such results."""
-    mend = "name what precision_speed.py and `hiresx verify precision --json` wrote"
-    documents = [pages.read(path, ["backend"], "results of precisions", mend) for path in results]
+    hint = "name what precision_speed.py and `hiresx verify precision --json` wrote"
+    documents = [pages.read(path, ["backend"], "results of precisions", hint) for path in results]
     speed, errors = (next((document for document in documents if key in document), None) for key in ("rows", "checks"))
     if speed is None or errors is None:
-        raise HiresxError("the speeds or the errors of precisions are missing", mend)
+        raise HiresxError("the speeds or the errors of precisions are missing", hint)
     rows = {(row["precision"], row["viscous"]): row for row in speed["rows"]}
     machine = speed["hardware"]
     found = {tuple(check["check"].split(": ", 1)): check["value"] for check in errors["checks"]}

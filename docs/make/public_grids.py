@@ -20,8 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def write(results: Path, out: Path) -> None:
     """Write the page `out` from the file `results`. Raises HiresxError for a file that holds no such results."""
-    mend = f"python docs/make/public_grid_runs.py FOLDER --out {results}"
-    document = pages.read(results, ["grids", "steps"], "results of public grids", mend)
+    hint = f"python docs/make/public_grid_runs.py FOLDER --out {results}"
+    document = pages.read(results, ["grids", "steps"], "results of public grids", hint)
     ran = [grid for grid in document["grids"] if "deviation" in grid]
     text = pages.fill(
         "public-grids.md.jinja",

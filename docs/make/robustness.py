@@ -23,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def write(results: Path, out: Path) -> None:
     """Write the page `out` from the file `results`. Raises HiresxError for a file that holds no such results."""
-    mend = f"python docs/make/robustness_runs.py --out {results}"
-    document = pages.read(results, ["cells", "wall_s", "hardware"], "results of robustness", mend)
+    hint = f"python docs/make/robustness_runs.py --out {results}"
+    document = pages.read(results, ["cells", "wall_s", "hardware"], "results of robustness", hint)
     cells = document["cells"]
     known = {} if document["small"] else {flow.title: flow for flow in FLOWS}
     columns = list(dict.fromkeys((c["flux"], c["weights"]) for c in cells))

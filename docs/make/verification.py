@@ -14,6 +14,7 @@ from typing import Any
 
 import pages
 import verification_pictures
+import verification_tables
 
 from hiresx.base.plural import plural
 from hiresx.base.shell import quote
@@ -50,10 +51,10 @@ def write(results: list[Path], out: Path) -> None:
 
 
 def read(path: Path) -> Result:
-    held, mend = "verification results", f"hiresx verify all --json > {quote(path)}"
-    document = pages.read(path, ["checks"], held, mend)
+    held, hint = "verification results", f"hiresx verify all --json > {quote(path)}"
+    document = pages.read(path, ["checks"], held, hint)
     if not all({"backend", "group"} <= check.keys() for check in document["checks"]):
-        raise HiresxError(f"{path} holds no {held}", mend)
+        raise HiresxError(f"{path} holds no {held}", hint)
     return document
 
 
@@ -75,7 +76,7 @@ def group(name: str, found: dict[str, dict[str, Result]], out: Path) -> Result:
     backends = sorted({backend for results in found.values() for backend in results})
     firsts = {check: next(iter(results.values())) for check, results in found.items()}
     curves = {check: first["curves"] for check, first in firsts.items() if "curves" in first}
-    tabulate = getattr(module, "page_table", None)
+    tabulate = getattr(verification_tables, name.replace("-", "_"), None)
     return {
         "name": name,
         "title": title,

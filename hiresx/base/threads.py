@@ -68,8 +68,8 @@ def map_all(work: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Fo
 def start_in_background(
     work: Callable[_Given, _Found], *args: _Given.args, **kwargs: _Given.kwargs
 ) -> Callable[[], _Found]:
-    """Begins `work` beside what the caller goes on with. What is returned waits for it, and gives or raises what it
-    did; nothing waits for it otherwise, not even the end of the process."""
+    """Start `work` in a thread. Returns a function that waits for it and returns its result or raises its error.
+    Nothing else waits for it, not even the end of the process."""
     outcome: Future[_Found] = Future()
 
     def run() -> None:

@@ -28,28 +28,27 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
     gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
     if gone:
         return HiresxError(f"cannot {action} {path}: its directory is gone", "see whether it was moved or removed")
-    reason, mend = _FAULTS.get(
+    reason, hint = _FAULTS.get(
         error.errno or 0, (error.strerror or str(error), "see that the path is right and reachable")
     )
-    if action == "read" and _ELSEWHERE in mend:
-        mend = "see that the path is right and that it may be read"
+    if action == "read" and _ELSEWHERE in hint:
+        hint = "see that the path is right and that it may be read"
     if error.errno in (errno.EEXIST, errno.ELOOP) and Path(path).is_symlink():
         reason = "it is a symbolic link that leads to no directory"
-    return HiresxError(f"cannot {action} {path}: {reason}", mend)
+    return HiresxError(f"cannot {action} {path}: {reason}", hint)
 
 
 def temporary_path(path: Path, process: int) -> Path:
-    """Temporary path of the future file `path` for this process, or for those of which it is the first (see
-    `directories.remove_stale`)."""
+    """Return a temporary path for the future file `path`, which names this process or the first of several that write
+    together (see `directories.remove_stale`)."""
     return path.with_name(f".{path.name}.{process}.part")
 
 
 @contextmanager
 def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
-    """Gives an empty file beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
+    """Yield an empty file next to `path` to write to. At the end it is synced to disk and renamed to `path`.
 
-    After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through: see
-    `io_error`.
+    After an error, or with `keep` false, it is removed and `path` is unchanged. OSErrors pass through: see `io_error`.
     """
     path = Path(path)
     temporary = temporary_path(path, os.getpid())
@@ -67,7 +66,7 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def written(path: str | Path, parents: bool = False) -> Iterator[Path]:
+def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
     """Replace a file as `replacing` does; errors become HiresxError that names the path. `parents`: make missing
     folders."""
     try:
@@ -81,7 +80,7 @@ def written(path: str | Path, parents: bool = False) -> Iterator[Path]:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a file, whole or not at all. Raises HiresxError naming it."""
-    with written(path) as temporary:
+    with writing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

@@ -31,14 +31,14 @@ class Pair(NamedTuple):
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A stored result of `hiresx bench --json`. Raises HiresxError for a file that is none."""
-    mend = "name a file that hiresx bench --json wrote"
+    """Read a stored result of `hiresx bench --json`. Raises HiresxError for another file."""
+    hint = "name a file that hiresx bench --json wrote"
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise HiresxError(f"{path} cannot be read: {error}", mend) from None
+        raise HiresxError(f"{path} cannot be read: {error}", hint) from None
     if not isinstance(found, dict) or found.get("kind") != "bench":
-        raise HiresxError(f"{path} holds no result of hiresx bench", mend)
+        raise HiresxError(f"{path} holds no result of hiresx bench", hint)
     return found
 
 
@@ -56,7 +56,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def pairs(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Pair]:
-    """The figures that both have, in the order of `now`."""
+    """Return the pairs of figures that both results have, in the order of `now`."""
     for part, keys in _KEYS.items():
         known = {_key(row, keys): row for row in before.get(part, ())}
         for row in now.get(part, ()):

@@ -110,8 +110,8 @@ def plans(device: Backend) -> list[str]:
 
 
 def prepare(device: Backend, points: int, precision: str, plan: str | None = None) -> tuple[Solver, TimingBackend]:
-    """A solver of the viscous flow of `hiresx.bench.rhs` on a device that times launches, past its first
-    stage."""
+    """Return a solver of the viscous flow of `hiresx.bench.rhs`, whose first stage is done, and the backend that times
+    its launches."""
     timed = TimingBackend(device)
     solver = Solver(rhs.flow(points, True, precision), timed, plan=plan)
     solver.initialize()

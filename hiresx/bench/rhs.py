@@ -33,7 +33,8 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
 
 
 def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
-    """Threads to measure with: what was `asked`, or one and all; [None] where a backend has none."""
+    """Return the numbers of threads to measure with: those `asked` for, else one and all cores. [None] for a backend
+    without threads."""
     if not hasattr(device, "threads"):
         return [None]
     return list(asked) if asked else sorted({1, device.threads})
@@ -95,7 +96,7 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
 
 
 def device_seconds(device: Any, work: Callable[[], Any]) -> float:
-    """Seconds that `work` takes by the events of the device."""
+    """Return the seconds that `work` takes by the events of the device."""
     start, stop = device.event(), device.event()
     start.record()
     work()
@@ -122,8 +123,8 @@ def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.
 
 
 def calibrate(solver: Solver) -> float | None:
-    """Nanoseconds per round of the calibration loop, run on as many cores at once as a kernel has threads: what the
-    slowest takes. None where there is no such loop."""
+    """Return the nanoseconds per round of the calibration loop on the slowest core. It runs on as many cores at once as
+    a kernel has threads. None for a backend without such a loop."""
     if "calibrate" not in solver.program.signatures:
         return None
     device: Any = solver.backend

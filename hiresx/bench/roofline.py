@@ -29,8 +29,8 @@ def _ceiling(result: Mapping[str, Any], row: Mapping[str, Any]) -> float:
 
 
 def draw(result: Mapping[str, Any], target: Path, precision: str | None = None) -> Path:
-    """Draws the kernels of the plan that the device runs, in `precision` (by default the first measured), and writes
-    the picture. Raises HiresxError for a result without such kernels, for want of matplotlib and for what cannot be
+    """Draw the kernels of the plan that the device runs, in `precision` (by default the first measured), and write the
+    picture. Raises HiresxError for a result without such kernels, without matplotlib, and for a file that cannot be
     written."""
     picture_file.require_matplotlib()
     precision = precision or next(iter(result["gflop_per_s"]), None)

@@ -40,6 +40,6 @@ def _wall(arguments: list[str], folder: Path, number: int) -> float:
     if done.returncode:
         raise HiresxError(
             f"hiresx {' '.join(arguments)} fails with status {done.returncode}:\n{done.stderr.strip()}",
-            "mend that first: hiresx doctor",
+            "correct that first: hiresx doctor",
         )
     return seconds

@@ -56,8 +56,8 @@ class Scalars(Table):
     scalars: dict[ScalarName, ScalarValue] = Field(
         {},
         description="passive scalars by name: a number or a function of case.py, f(x, y, z, t, *, <parameters>) -> s; "
-        "required of every one where an inflow or far-field is given; of others what enters (absent: what is there), "
-        "and what a no-slip wall holds (absent: nothing passes it)",
+        "an inflow or far-field needs the value of every scalar; elsewhere it is the value of gas that enters (absent: "
+        "the value inside) or at a no-slip wall (absent: no flux through it)",
     )
 
 
@@ -132,7 +132,7 @@ class NoSlipWall(Condition, Scalars):
 
     @property
     def through(self) -> str:
-        """The key that says what passes the wall, of those that are given."""
+        """The key that gives the flow through the wall: "normal_velocity" or "mass_flux"."""
         return "normal_velocity" if self.mass_flux is None else "mass_flux"
 
     @model_validator(mode="after")
@@ -186,7 +186,7 @@ def modelled_wall_errors(case: Any) -> Iterator[PydanticCustomError]:
 
 
 class SupersonicInflow(Condition, Scalars):
-    """Everything is given: the flow enters faster than sound."""
+    """All variables are given: the flow enters faster than sound."""
 
     kernel = "prescribe"
     type: Literal["supersonic-inflow"] = "supersonic-inflow"
@@ -224,8 +224,8 @@ class PrecursorInflow(Condition, Scalars):
     )
     repeat: bool = Field(
         False,
-        description="true: the planes begin anew behind the last one, after a mean interval; false: they must last "
-        "until time.end",
+        description="true: after the last plane and a mean interval the planes repeat; false: they must last until "
+        "time.end",
     )
     shift: Vector = Field((0.0, 0.0, 0.0), description="what is added to the places of the planes, in L")
     period: dict[Literal["x", "y", "z"], Positive] = Field(
@@ -280,7 +280,7 @@ class RecyclingInflow(Condition, Scalars):
 
 
 class SupersonicOutflow(Condition, Scalars):
-    """Nothing is given: the flow leaves faster than sound. A run says where what arrives leaves more slowly."""
+    """Nothing is given: the flow leaves faster than sound. A run reports places where it leaves more slowly."""
 
     kernel = "extrapolate"
     type: Literal["supersonic-outflow"] = "supersonic-outflow"
@@ -322,16 +322,16 @@ class CharacteristicOutflow(Condition, Scalars):
     relaxation: float | None = Field(
         None,
         ge=0,
-        description="rate of the pull towards that pressure per reference length; 0: none; absent: 0.05 over the "
-        "largest extent of the grid, at which the pull sends back less than 1 % of the height of a pulse that is "
-        "shorter than 0.4 of this extent; of oblique waves up to 17 % come back whatever it is",
+        description="rate of the relaxation towards that pressure, per L; 0: none; absent: 0.05 over the largest "
+        "extent of the grid, which reflects less than 1 % of the amplitude of a pulse that is shorter than 0.4 of "
+        "this extent; oblique waves are reflected by up to 17 % at any rate",
     )
 
 
 class PressureOutflow(Condition, Scalars):
     """Subsonic outflow of a duct: the static pressure is given, or the mass flow is kept and the pressure follows. A
     steady flow has exactly that pressure or mass flow, whatever its gradients, which at a characteristic outflow shift
-    it. Sound along the normal leaves but for what the pull sends back; eddies leave with more noise than there."""
+    it. Sound along the normal leaves, except for a reflection by the relaxation; eddies make more noise than there."""
 
     kernel = "outflow"
     type: Literal["pressure-outflow"] = "pressure-outflow"
@@ -340,13 +340,13 @@ class PressureOutflow(Condition, Scalars):
     )
     mass_flux: Positive | None = Field(
         None,
-        description="mass flow out of the face over its area, in rho_ref c_ref; a face that goes on from block to "
-        "block is one",
+        description="mass flow out of the face over its area, in rho_ref c_ref; a face across several blocks counts "
+        "as one",
     )
     relaxation: Positive | None = Field(
         None,
-        description="rate of the pull per reference length: of the pressure towards the given one, or of the pressure "
-        "upwards where too much leaves; absent: 0.5 over the largest extent of the grid",
+        description="rate of the relaxation, per L, of the pressure towards the given one or, with mass_flux, towards "
+        "the pressure at which this flow leaves; absent: 0.5 over the largest extent of the grid",
     )
 
     @model_validator(mode="after")

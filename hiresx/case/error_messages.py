@@ -119,7 +119,7 @@ def _join_messages(texts: Sequence[str]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as the case file would write it, cut when it is long."""
+    """Return a value as a case file has it, shortened if it is long."""
     from hiresx.case.toml import value_text
 
     text = value_text(value)

@@ -22,7 +22,7 @@ def face_formula(case: Any, text: str) -> tuple[Formula, dict[str, float]]:
     taken = {*VARIABLES, *FUNCTIONS}
     numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
     known = {name: v for name, v in {"gamma": case.gas.gamma, **numbers}.items() if name not in taken}
-    used = Formula(text, VARIABLES, tuple(known)).used
+    used = Formula(text, VARIABLES, tuple(known)).names
     values = {name: known[name] for name in sorted(known) if name in used}
     return Formula(text, VARIABLES, tuple(values)), values
 
@@ -50,8 +50,9 @@ def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
 
 
 def timed_formulas(case: Any) -> dict[str, Mapping[str, float]]:
-    """Those in which the time stands, text by text, with their parameters: the kernels compute them."""
-    return {formula.text: values for formula, values in face_formulas(case).values() if "t" in formula.used}
+    """Return the parameters of every formula that contains the time, by the text of the formula. The kernels evaluate
+    these."""
+    return {formula.text: values for formula, values in face_formulas(case).values() if "t" in formula.names}
 
 
 def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
@@ -62,12 +63,12 @@ def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
         yield case_error(str(error))
         return
     for key, (formula, values) in formulas.items():
-        if not formula.used & {*VARIABLES}:
+        if not formula.names & {*VARIABLES}:
             with np.errstate(all="ignore"):
                 number = formula.values({name: np.zeros(1) for name in VARIABLES}, values)[0]
             if not np.isfinite(number):
                 yield case_error(f'{key}: "{formula.text}" is {number} everywhere; give a formula that is finite')
-        if "stresses" in key and "t" in formula.used:
+        if "stresses" in key and "t" in formula.names:
             yield case_error(f'{key}: "{formula.text}": stresses do not change in time; give a formula of x, y, z')
     for n, wall in enumerate(case.boundary):
         if wall.kernel != "no_slip":
@@ -78,7 +79,7 @@ def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
         through = getattr(wall, wall.through)
         if through is None:
             continue
-        enters = isinstance(through, str) and "t" in formulas[f"{place}.{wall.through}"][0].used
+        enters = isinstance(through, str) and "t" in formulas[f"{place}.{wall.through}"][0].names
         if wall.temperature is None and (enters or (not isinstance(through, str) and through > 0)):
             yield case_error(f"{place}.{wall.through}: gas that is blown in needs the temperature of the wall; give it")
         if case.scalar:

@@ -47,7 +47,7 @@ class Formula:
         self._compiled = compile(self._tree, text, "eval")
 
     @property
-    def used(self) -> frozenset[str]:
+    def names(self) -> frozenset[str]:
         """The names in it: of variables, parameters and functions."""
         return frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
 

@@ -114,7 +114,7 @@ def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any)
 def check_parameters(directory: Path | None, parameters: Iterable[str], place: str) -> None:
     """Raises HiresxError for the first of `parameters` that no function of case.py in `directory` takes.
 
-    A parameter that is read by nobody is a misspelt one.
+    Such a parameter is probably misspelt.
     """
     found = public_functions(directory)
     taken = sorted({name for call in found.values() for name in keyword_only(call)})
@@ -165,7 +165,7 @@ def evaluate_scalar_profile(
     case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> Quantity:  # fmt: skip
-    """As `Case.evaluate_scalar`, but waves are left as such."""
+    """Return the values as `Case.evaluate_scalar` does, but leave waves as they are."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
     return _evaluate(

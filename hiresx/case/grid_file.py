@@ -58,13 +58,13 @@ class GridFile(Table):
     )
     period: dict[Literal["i", "j", "k"], Vector | Rotation] = Field(
         {},
-        description="what brings the min to the max face of directions that may be periodic: a translation [x, y, z], "
-        "in L, or a rotation {axis, angle, centre, translation}",
+        description="motion from the min to the max face of each periodic direction: a translation [x, y, z], in L, or "
+        "a rotation {axis, angle, centre, translation}",
     )
     plane: Literal["auto", "keep"] = Field(
         "auto",
-        description="auto: of a grid with 1 or 2 nodes in some direction one plane, or line, is taken, turned into x-y "
-        "or along x, its directions made i and j; keep: nothing of that",
+        description="auto: a grid with 1 or 2 nodes in some direction becomes one plane in x-y with the directions i "
+        "and j, or one line along x; keep: it stays as it is in the file",
     )
     reverse: Literal["auto", "keep"] | Annotated[tuple[str, ...], Listed] = Field(
         "auto",

@@ -117,7 +117,7 @@ class Cylinder(Generator):
     """Body-fitted grid of the windward side of a circular cylinder with centre at the origin, for its bow shock.
 
     i runs along the wall, j from the wall (jmin) to the outer boundary (jmax), k along the span.
-    The outer boundary is the ellipse through the stand-off on the axis and the one at 90 degrees.
+    The outer boundary is an ellipse; standoff_axis and standoff_side are its distances from the wall.
     """
 
     generator: Literal["cylinder"] = "cylinder"

@@ -13,8 +13,8 @@ class Hybrid(Table):
 
     sensor: Annotated[str, kernel_choice("sensor")] = Field(
         "jump",
-        description="what sees shocks: jump (second differences of pressure and density), jameson (of the pressure "
-        "alone), ducros (compression beside vorticity) or bhagatwala_lele (the same where it is fast)",
+        description="sensor of shocks: jump (second differences of pressure and density), jameson (of the pressure "
+        "alone), ducros (compression relative to vorticity) or bhagatwala_lele (the same for strong compression)",
     )
     threshold: Positive | None = Field(
         None, description="value of the sensor at which AFWENO is taken; absent: the usual one of the sensor"

@@ -38,7 +38,7 @@ class Implicit(Table):
 
 
 def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What the implicit integrator does not take."""
+    """Yield the errors of settings that the implicit integrator does not support."""
     if case.time.integrator != NAME:
         if case.implicit != Implicit():
             yield case_error(

@@ -42,17 +42,16 @@ def load(
     overrides: Sequence[str] | Mapping[str, Any] = (),
     complete: bool = True,
 ) -> Case:
-    """The case of a bundled name, a TOML file or a folder that holds case.toml.
+    """Load the case of a bundled name, a TOML file or a folder with case.toml.
 
-    `preset` is the name of one of its [presets], merged over it, or several, merged in that order; `overrides` are
-    "dotted.key=value" texts with TOML values (a value that is no TOML is taken as text) or {"dotted.key": value},
-    applied last; `boundary.0.type=...` reaches into lists.
-    Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like, and one that
-    takes the implicit integrator drops time.end, dt and local of the layers below. Not `complete`: functions that are
-    named may be missing, since they come from Python.
+    `preset`: the name of one of its [presets], or several, merged over the case in that order. `overrides`:
+    "dotted.key=value" texts with TOML values (another value is taken as text), or {"dotted.key": value}, applied last;
+    `boundary.0.type=...` changes an entry of a list. Tables are merged, lists replaced. A layer that gives time.dt
+    removes time.cfl, and so on; one that chooses the implicit integrator removes time.end, dt and local of the layers
+    below. With `complete` false, functions that the case names may be missing, since they are given in Python.
 
-    Raises HiresxError for an unknown name or preset, TOML that cannot be read (line and column), every fault of the
-    chosen and of the other presets, a function that case.py lacks, and a parameter that none of its functions takes.
+    Raises HiresxError for an unknown name or preset, invalid TOML (line and column), every error of the chosen preset
+    and of the others, a function that case.py lacks, and a parameter that no function takes.
     """
     path = find(name_or_path)
     document = read(path)
@@ -201,8 +200,8 @@ def _groups(alternatives: Any) -> tuple[frozenset[str], ...]:
 
 
 def parse_override(text: str) -> tuple[list[str], Any]:
-    """Keys and value of "dotted.key=value"; a value that is no TOML is taken as text, but for numbers such as .5 and
-    1., which TOML does not know."""
+    """Return keys and value of "dotted.key=value". The value is TOML, or a number such as .5 and 1., which TOML does
+    not have; any other value is a text."""
     key, equals, value = text.partition("=")
     keys = _keys(key if equals else None, text)
     try:

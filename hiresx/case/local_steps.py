@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def local_step_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield the errors of a case with local steps, which would keep what depends on the time as it is at t = 0. The
-    formulas of the case are good ones."""
+    """Yield the errors of a case with local steps: every input that depends on the time, which would stay at t = 0. The
+    formulas of the case must be valid."""
     if not case.time.local:
         return
     no_time = "with time.local there is no common time"
@@ -28,8 +28,8 @@ def local_step_errors(case: "Case") -> Iterator[PydanticCustomError]:
         if condition.kernel == "precursor":
             yield case_error(f"{place}: {no_time} for the planes of a {condition.type}; take another inflow")
     for key, (formula, _) in face_formulas(case).items():
-        if "t" in formula.used:
+        if "t" in formula.names:
             yield case_error(f'{key} = "{formula.text}": {no_time}; give a formula without t')
     for key, formula in source_formulas(case)[0].items():
-        if "t" in formula.used:
+        if "t" in formula.names:
             yield case_error(f'source.{key} = "{formula.text}": {no_time}; give a formula without t')

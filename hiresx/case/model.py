@@ -37,7 +37,7 @@ Axis = Literal["x", "y", "z"]
 
 
 def choice(listed: Callable[[], list[str]]) -> AfterValidator:
-    """A text that must be one of those that `listed` gives."""
+    """Return the validator of a text that must be one of those that `listed` returns."""
 
     def check(value: str) -> str:
         if value not in listed():

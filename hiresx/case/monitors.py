@@ -104,9 +104,9 @@ class Probe(SampledTable):
     )
     filter: Literal["running-means", "none"] = Field(
         "running-means",
-        description="what a sample is: running-means, the mean of the steps around it by four running means over the "
-        "interval of samples, so that no tone above half their rate is taken for a lower one; none, the flow at "
-        "that moment",
+        description="running-means: a sample is the mean of the steps around it by four running means over the "
+        "sampling interval, so that tones above half the sampling rate do not appear as lower ones; none: a sample is "
+        "the flow at that time",
     )
 
     @model_validator(mode="after")
@@ -153,13 +153,13 @@ class Force(SampledTable, Place):
     faces: Faces = Field("all", description='faces of the block whose walls count, or "all"')
     pressure: float = Field(
         0.0,
-        description="pressure that does not count, in rho_ref c_ref^2: of importance where the walls do not close "
-        "around a body; the ambient one is 1/gamma",
+        description="pressure that is subtracted, in rho_ref c_ref^2; it matters if the walls do not enclose a body; "
+        "the ambient pressure is 1/gamma",
     )
 
 
 class Extrema(SampledTable):
-    """Least and largest value of each variable, and where: x, y, z, block and node i, j, k."""
+    """Smallest and largest value of each variable with their places: x, y, z, block and node i, j, k."""
 
     variables: Annotated[tuple[str, ...], Listed, Field(min_length=1)] = Field(
         (*GAS_PRIMITIVE, "T", "mach"), description="some of rho, u, v, w, p, T, mach"

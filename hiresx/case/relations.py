@@ -66,11 +66,11 @@ def is_formula(value: Any) -> bool:
 def resolve_relations(
     data: Mapping[str, Any], directory: Path | None, file: str, defaults: Callable[[Key], Any]
 ) -> ResolvedRelations:
-    """The case `data`, of a case file or what is laid out like one, with all numbers that follow from others.
+    """Return the case `data`, in the layout of a case file, with the values of all formulas.
 
-    `defaults` gives the default of a key that `data` lacks, and raises KeyError with the keys that there are instead.
-    Raises HiresxError, which names `file` and key, for a formula that is none, names what is no number or itself, for
-    an integer that TOML does not have, and for parameters that contradict each other.
+    `defaults` returns the default of a key that `data` lacks, and raises KeyError with the existing keys. Raises
+    HiresxError naming `file` and key for a formula that is not valid, refers to itself or to a value that is not a
+    number; for an integer that TOML does not have; and for parameters that contradict each other.
     """
     _check_integers(data, file)
     formulas = {path: text for path, text in _texts(data) if is_formula(text)}

@@ -87,7 +87,7 @@ class Time(Table):
 
     integrator: Annotated[str, choice(integrators)] = Field(
         "ssp_rk3",
-        description="Runge-Kutta scheme, of which ssp_rk3 alone holds what the positivity limiter promises; or "
+        description="Runge-Kutta scheme; the positivity limiter guarantees positive states with ssp_rk3 alone; or "
         "implicit: Newton's method for steady flow, with local steps (docs/implicit.md)",
     )
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
@@ -95,8 +95,8 @@ class Time(Table):
     dt: Positive | None = Field(None, description="constant time step, in L / c_ref")
     cfl: Courant | None = Field(
         None,
-        description="inviscid CFL number that sets the step; where neither dt nor cfl is given 0.5, or the first of "
-        "the implicit integrator 2",
+        description="inviscid CFL number that sets the step, or the first one of the implicit integrator; default "
+        "without dt: 0.5, implicit 2",
     )
     viscous_cfl: Courant = Field(0.5, description="the viscous limit on the step, used with cfl")
     local: bool = Field(False, description="each point takes its own largest step: steady problems only; needs cfl")
@@ -221,8 +221,8 @@ class Case(Table):
     )
     alternatives: Annotated[tuple[Annotated[tuple[Name, ...], Listed, Field(min_length=2)], ...], Listed] = Field(
         (),
-        description="groups of parameters that say the same in other words: of each group one is given, a preset or "
-        "--set that gives one takes the others away, and the function derived of case.py gives those",
+        description="groups of parameters, each of which gives the same quantity: a case gives one of a group, a "
+        "preset or --set that gives one replaces the others, and the function derived of case.py computes those",
     )
     gas: Gas = Field(Gas(), description="the gas")
     turbulence: Turbulence = Field(Turbulence(), description="model of unresolved turbulence")
@@ -238,9 +238,9 @@ class Case(Table):
     implicit: Implicit = Field(Implicit(), description="how the implicit integrator iterates")
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
-        description="how points are visited: pencils is for CPUs, fused for GPUs, decomposed the paper's way; compact "
-        "takes the least memory, 29 instead of 37 reals a point of viscous flow, and more time; auto: what suits the "
-        "backend, and compact where a GPU has no room for that. Answers differ by round-off",
+        description="order of the computation: pencils is for CPUs, fused for GPUs, decomposed as in the paper; "
+        "compact takes the least memory, 29 instead of 37 reals a point of viscous flow, and more time; auto: the "
+        "default of the backend, or compact if a GPU has too little memory. Results differ by round-off",
     )
     time: Time = Field(description="time integration")
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
@@ -365,7 +365,7 @@ class Case(Table):
 
     @property
     def reference(self) -> State:
-        """The state from which precision "differences" takes them."""
+        """The uniform state; the precision "differences" stores how the flow differs from it."""
         return self.scheme.reference or State(rho=1.0, p=1.0 / self.gas.gamma)
 
     @model_validator(mode="after")

@@ -41,8 +41,8 @@ class Scheme(Table):
         None,
         gt=0,
         le=0.1,
-        description="C_T of the weights teno and teno_adaptive, at a jump: a part of the stencil of a lesser share is "
-        "left out; absent: 1e-5",
+        description="threshold C_T of the weights teno and teno_adaptive: at a jump they discard substencils of a "
+        "smaller normalised weight; absent: 1e-5",
     )
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
         "limiter", description="what keeps density and pressure positive at strong shocks"

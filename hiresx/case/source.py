@@ -50,9 +50,9 @@ def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
             found[key] = Formula(text, variables, tuple(known))
         except ValueError as error:
             raise ValueError(f"source.{key}: {error}") from None
-    used = {name for formula in found.values() for name in formula.used} & known.keys()
+    used = {name for formula in found.values() for name in formula.names} & known.keys()
     values = {name: known[name] for name in sorted(used)}
-    own = {key: Formula(f.text, variables, tuple(n for n in values if n in f.used)) for key, f in found.items()}
+    own = {key: Formula(f.text, variables, tuple(n for n in values if n in f.names)) for key, f in found.items()}
     return own, values
 
 
@@ -82,7 +82,7 @@ def source_errors(case: Any) -> Iterator[PydanticCustomError]:
         yield case_error(str(error))
         return
     for key, formula in formulas.items():
-        if formula.used & {*formula.variables}:
+        if formula.names & {*formula.variables}:
             continue
         with np.errstate(all="ignore"):
             value = formula.values({name: np.zeros(1) for name in formula.variables}, parameters)[0]

@@ -20,7 +20,9 @@ Side = Literal["xmin", "xmax", "ymin", "ymax", "zmin", "zmax"]
 class Nodes(Place):
     """Nodes of surfaces of constant index, taken as they are. The outward normal points as that of the face does."""
 
-    faces: Faces = Field(description="faces of the block that the surface lies on or is parallel to, and faces as")
+    faces: Faces = Field(
+        description="faces of the block on which the surface lies, or one to which it is parallel; normals are theirs"
+    )
     index: int | None = Field(
         None, description="node index of the surface, negative ones from the end; absent: that of the face itself"
     )

@@ -25,8 +25,8 @@ class SyntheticTurbulence(Table):
     )
     length: Positive | Annotated[tuple[Positive, Positive, Positive], Listed] = Field(
         description="integral length of the fluctuations, the integral of their correlation over the distance, in L; "
-        "or three: along the convection velocity and along the two directions across it, for a flow along x those of y "
-        "and z, along y those of z and x, along z those of x and y"
+        "or three: along the convection velocity and the two directions across it: y and z for a flow along x, z and x "
+        "for one along y, x and y for one along z"
     )
     velocity: Vector | None = Field(
         None, description="convection velocity [u, v, w] in c_ref; absent: that of the given state"

@@ -37,7 +37,7 @@ class Turbulence(Table):
     )
     constant: Positive | None = Field(
         None,
-        description="C of the model: of vreman as it stands, of the others it is squared; absent: as published, "
+        description="C of the model, squared except in vreman; absent: as published, "
         "smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35",
     )
     prandtl: Positive = Field(0.9, description="turbulent Prandtl number: the heat flux is that of mu_t / prandtl")
@@ -48,7 +48,7 @@ class Turbulence(Table):
     )
     initial: ScalarValue | None = Field(
         None,
-        description="nu_tilde at the beginning, or a function of case.py as of a scalar; absent: that of the far field",
+        description="nu_tilde at the start: a number, or a function of case.py as for a scalar; absent: far_field",
     )
     ft2: bool | None = Field(
         None,

@@ -63,8 +63,8 @@ def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndar
 
 
 def derived_quantities(rho: Any, u: Any, v: Any, w: Any, p: Any) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
-    """What a state must have in the range of double precision besides its own variables: the name of each quantity, a
-    number that is finite where it is in this range, and the variables that it follows from."""
+    """Yield the quantities of a state that must be in the range of double precision, besides its own variables: the
+    name, a number that is finite if the quantity is in this range, and the variables from which it follows."""
     rho, u, v, w, p = map(np.asarray, (rho, u, v, w, p))
     with np.errstate(all="ignore"):
         yield "the kinetic energy", rho * (u * u + v * v + w * w), ("rho", "u", "v", "w")

@@ -34,7 +34,7 @@ def setup(
 
     points = resolution.POINTS_PER_WAVE if points is None else points
     blocks = decomposition.blocks
-    case = layers.placed(case, blocks)
+    case = layers.place_sponges(case, blocks)
     layers.check(case, blocks)
     sponges = layers.facts(case, blocks)
     seen = [

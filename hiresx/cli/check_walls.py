@@ -87,8 +87,8 @@ def check_wall_models_on_ranks(
 
 
 def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str]:
-    """A note for each slip wall that formulas of `[source]` may push the gas against: ghosts there know no slope of the
-    pressure that balances them, as they know that of a body force."""
+    """Yield a note for each slip wall against which formulas of `[source]` may push the gas. The ghosts there do not
+    contain the pressure gradient that balances a source, as they do for a body force."""
     formulas = case.source.texts() if case.source else {}
     pushes = {key: np.eye(3)[n] for n, key in enumerate(("rho_u", "rho_v", "rho_w")) if key in formulas}
     for patch in decomposition.patches:

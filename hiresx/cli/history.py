@@ -30,7 +30,7 @@ def history(
         else:
             table = kept.read(path)
             if out is not None:
-                with files.written(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
+                with files.writing(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
                     table.write_csv(stream)
     if path is None:
         listed = [

@@ -23,7 +23,7 @@ def info(
     ],
     json: options.Json = False,
 ) -> int:
-    """Say what is in a run or in a file that hiresx wrote or reads."""
+    """Describe a run, or a file that hiresx has written or can read."""
     with terminal.only_json(json):
         from hiresx.output.show.describe import describe
 

@@ -369,8 +369,7 @@ def refuse_existing_run(out: Path) -> None:
 
 
 def discard(directory: Path, absent: Sequence[Path]) -> None:
-    """Leaves nothing behind of a run that was not begun: removes its folder, and those of the folders `absent` before
-    that are empty again."""
+    """Remove the folder of a run that did not begin, and those of the folders `absent` before that are empty again."""
     shutil.rmtree(directory, ignore_errors=True)
     for path in absent:
         with contextlib.suppress(OSError):

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def fault(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
-    """Prints what ends this process, as `error` does; once, where all ranks have met the same. Returns `status`."""
+    """Print the error that ends this process, as `error` does. An error that all ranks have met is printed once.
+    Returns `status`."""
     try:
         from hiresx.mpi.communicator import end_process
     except Exception:  # it needs NumPy, which may be what is broken
@@ -42,7 +43,7 @@ def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
 
 
 def note(line: str) -> None:
-    """Prints what is good to know and no fault, to stderr."""
+    """Print a note, which is not an error, to stderr."""
     with ignore_broken_output():
         print(f"note: {line}", file=sys.stderr, flush=True)
 
@@ -163,8 +164,8 @@ def text(value: Any) -> str:
 
 
 def say(line: str, needed: bool = True) -> None:
-    """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied. Where it cannot be
-    written, raises HiresxError; `needed` false, for what only reports work that is done: says so."""
+    """Print a line without markup and wrapping, so that paths and commands can be copied. If it cannot be written,
+    raises HiresxError; with `needed` false, for a report on finished work, prints a note instead."""
     try:
         with ignore_broken_output(), _to_stdout():
             print(line, flush=True)

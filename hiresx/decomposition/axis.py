@@ -50,7 +50,7 @@ def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections:
                 f"axisymmetric: block '{block.name}' has the condition \"axis\" where no node lies on y = 0",
                 "the axis is y = 0, x runs along it: turn a grid about another line with `rotate` of [grid]",
             )
-        for wrong, what, mend in (
+        for wrong, what, hint in (
             (~on & (y < 0), "lies below the axis y = 0", "y is the distance from the axis: give the upper half"),
             (
                 on & ~held,
@@ -75,7 +75,7 @@ def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections:
                 raise HiresxError(
                     f"axisymmetric: block '{block.name}', node (i, j, k) = ({i}, {j}, {k}), (x, y) = "
                     f"({x:.6g}, {y:.6g}) {what}",
-                    mend,
+                    hint,
                 )
 
 

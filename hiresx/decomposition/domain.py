@@ -97,8 +97,8 @@ def domain(
 
 
 def cut_again(ground: Domain, parts: Callable[[Decomposition], Sequence[Part]]) -> Domain:
-    """The domain `ground` with its whole blocks cut by `parts`; grid and coordinates are the same. Collective; raises
-    on all ranks what `split` raises on one."""
+    """Return the domain `ground` with its whole blocks cut by `parts`; grid and coordinates are the same. Collective.
+    The errors of `split` on one rank are raised on all."""
     return _cut(ground.comm, ground.grid, ground.whole, ground.extended, parts)
 
 

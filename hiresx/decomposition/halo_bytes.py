@@ -8,10 +8,10 @@ from hiresx.decomposition.patches import Decomposition
 
 
 def halo_bytes(cut: Decomposition, node_bytes: int) -> np.ndarray:
-    """Bytes per stage from rank (row) to rank (column), int64 (ranks, ranks): the ghost layers behind every connected
-    face node. `cut`: see `split`; `node_bytes`: what goes from a node to a ghost (`Layout.exchanged_bytes`).
+    """Return the bytes per stage from rank (row) to rank (column), int64 (ranks, ranks): the ghost layers behind every
+    connected face node. `cut`: see `split`; `node_bytes`: bytes sent for each ghost (`Layout.exchanged_bytes`).
 
-    The diagonal is 0: parts of one rank are no neighbours in this sense.
+    The diagonal is 0, since parts of one rank exchange nothing.
     """
     rank = [part.rank for part in cut.parts]
     matrix = np.zeros((max(rank) + 1, max(rank) + 1), dtype=np.int64)

@@ -129,7 +129,7 @@ class _Maps:
 class _Places:
     """Places: `donor` (n,), blocks, `face` (n,), number of the face of theirs along which the wall goes on, `xi` (n, 3)
     and `base` (n, 3), the first nodes of interpolations. The point x there is `turn` (n, 3, 3) @ x + `shift` (n, 3) as
-    the block that asked sees it. `moved`: see `Mirrored`."""
+    the block that asked sees it. `moved`: see `MirrorSources`."""
 
     donor: np.ndarray
     face: np.ndarray

@@ -50,8 +50,8 @@ class Wall:
 
 
 def walls(whole: "Decomposition") -> list[Wall]:
-    """All slip walls, planes of symmetry and axes of the whole blocks, except those behind which the grid itself is
-    mirrored."""
+    """Return all slip walls, planes of symmetry and axes of the whole blocks, except those behind which the grid is its
+    own mirror image."""
     found = []
     for n, patch in enumerate(whole.patches):
         block = whole.blocks[patch.block]

@@ -86,7 +86,8 @@ def fitting(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers])
 
 
 def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
-    """Nodes (3, layers, n) of layers behind a patch, 0 for its own, in the whole block."""
+    """Return the nodes (3, layers, n) of layers behind a patch, as indexes in the whole block. Layer 0 is the patch
+    itself."""
     d = direction(patch.face)
     axes = [np.arange(*r) for r in patch.range]
     face = np.stack(np.meshgrid(*axes, indexing="ij")).transpose(0, 3, 2, 1).reshape(3, -1)
@@ -249,7 +250,7 @@ def rows(
 
 
 def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Weights (n, 3, WIDTH) of linear interpolation between the two nodes beside xi; none is negative."""
+    """Return the weights (n, 3, WIDTH) of linear interpolation between the two nodes next to xi; none is negative."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 

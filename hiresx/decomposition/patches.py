@@ -83,16 +83,16 @@ class Decomposition:
 
 
 def decompose(case: Case, grid: Grid) -> Decomposition:
-    """Give every node of every face its connection or physical condition.
+    """Assign every node of every face its connection or physical condition.
 
-    The conditions of `case.boundary` come in this order: those with a block or a range, exactly where they say; those
-    that name faces only, on what is left of them in every block; then `faces = "all"` without a range, on what is left
-    of its block; last `faces = "all"` without a block. Two of one rank must not meet, nor may the first rank touch a
-    connection. Faces of singleton directions need nothing and are passed over.
+    The conditions of `case.boundary` are applied in this order: those with a block or a range, exactly there; those
+    that name faces only, on the remaining nodes of these faces in every block; `faces = "all"` without a range, on the
+    remaining nodes of its block; last `faces = "all"` without a block. Two conditions of the same kind must not meet,
+    nor may one of the first kind touch a connection. Faces of singleton directions need no condition.
 
-    Raises HiresxError naming block, face and the first node that is held twice or by nothing, and for unknown block or
-    region names, ranges that leave the face, conditions (but for the last kind) that no node is left for, and blocks
-    that are too thin for the scheme's stencil.
+    Raises HiresxError naming block, face and the first node that two conditions or none apply to; for unknown block or
+    region names, ranges that leave the face, conditions (except of the last kind) that apply to no node, and blocks
+    that are too thin for the stencil of the scheme.
     """
     reaches = case.stencil
     _check_width(grid, reaches, case)
@@ -177,7 +177,7 @@ def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[t
             raise HiresxError(
                 f"{who[id(condition)]} takes a face that meets another block: {contact.describe(grid.blocks)}",
                 f'if that is a boundary, say so: a [[boundary]] with block = "{name}" and faces = ["{face}"]; if the '
-                f"flow is to pass there, {contact.mend(grid.blocks)}",
+                f"flow is to pass there, {contact.hint(grid.blocks)}",
             )
 
 
@@ -207,7 +207,7 @@ class _Cover:
         holder[...] = len(self.names)
 
     def free_nodes(self, b: int, face: str) -> list[Range]:
-        """Nodes held by nobody, as disjoint rectangles."""
+        """Return the nodes of a face that no connection or condition has, as disjoint rectangles."""
         block = self.grid.blocks[b]
         across = [d for d in (2, 1, 0) if d != direction(face)]
         ranges = []

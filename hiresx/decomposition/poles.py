@@ -52,6 +52,6 @@ def pole_rings(
 def over_the_poles(
     blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
 ) -> list[Connection]:
-    """The connections behind all poles among `patches`."""
+    """Return the connections over all poles among `patches`."""
     rings = pole_rings(blocks, connections, patches, halo)
     return [c for found in rings for member in found.members for c in across(blocks, found, member.block)]

@@ -44,8 +44,9 @@ def excess(points: float, share: float) -> float:
 
 
 def capacity(size: Sequence[int], least: int) -> int:
-    """The most parts, of `least` nodes or more in every direction, that a box of `size` can be cut into: each holds a
-    node with all indexes (those of singleton directions aside) one less than a multiple of `least`."""
+    """Return the largest number of parts, of `least` nodes or more in every direction, into which a box of `size` can
+    be cut. Each has a node whose indexes (except in directions of one node) are all one less than a multiple of
+    `least`."""
     count = 1
     for n in size:
         count *= 1 if n == 1 else n // least

@@ -137,8 +137,9 @@ class Sections:
 
 
 def regular(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
-    """`box` as a x b x c equal parts, a b c = `ranks`, of `least` nodes or more in every direction, in the cheapest
-    of such ways, i fastest; None when there is none. Such parts have fewer neighbours than other sections."""
+    """Return `box` cut into a x b x c equal parts, a b c = `ranks`, each of `least` nodes or more in every direction, i
+    fastest. Of such cuts it is the cheapest; None if there is none. Equal parts have fewer neighbours than other
+    sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
     ways = [
@@ -176,8 +177,9 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
-    """The sides of box number `box` of `size`, from its contacts (other box, face, nodes); all others are taken to be
-    of other ranks, and so is what a face shares with itself, like the wake of a C-grid: its halves are soon parted."""
+    """Return the sides of box number `box`, of `size` nodes, from its contacts (other box, face, nodes). All other
+    boxes count as boxes of other ranks. A contact of a face with itself, like the wake of a C-grid, counts likewise,
+    since cuts soon separate its halves."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

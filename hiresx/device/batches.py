@@ -106,9 +106,9 @@ TIMES, FEW = 2, 1 << 14
 
 
 def share_blocks(calls: Sequence[Call], shapes: list[Shape | None], kinds: list[Hashable | None]) -> None:
-    """Give launches of one point kernel blocks of one shape, unless they would have too many threads by it. The
-    shape of blocks follows the extent of a launch, and those of unequal blocks of the grid would else stay apart.
-    `shapes` and `kinds`, as of `_kind`, are changed in place; a launch without a kind stays as it is."""
+    """Give launches of one point kernel the same shape of thread blocks, unless they would then have too many threads.
+    By itself that shape follows the extent of a launch, so that launches on unequal blocks of the grid could not be
+    joined. `shapes` and `kinds`, as of `_kind`, are changed in place; a launch without a kind is left as it is."""
     alike: dict[str, list[int]] = {}
     for n, (call, kind) in enumerate(zip(calls, kinds, strict=True)):
         if kind is not None and call.signature.kind in ("KERNEL", "VECTOR_KERNEL"):

@@ -137,9 +137,9 @@ def directory() -> Path:
             raise NotADirectoryError(0, "it is a file")
         fault = _fault(path)
     if fault:
-        why, mend = fault
-        mend = f"{mend}, or {_ELSEWHERE}" if mend else _ELSEWHERE
-        raise HiresxError(f"the kernel cache {path} is not used: {why}", mend)
+        why, hint = fault
+        hint = f"{hint}, or {_ELSEWHERE}" if hint else _ELSEWHERE
+        raise HiresxError(f"the kernel cache {path} is not used: {why}", hint)
     return path
 
 

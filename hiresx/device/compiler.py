@@ -20,7 +20,7 @@ from hiresx.device import cache
 from hiresx.errors import HiresxError
 
 COMPILING = "compiling the kernels for this case and this machine; this takes up to a minute, and happens once"
-MEND = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler"
+HINT = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler"
 
 
 def compiler() -> tuple[list[str], str]:
@@ -32,10 +32,10 @@ def compiler() -> tuple[list[str], str]:
     except ValueError as error:
         raise HiresxError(f"CXX={given}: {str(error).lower()}", "write for instance CXX='g++ -O2'") from None
     if shutil.which(command[0]) is None:
-        raise HiresxError(f"no C++ compiler: {command[0]} is not found", MEND)
+        raise HiresxError(f"no C++ compiler: {command[0]} is not found", HINT)
     done = subprocess.run([*command, "--version"], capture_output=True, text=True)
     if done.returncode:
-        raise HiresxError(f"no C++ compiler: {command[0]} --version fails with status {done.returncode}", MEND)
+        raise HiresxError(f"no C++ compiler: {command[0]} --version fails with status {done.returncode}", HINT)
     return command, done.stdout.strip()
 
 
@@ -80,20 +80,20 @@ def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, 
     notify(COMPILING)
     source.write_text(text, encoding="utf-8")
     with _at_once:
-        status, said = _run([*command, *flags, "-o", str(library), str(source)])
+        status, output = _run([*command, *flags, "-o", str(library), str(source)])
     source.replace(private.parent / f"{name}.cpp")
     if status:
         log = private.parent / f"{name}.log"
-        log.write_text(said, encoding="utf-8")
+        log.write_text(output, encoding="utf-8")
         raise HiresxError(
-            f"{command[0]} does not compile the {label} kernels:\n  {first_errors(said)}",
+            f"{command[0]} does not compile the {label} kernels:\n  {first_errors(output)}",
             (f"CXX={shlex.join(command)}: correct its options or leave them away; " if command[1:] else "")
             + f"the whole message is in {log}; GCC 11 or later is wanted, and CXX can name it",
         )
     if not library.is_file() or not library.stat().st_size:
         raise HiresxError(
             f"{shlex.join(command)} ends as if it had compiled the {label} kernels, and writes nothing",
-            f"it is no C++ compiler: {MEND}",
+            f"it is no C++ compiler: {HINT}",
         )
     return library
 
@@ -138,13 +138,13 @@ def _run(command: list[str]) -> tuple[int, str]:
             _leave(watch)
             raise
     try:
-        _, said = process.communicate()
+        _, output = process.communicate()
     finally:
         _leave(watch)
         process.wait()
     if _ending.is_set():
         raise RuntimeError("the process ends")
-    return process.returncode, said
+    return process.returncode, output
 
 
 def _leave(watch: subprocess.Popen[bytes]) -> None:

@@ -142,14 +142,14 @@ def _reaches(c: Configuration, root: Path) -> list[str]:
 
 
 def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str | None, ...]:
-    """What the kernels of `configuration` can be compiled in, headers of kernels/ by their path without `.h`: "scheme",
-    of which numerical flux, weights and space are part and viscosity is not; "every_scheme", of which it is the other
-    way round; and with their own kernels alone the headers of boundary/ and terms/ that are not in "scheme", those of
-    occasional.h and those of the storage. Or None alone, the whole."""
+    """Return the parts in which the kernels of `configuration` are compiled, as headers of kernels/ without `.h`.
+    "scheme" depends on numerical flux, weights and space but not on viscosity, "every_scheme" the other way round. The
+    headers of boundary/ and terms/ that are not in "scheme", those of occasional.h and those of the storage are parts
+    of their own. None alone stands for the whole."""
     if configuration.program != "solver" or not _includes(root / "solver.h", "every_scheme.h"):
         return (None,)
     of_some = [header for header in _conditions_and_terms(root) if not _computes_fluxes(root / header)]
-    of_some += [*_included(root / "occasional.h"), *_of_storage(configuration.storage)]
+    of_some += [*_included_headers(root / "occasional.h"), *_of_storage(configuration.storage)]
     return (*USUAL, *(header.removesuffix(".h") for header in of_some))
 
 
@@ -209,7 +209,7 @@ def _source(c: Configuration) -> list[str]:
     rates = {}
     for variable, text in c.source:
         known = Formula(text, c.source_variables, tuple(values))
-        formula = Formula(text, c.source_variables, tuple(name for name in values if name in known.used))
+        formula = Formula(text, c.source_variables, tuple(name for name in values if name in known.names))
         lines += formula.code(f"source_of_{variable}", values).splitlines()
         rates[variable] = f"source_of_{variable}<real>({given})"
     there = " || ".join(f"variable == {variable}" for variable in rates)
@@ -250,14 +250,14 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
 
 
 def _computes_fluxes(header: Path) -> bool:
-    return any(other in OF_SCHEME for other in _included(header))
+    return any(other in OF_SCHEME for other in _included_headers(header))
 
 
 def _includes(header: Path, other: str) -> bool:
-    return other in _included(header)
+    return other in _included_headers(header)
 
 
-def _included(header: Path) -> list[str]:
+def _included_headers(header: Path) -> list[str]:
     return re.findall(r'^#include "(.*)"$', header.read_text(encoding="utf-8"), re.MULTILINE)
 
 

@@ -35,7 +35,7 @@ def fault() -> HiresxError | None:
     except ValueError:  # a stand-in without a module spec
         missing = False
     if missing:
-        return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.MEND)
+        return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.HINT)
     try:
         driver = Driver()
     except HiresxError:
@@ -47,7 +47,7 @@ def fault() -> HiresxError | None:
     if why:
         return HiresxError(f"the NVIDIA driver offers no GPU ({why})", _NO_GPU)
     try:
-        optional.import_required("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
+        optional.import_required("cupy", "the cuda backend needs CuPy", nvrtc.HINT)
     except HiresxError as error:
         return error
     return None
@@ -100,7 +100,8 @@ def devices() -> list[CudaDevice]:
 def device(number: int) -> CudaDevice:
     """Return one of them. Raises HiresxError for a number that the driver does not know."""
     driver = Driver()
-    return CudaDevice(number, driver.name(number), driver.bus_id(number), driver.used(number), driver.mig_uuid(number))
+    name, bus = driver.name(number), driver.bus_id(number)
+    return CudaDevice(number, name, bus, driver.has_context(number), driver.mig_uuid(number))
 
 
 class CudaEvent:
@@ -175,7 +176,7 @@ class CudaProgram(RecordingProgram):
             self.launch_on(self._stream, None, call)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Build a launch and make it; returns before it is done. Raises as `call`."""
+        """Launch the kernel `name` and return before it has run. Raises the errors of `call`."""
         self.run(self.call(name, extent, **arguments))
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
@@ -321,7 +322,7 @@ class CudaBackend:
             self._stream = _stream_of(cupy, device)
             self._stream.use()
         except Exception as error:
-            raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.MEND) from error
+            raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.HINT) from error
         self._cupy = cupy
         self._capability = int(gpu.compute_capability)
         self._root = root

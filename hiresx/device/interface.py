@@ -54,7 +54,7 @@ class Program(Protocol):
         """Return a function that makes the launches `calls`, with the same effect as in this order. The launches of a
         list among them do not depend on each other, even if they share arrays. They do nothing if the first item of the
         array `guard` is negative at that time; none of them writes `guard`. On a CPU, the threads synchronize once for
-        all of them, and independent launches run concurrently: a kernel may only access the views that it is given."""
+        all of them, and independent launches run concurrently: a kernel must access only the views that it is given."""
 
 
 class Backend(Protocol):

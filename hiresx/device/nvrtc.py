@@ -29,7 +29,7 @@ from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
 from hiresx.equations.stencil import suited_weights
 from hiresx.errors import HiresxError
 
-MEND = "pip install 'hiresx[cuda13]' (hiresx[cuda12] for a driver older than 580)"
+HINT = "pip install 'hiresx[cuda13]' (hiresx[cuda12] for a driver older than 580)"
 
 # -Xptxas=-v writes the resources of every kernel to the log.
 OPTIONS = ("-std=c++17", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-fmad=true", "-Xptxas=-v")
@@ -72,10 +72,10 @@ def bindings() -> Any:
 
         nvrtc.getVersion()
     except (RuntimeError, OSError) as error:
-        raise HiresxError(f"CUDA kernels need the NVRTC library: {error}", MEND) from None
+        raise HiresxError(f"CUDA kernels need the NVRTC library: {error}", HINT) from None
     except Exception as error:
         raise HiresxError(
-            f"CUDA kernels need CuPy, which {optional.describe_import_error('cupy_backends', error)}", MEND
+            f"CUDA kernels need CuPy, which {optional.describe_import_error('cupy_backends', error)}", HINT
         ) from None
     return nvrtc
 

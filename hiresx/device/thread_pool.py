@@ -83,7 +83,7 @@ def counts() -> Counts:
 
 
 def spin_time(threads: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Return the nanoseconds for which one of `threads` idle threads spins before it sleeps: by OMP_WAIT_POLICY if set;
-    else `SPIN`, or 0 if there are more threads than CPUs that this process may use."""
+    """Return for how many nanoseconds an idle thread spins before it sleeps. OMP_WAIT_POLICY decides if it is set.
+    Otherwise it is `SPIN`, or 0 if `threads` exceeds the number of CPUs that this process may use."""
     asked = environment.get("OMP_WAIT_POLICY", "").strip().lower()
     return POLICIES.get(asked, 0 if threads > len(os.sched_getaffinity(0)) else SPIN)

@@ -298,8 +298,8 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
 
 
 def shape_by_block(name: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """As `kernel_shape` of a point kernel, but with blocks of just these threads. What a point gets is the same: its
-    thread knows its place, and no other thread."""
+    """Return the shape of a launch as `kernel_shape` does for a point kernel, with thread blocks of these threads. The
+    result of a point is the same, since its thread depends on no other thread."""
     return _in_slabs(name, _covering(extent, block)[0]), block
 
 

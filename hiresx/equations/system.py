@@ -41,8 +41,8 @@ class Equations:
 
     @property
     def gradients(self) -> tuple[str, ...]:
-        """The names of the variables whose gradients the viscous terms need, in the order of their fluxes: those of the
-        conserved variables without the density."""
+        """Names of the variables whose gradients the viscous terms need, in the order of their fluxes: all variables
+        but the density."""
         return (*GAS_GRADIENTS, *self.scalars)
 
     @property

@@ -31,7 +31,7 @@ from hiresx.grid.counting import file_nodes
 from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
 from hiresx.rhs.compact import NAME as COMPACT
 from hiresx.rhs.compact import obstacle as compact_obstacle
-from hiresx.rhs.layers import placed
+from hiresx.rhs.layers import place_sponges
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
@@ -107,7 +107,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     on this machine and backend; `seconds` is None where none was. Raises HiresxError where no step can be taken.
     """
     grid = build(case.grid, case.directory) if grid is None else grid
-    case = placed(case, grid.blocks)
+    case = place_sponges(case, grid.blocks)
     is_viscous = case.gas.reynolds is not None
     points = sum(block.points for block in grid.blocks)
     memory = memory_bytes(case, grid.blocks, backend)
@@ -166,7 +166,7 @@ def estimate_ranks(
     """
     if ranks > decomposition.points:
         raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
-    case = placed(case, decomposition.blocks)
+    case = place_sponges(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
     per_stage = halo_bytes(cut, exchanged_bytes(case))

@@ -92,11 +92,12 @@ def critical_angle(mach: float, gamma: float = 1.4) -> float:
 
 
 def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
-    """Amplification of isotropic vortical turbulence of small amplitude by a shock, far behind it.
+    """Return the amplification of isotropic vortical turbulence of small amplitude by a shock, far behind it.
 
-    Half of the energy of each wave number is velocity in the plane of the shock's normal and the wave's, as in
-    `behind`; the other half, across that plane, passes the shock as it is. Of every spectrum the same comes out, as
-    nothing but the angle matters far behind. At Mach 1.5 R11 is 1.601, R22 1.380 and k 1.454. Source: Ribner (1954).
+    Half of the energy of each wave number is velocity in the plane of the normals of shock and wave, as in `behind`.
+    The other half, normal to that plane, passes the shock unchanged. The result does not depend on the spectrum, since
+    far behind the shock only the angle of a wave matters. At Mach 1.5 R11 is 1.601, R22 1.380 and k 1.454. Source:
+    Ribner (1954).
     """
     nodes, weights = np.polynomial.legendre.leggauss(_PLACES)
     critical = critical_angle(mach, gamma)

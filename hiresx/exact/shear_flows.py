@@ -98,8 +98,8 @@ def couette(
     prandtl: float,
     viscosity: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """u and T, each of the shape of y, of steady Couette flow between walls at y = 0, at rest, and y = 1; and the mean
-    of 1/T over 0 <= y <= 1, which gives the pressure from the mass.
+    """Return u and T of steady Couette flow, each of the shape of y, and the mean of 1/T over 0 <= y <= 1. From the
+    mean and the mass follows the pressure. The wall at y = 0 is at rest, that at y = 1 moves.
 
     Velocities over the sound speed at T = 1. T_lower None: the lower wall is adiabatic. viscosity(T): mu over that at
     T = 1, of arrays. The shear mu u' is uniform, so T is a parabola in u whatever the viscosity, and y the integral of

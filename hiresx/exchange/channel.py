@@ -148,7 +148,7 @@ class Channel:
             self.flush()
 
     def flush(self) -> None:
-        """Send what was started and is not sent."""
+        """Send the messages that are packed but not sent yet."""
         if self._fields is not None and not self._sent:
             self._sent = True
             for transport in self._transports:
@@ -156,8 +156,8 @@ class Channel:
             self._left = len(self._requests)
 
     def progress(self) -> None:
-        """Unpack what has come, without waiting. MPI moves long messages only while it is called: a call now and then
-        lets them go on beside the work."""
+        """Unpack the messages that have arrived, without waiting. MPI transfers long messages only during its calls:
+        frequent calls let the transfer overlap with computation."""
         if self._left and self._sent:
             self._take_completed()
 

@@ -51,9 +51,9 @@ class RankFacts:
 
 
 def known_transport(name: str) -> str:
-    """The name, or what takes its place. Raises HiresxError for a name of no transport."""
+    """Return `name`, or the name of the transport that has replaced it. Raises HiresxError for an unknown name."""
     if name in RETIRED:
-        log.warning('the transport "%s" is gone: "%s" is taken', name, RETIRED[name])
+        log.warning('the transport "%s" was removed: "%s" is used', name, RETIRED[name])
         return RETIRED[name]
     if name not in NAMES:
         raise HiresxError(f'there is no transport "{name}"', f"transports are {', '.join(NAMES)}")
@@ -61,11 +61,11 @@ def known_transport(name: str) -> str:
 
 
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
-    """The transport of every two ranks that exchange messages, by (lower, higher) rank. `spare_room`: whether a host
-    has the shared memory that windows take.
+    """Return the transport of every two ranks that exchange messages, by (lower, higher) rank. `spare_room`: whether a
+    host has the shared memory that windows need.
 
-    Raises HiresxError, on all ranks the same, when they ask for different transports or for one that cannot serve two
-    of them.
+    Raises HiresxError on all ranks if they ask for different transports, or for one that does not work between two of
+    them.
     """
     asked = facts[0].asked
     for rank, found in enumerate(facts):

@@ -183,8 +183,8 @@ class Endpoint:
         return memory
 
     def close(self, error: BaseException | None = None) -> None:
-        """Give back what MPI and CUDA hold. Collective; after an `error` that this rank alone has, only what CUDA
-        holds, which needs nobody else."""
+        """Free the resources of MPI and CUDA. Collective. After an `error` on this rank alone it frees only those of
+        CUDA, which needs no other rank."""
         together = error is None or is_on_all_ranks(error)
         with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
             for transport in (transport for messages in self.messages for transport in messages.transports):

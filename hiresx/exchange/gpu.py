@@ -80,7 +80,8 @@ class Gpu:
         return array
 
     def lock(self, memory: np.ndarray) -> None:
-        """Lock the pages of memory of the host, so that copies need no detour; they take one where that is refused."""
+        """Lock pages of host memory, so that copies to and from the GPU need no intermediate buffer. If the driver
+        refuses, copies use one."""
         if not memory.size:
             return
         try:
@@ -108,7 +109,7 @@ class Gpu:
         device = self._cupy.cuda.Device().id
         return self._bytes(self._cupy.cuda.UnownedMemory(address, size, self, device), size)
 
-    def shut(self, array: Any) -> None:
+    def close(self, array: Any) -> None:
         """Close what `open` gave, before its owner frees it."""
         self._kernels.synchronize()
         self._runtime.ipcCloseMemHandle(array.data.ptr)

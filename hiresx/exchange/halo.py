@@ -202,7 +202,7 @@ class HaloExchange:
         return self.waited_before + sum(channel.seconds_waited for channel in self._channels)
 
     def close(self) -> None:
-        """Give back what MPI and CUDA hold."""
+        """Free the resources of MPI and CUDA."""
         for channel in self._channels:
             channel.finish()
         if self._endpoint is not None:

@@ -126,7 +126,7 @@ class Negotiation:
         for memory in self.opened.values():
             assert self._gpu is not None
             with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
-                self._gpu.shut(memory)
+                self._gpu.close(memory)
         self.opened = {}
         if error is None or is_on_all_ranks(error):
             self._comm.barrier()

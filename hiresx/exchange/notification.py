@@ -33,7 +33,7 @@ class Notification(Transport):
 
     @abstractmethod
     def publish(self, turn: int) -> None:
-        """Returns when peers can read what was packed."""
+        """Make the packed messages readable by the peers, and return then."""
 
     def message(self, peer: Peer, turn: int) -> Any:
         return self._messages[turn][peer.rank]

@@ -7,9 +7,9 @@ SHORTEST = 3
 
 
 def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
-    """Rows (first of `to`, first of `source`, length), int32 (n, 3), in ascending order of the first, of lists whose
-    item n says where what lies at source[n] goes; None where they are shorter than `SHORTEST` on average, as behind
-    faces whose indices run another way."""
+    """Return rows (first of `to`, first of `source`, length), int32 (n, 3), sorted by the first, of lists that copy
+    source[n] to to[n]. None if the rows have fewer than `SHORTEST` nodes on average, as behind faces whose indices run
+    in another direction."""
     if not len(to):
         return None
     order = np.argsort(to, kind="stable")

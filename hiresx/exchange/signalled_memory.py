@@ -114,7 +114,7 @@ class SignalledMemory:
         return SignalledMessages(signals, *self._buffers(self._rank, quantity), incoming)
 
     def offer(self, values: int) -> SharedValues | None:
-        """Room for so many numbers of every rank, None where there is none left. All ranks ask for the same."""
+        """Reserve room for so many numbers of every rank; None if there is not enough. All ranks ask for the same."""
         size = -(-2 * 8 * values // ALIGNMENT) * ALIGNMENT
         if self._offers == OFFERS or self._offered + size > OFFERED:
             return None
@@ -144,8 +144,8 @@ class SignalledMemory:
         return calls, together, np.ones(self._size, np.int32)
 
     def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
-        """Launches that add `sums` (rows, quantities, terms) of all ranks, each row to the group that it is of, into
-        `result` (groups, quantities, 1), the same bits on all ranks. None where there is no room for so many."""
+        """Return launches that add `sums` (rows, quantities, terms) of all ranks, each row to its group, into `result`
+        (groups, quantities, 1), with the same bits on all ranks. None if there is no room for them."""
         values = result.shape[0] * result.shape[1]
         offer = self.offer(values)
         if offer is None:

@@ -17,8 +17,8 @@ SPARE = 2**20
 
 
 def room() -> float:
-    """Bytes of shared memory that this host can give: where there are too few, a process that touches what it was
-    given is killed. Infinite where it is not known."""
+    """Return the bytes of shared memory that this host can provide; infinite if unknown. A process that uses more is
+    killed when it touches the memory."""
     try:
         found = os.statvfs(SHARED)
     except OSError:

@@ -24,7 +24,7 @@ HEADER, NODE, POINTER, TAG, NAME = 186, 246, 12, 4, 32
 DIMENSIONS = 12
 TYPES = {"C1": "S1", "B1": "u1", "I4": "i4", "I8": "i8", "U4": "u4", "U8": "u8", "R4": "f4", "R8": "f8"}
 EMPTY = ("MT", "LK")
-MEND = "write the file again; `cgnscheck` of the CGNS tools says more"
+HINT = "write the file again; `cgnscheck` of the CGNS tools says more"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class File:
         self._binary = start[25:26] == b"B"
         form = chr(start[100])
         if form not in "LBN":
-            raise self.fault(
+            raise self.error(
                 100,
                 f"numbers of the format '{form}' are none of this machine's",
                 "convert it to HDF5 with the tools of CGNS, cgnsconvert -h or adf2hdf, where it was written",
@@ -69,8 +69,8 @@ class File:
     def __exit__(self, *error: Any) -> None:
         self._map.close()
 
-    def fault(self, at: int, what: str, mend: str = MEND) -> HiresxError:
-        return HiresxError(f"{self.path}, byte {at}: {what}", mend)
+    def error(self, at: int, what: str, hint: str = HINT) -> HiresxError:
+        return HiresxError(f"{self.path}, byte {at}: {what}", hint)
 
     def take(self, at: int, count: int, what: str) -> bytes:
         self._reach(at, count, what)
@@ -78,7 +78,7 @@ class File:
 
     def _reach(self, at: int, count: int, what: str) -> None:
         if at < 0 or at + count > len(self._map):
-            raise self.fault(at, f"{what} of {count} bytes reaches beyond the end of the file at {len(self._map)}")
+            raise self.error(at, f"{what} of {count} bytes reaches beyond the end of the file at {len(self._map)}")
 
     def pointer(self, at: int) -> int:
         """The byte that the pointer at byte `at` leads to."""
@@ -94,12 +94,12 @@ class File:
         try:
             return int(digits, 16)
         except ValueError:
-            raise self.fault(at, f"{digits!r} is no number in hexadecimal digits") from None
+            raise self.error(at, f"{digits!r} is no number in hexadecimal digits") from None
 
     def _check_tag(self, at: int, tag: bytes, what: str) -> None:
         found = self.take(at, TAG, what)
         if found != tag:
-            raise self.fault(at, f"{what} is marked {found!r} instead of {tag!r}")
+            raise self.error(at, f"{what} is marked {found!r} instead of {tag!r}")
 
     def node(self, at: int) -> AdfHeader:
         data = self.take(at, NODE, "a node")
@@ -107,7 +107,7 @@ class File:
         self._check_tag(at + NODE - TAG, b"TaiL", "the end of a node")
         count = self._hexadecimal(data[128:130], at + 128)
         if count > DIMENSIONS:
-            raise self.fault(at + 128, f"a node of {count} dimensions")
+            raise self.error(at + 128, f"a node of {count} dimensions")
         if self._binary:
             dimensions = np.frombuffer(data, f"{self.order}u8", count, 130).tolist()
         else:
@@ -136,7 +136,7 @@ class File:
             yield _text(self.take(place, NAME, "a name")), self.pointer(place + NAME)
 
     def data(self, header: AdfHeader) -> bytes:
-        """The bytes of a node's data; none where it has none."""
+        """Return the bytes of the data of a node; empty if it has none."""
         parts = self.stretches(header)
         return b"".join(self._map[at : at + length] for at, length in parts)
 
@@ -149,7 +149,7 @@ class File:
         for n in header.dimensions:
             wanted *= n
         if wanted > len(self._map):
-            raise self.fault(header.data, f"{wanted} bytes of data in a file of {len(self._map)}")
+            raise self.error(header.data, f"{wanted} bytes of data in a file of {len(self._map)}")
         if header.pieces == 1:
             return [self._piece(header.data, wanted)]
         self._check_tag(header.data, b"DCtb", "a table of pieces of data")
@@ -158,11 +158,11 @@ class File:
             start, end = (self.pointer(at + (2 * n + m) * POINTER) for m in (0, 1))
             length = min(end - start - TAG - POINTER, left)
             if length < 0:
-                raise self.fault(at + 2 * n * POINTER, "a piece of data that ends before it begins")
+                raise self.error(at + 2 * n * POINTER, "a piece of data that ends before it begins")
             parts.append(self._piece(start, length))
             left -= length
         if left:
-            raise self.fault(header.data, f"{wanted - left} bytes of data where there must be {wanted}")
+            raise self.error(header.data, f"{wanted - left} bytes of data where there must be {wanted}")
         return parts
 
     def _piece(self, at: int, length: int) -> tuple[int, int]:

@@ -65,7 +65,7 @@ def whole_box(size: tuple[int, int, int]) -> Range:
 
 
 def intersection(a: Range, b: Range) -> Range | None:
-    """The nodes that two boxes share; None when there are none."""
+    """Return the nodes that two boxes share; None if there are none."""
     box = triple((max(lo, low), min(hi, high)) for (lo, hi), (low, high) in zip(a, b, strict=True))
     return box if all(lo < hi for lo, hi in box) else None
 

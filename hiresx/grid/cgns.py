@@ -19,7 +19,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock, direction
 from hiresx.grid.cgns_file import open_tree
 from hiresx.grid.cgns_patches import Omissions, Zone, abuts, conditions, on_face, patches
-from hiresx.grid.cgns_tree import MEND, Node
+from hiresx.grid.cgns_tree import HINT, Node
 from hiresx.grid.cgns_units import Units, conversion
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.connectivity_check import misfit
@@ -77,18 +77,18 @@ def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
     bases = root.children("CGNSBase_t")
     if len(bases) != 1:
         found = f"bases {', '.join(base.name for base in bases)}" if bases else "no base"
-        raise HiresxError(f"{path}: {found} where one is wanted", "keep one base in the file" if bases else MEND)
+        raise HiresxError(f"{path}: {found} where one is wanted", "keep one base in the file" if bases else HINT)
     (base,) = bases
     cells, physical = base.numbers((2,))
     if not (1 <= cells <= 3 and cells <= physical <= 3):
-        raise base.fault(f"has cells of {cells} dimensions in {physical}")
+        raise base.error(f"has cells of {cells} dimensions in {physical}")
     units = Units().below(base)
     zones = [_zone(node, int(cells), int(physical), units) for node in base.children("Zone_t")]
     if not zones:
-        raise base.fault("has no zone")
+        raise base.error("has no zone")
     names = {zone.node.name: b for b, zone in enumerate(zones)}
     if len({zone.block.name for zone in zones}) != len(zones):
-        raise base.fault("two zones have one name")
+        raise base.error("two zones have one name")
     blocks = [zone.block for zone in zones]
     parts, homes = patches(base, zones, left)
     connections = [c for b, zone in enumerate(zones) for c in _connections(base, zone, b, blocks, names, left)]
@@ -114,20 +114,20 @@ def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
 def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
     kind = node.child("ZoneType")
     if kind is not None and kind.text() != "Structured":
-        raise node.fault(f"is {kind.text().lower()}: HiResX computes on structured zones")
+        raise node.error(f"is {kind.text().lower()}: HiResX computes on structured zones")
     size = node.numbers((3, cells))[0]
     if (size < 1).any() or size.max() > 2**31:
-        raise node.fault(f"has {' x '.join(map(str, size))} nodes")
+        raise node.error(f"has {' x '.join(map(str, size))} nodes")
     coordinates = next(iter(node.children("GridCoordinates_t")), None)
     if coordinates is None:
-        raise node.fault("has no GridCoordinates")
+        raise node.error("has no GridCoordinates")
     units = units.below(node)
     nodes, words = [], []
     for axis in "XYZ"[:physical]:
         array = coordinates.child(f"Coordinate{axis}")
         if array is None:
             others = ", ".join(other.name for other in coordinates.children("DataArray_t"))
-            raise coordinates.fault(f"has no Coordinate{axis}, but {others or 'nothing'}", "store x, y and z")
+            raise coordinates.error(f"has no Coordinate{axis}, but {others or 'nothing'}", "store x, y and z")
         own = units.below(coordinates).below(array)
         factor, offset = conversion(array, own)
         words.append(own.describe)
@@ -158,7 +158,7 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
     if planes is not None:
         rind = planes.numbers((2 * len(size),))
         if (rind < 0).any():
-            raise planes.fault("counts planes below 0")
+            raise planes.error("counts planes below 0")
     below, above = rind[::2], rind[1::2]
     flat = [0] * (3 - len(size))
     shape = [n + 1 for n in flat] + [int(n) for n in (size + below + above)[::-1]]
@@ -180,10 +180,10 @@ def _connections(
             if abuts(general) or left.drops(zone.node, general):
                 continue
             kind = general.child("GridConnectivityType")
-            told = "overset" if kind is None else kind.text()
+            name = "overset" if kind is None else kind.text()
             with left.naming(zone.node, general):
-                raise general.fault(
-                    f"is a connection of the kind {told}",
+                raise general.error(
+                    f"is a connection of the kind {name}",
                     "HiResX joins zones node to node (GridConnectivity1to1) or by interpolation (Abutting)",
                 )
         for node in holder.children("GridConnectivity1to1_t"):
@@ -192,7 +192,7 @@ def _connections(
             donor = node.text().removeprefix(f"{base.name}/")
             with left.naming(zone.node, node):
                 if donor not in names:
-                    raise node.fault(f'there is no zone "{donor}"', did_you_mean(donor, list(names), "zones"))
+                    raise node.error(f'there is no zone "{donor}"', did_you_mean(donor, list(names), "zones"))
                 connection = _connection(node, zone, b, names[donor], blocks)
             yield connection, f"connection {node.name} of zone {zone.node.name}"
 
@@ -209,7 +209,7 @@ def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block])
     # `joined` takes the two rectangles as they lie; which corner meets which follows from the matrix, and must agree.
     m = np.array(matrix)[: zone.dimensions, : zone.dimensions]
     if (m @ (end - begin) != donor_end - donor_begin).any():
-        raise node.fault(
+        raise node.error(
             f"under the transform the nodes {begin.tolist()} to {end.tolist()} become {donor_begin.tolist()} to "
             f"{(donor_begin + m @ (end - begin)).tolist()}, not to {donor_end.tolist()}",
             "correct PointRangeDonor or Transform",
@@ -240,7 +240,7 @@ def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatri
     try:
         return matrix_of(entries)
     except ValueError as error:
-        raise (given or node).fault(f"Transform: {error}", "each direction of the donor once, with a sign") from None
+        raise (given or node).error(f"Transform: {error}", "each direction of the donor once, with a sign") from None
 
 
 def _motions(node: Node, units: Units) -> list[Motion]:

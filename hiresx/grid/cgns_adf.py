@@ -32,7 +32,7 @@ class AdfNode(Node):
         if header.kind in adf.EMPTY or not header.pieces:
             return None
         if header.kind not in adf.TYPES:
-            raise self.fault(f"holds data of the type {header.kind!r}")
+            raise self.error(f"holds data of the type {header.kind!r}")
         return header.dimensions[::-1], np.dtype(adf.TYPES[header.kind])
 
     def _kind_of_data(self) -> tuple[tuple[int, ...], np.dtype]:
@@ -59,7 +59,7 @@ class AdfNode(Node):
                     break
                 file, at = self._others.follow_link(file, header, place)
             else:
-                raise self.fault(f"the link {name} leads in a circle")
+                raise self.error(f"the link {name} leads in a circle")
             yield AdfNode(file, at, place, self._others)
 
 
@@ -104,5 +104,5 @@ def root(path: Path) -> Iterator[Node]:
         try:
             file = others.file(path)
         except ValueError as error:  # an empty file cannot be mapped
-            raise HiresxError(f"{path}: {error}", adf.MEND) from None
+            raise HiresxError(f"{path}: {error}", adf.HINT) from None
         yield AdfNode(file, file.root, "", others)

@@ -15,7 +15,7 @@ import numpy as np
 from hiresx.base import optional
 from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
-from hiresx.grid.cgns_tree import MEND, Node, plain
+from hiresx.grid.cgns_tree import HINT, Node, plain
 from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5
 
 
@@ -83,7 +83,7 @@ def root(path: Path) -> Iterator[Node]:
             yield Hdf5Node(path, file)
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
         words = " ".join(str(error.args[0] if error.args else error).split())[:200]
-        raise HiresxError(f"{path}: cannot be read as HDF5: {words}", MEND) from error
+        raise HiresxError(f"{path}: cannot be read as HDF5: {words}", HINT) from error
 
 
 def _names(group: Any) -> list[str]:

@@ -68,13 +68,13 @@ class Omissions:
     def check_all_found(self) -> None:
         for name in self.names:
             if name not in self.met:
-                mend = did_you_mean(name, list(self.seen), "patches and connections")
-                raise HiresxError(f"{self.path}: grid.drop: there is no patch or connection '{name}'", mend)
+                hint = did_you_mean(name, list(self.seen), "patches and connections")
+                raise HiresxError(f"{self.path}: grid.drop: there is no patch or connection '{name}'", hint)
 
 
 def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
-    """Boundary patches of a zone: (node, name of its region, kind of condition). A patch has the name of its family, or
-    its own. The kind is that of the family where the patch refers to it, "" where none is given."""
+    """Yield the boundary patches of a zone: (node, name of its region, kind of condition). The region has the name of
+    the family, or that of the patch. The kind is that of the family if the patch refers to it, "" if none is given."""
     families = {family.name: family for family in base.children("Family_t")}
     for patch in (patch for holder in zone.children("ZoneBC_t") for patch in holder.children("BC_t")):
         kind = patch.text() if patch.has_data else ""
@@ -127,7 +127,7 @@ def _patch(zone: Zone, patch: Node) -> tuple[str, Range]:
     ranges = [child for child in patch.children("IndexRange_t") if child.name in RANGES]
     lists = [child for child in patch.children("IndexArray_t") if child.name in LISTS]
     if len(ranges) + len(lists) != 1:
-        raise patch.fault("is not given by one PointRange or PointList", "write it as a range of nodes of one face")
+        raise patch.error("is not given by one PointRange or PointList", "write it as a range of nodes of one face")
     (node,) = ranges or lists
     if ranges:
         begin, end = node.numbers((2, zone.dimensions))
@@ -136,7 +136,7 @@ def _patch(zone: Zone, patch: Node) -> tuple[str, Range]:
         points = np.unique(node.integer_rows(zone.dimensions), axis=0)
         low, high = points.min(axis=0), points.max(axis=0)
         if len(points) != np.prod(high - low + 1, dtype=float):
-            raise node.fault(
+            raise node.error(
                 f"its {len(points)} nodes, within {low.tolist()} to {high.tolist()}, are no rectangle of a face",
                 "write it as a range of nodes of one face",
             )
@@ -157,7 +157,7 @@ def _of_faces(
     if not flat:
         flat = [d for d in range(len(size)) if low[d] == high[d] and low[d] in (1, size[d] - 1, size[d])][:1]
     if len(flat) != 1:
-        raise node.fault(f"{location}: the range is on no face", "write it as a range of nodes of one face")
+        raise node.error(f"{location}: the range is on no face", "write it as a range of nodes of one face")
     (d,) = flat
     low, high = low.copy(), high + 1
     high[d] = low[d] = size[d] if low[d] > 1 else 1
@@ -170,11 +170,11 @@ def on_face(zone: Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[
     size = block.size[: zone.dimensions]
     shown = f"{low.tolist()} to {high.tolist()}"
     if (low < 1).any() or (high > np.array(size)).any():
-        raise node.fault(f"{shown} leaves the zone of {' x '.join(map(str, size))} nodes", "correct the range")
+        raise node.error(f"{shown} leaves the zone of {' x '.join(map(str, size))} nodes", "correct the range")
     range_ = triple([(int(a) - 1, int(b)) for a, b in zip(low, high, strict=True)] + [(0, 1)] * (3 - len(size)))
     faces = faces_of(block.size, range_, block.faces)
     if not faces:
-        raise node.fault(f"{shown} lies on no face of the zone", "correct the range")
+        raise node.error(f"{shown} lies on no face of the zone", "correct the range")
     if len(faces) > 1:
-        raise node.fault(f"{shown} is an edge, on the faces {' and '.join(faces)}", "correct the range")
+        raise node.error(f"{shown} is an edge, on the faces {' and '.join(faces)}", "correct the range")
     return faces[0], range_

@@ -15,7 +15,7 @@ from hiresx.grid import adf
 from hiresx.grid.stored_coordinates import CoordinateSource, Nodes, StoredCoordinates, is_large
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
-MEND = "write the file again: structured zones, 1-to-1 connections"
+HINT = "write the file again: structured zones, 1-to-1 connections"
 # Texts and short lists of numbers; what parts to be longer is none.
 SHORT = 10_000
 # Levels of a tree: the deepest node that is looked at lies at the eighth.
@@ -56,12 +56,12 @@ class Node:
     def _source(self, shape: tuple[int, int, int]) -> CoordinateSource:
         raise NotImplementedError
 
-    def fault(self, what: str, mend: str = MEND) -> HiresxError:
-        """The error that says `what` of this node."""
-        return HiresxError(f"{self.path}: {self.place or '/'}: {what}", mend)
+    def error(self, what: str, hint: str = HINT) -> HiresxError:
+        """Return the error that reports `what` about this node."""
+        return HiresxError(f"{self.path}: {self.place or '/'}: {what}", hint)
 
     def children(self, label: str) -> "list[Node]":
-        """Children with a label, in the order in which they were made where the file knows it, else by name."""
+        """Return the children with a label, in the order of their creation if the file knows it, else by name."""
         return [node for node in self._below() if node.label == label]
 
     def child(self, name: str) -> "Node | None":
@@ -70,7 +70,7 @@ class Node:
     def require_child(self, name: str) -> "Node":
         node = self.child(name)
         if node is None:
-            raise self.fault(f"has no {name}")
+            raise self.error(f"has no {name}")
         return node
 
     @property
@@ -81,57 +81,57 @@ class Node:
         """Data of the node as numbers, which must have `shape` as above: int64, or float64 if `real`."""
         found, kind = self._of_kind("iuf" if real else "iu")
         if found != shape:
-            raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
+            raise self.error(f"holds {kind} of shape {found} instead of {shape}")
         return self._cast(real)
 
     def integer_rows(self, width: int) -> np.ndarray:
         """Data of the node as whole numbers, one or more rows (n, `width`)."""
         found, kind = self._of_kind("iu")
         if len(found) != 2 or found[1] != width or not found[0]:
-            raise self.fault(f"holds {kind} of shape {found} instead of rows of {width}")
+            raise self.error(f"holds {kind} of shape {found} instead of rows of {width}")
         return self._cast(False)
 
     def nodes(self, shape: tuple[int, int, int]) -> Nodes:
         """Data of the node as the coordinates of a block of this shape. Those of a large file are not read yet."""
         found, kind = self._of_kind("iuf")
         if (1,) * (3 - len(found)) + found != shape:
-            raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
+            raise self.error(f"holds {kind} of shape {found} instead of {shape}")
         return StoredCoordinates.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
 
     def vector(self, most: int) -> np.ndarray:
         """Data of the node: `most` finite real numbers, or less."""
         shape, _ = self._of_kind("iuf")
         if np.prod(shape) > most:
-            raise self.fault(f"holds {plural(int(np.prod(shape)), 'number')} instead of {most}")
+            raise self.error(f"holds {plural(int(np.prod(shape)), 'number')} instead of {most}")
         values = self._cast(True).ravel()
         if not np.isfinite(values).all():
-            raise self.fault("is not finite")
+            raise self.error("is not finite")
         return values
 
     def text(self) -> str:
         """Data of the node as text."""
         shape, kind = self._of_kind("iuS")
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
-            raise self.fault("holds no text")
+            raise self.error("holds no text")
         return plain(self._array())
 
     def rows(self, width: int) -> list[str]:
         """Data of the node as text in rows of `width` characters."""
         shape, kind = self._of_kind("iuS")
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
-            raise self.fault("holds no text")
+            raise self.error("holds no text")
         data = self._array().tobytes()
         return [plain(data[at : at + width]) for at in range(0, len(data), width)]
 
     def _of_kind(self, kinds: str) -> tuple[tuple[int, ...], np.dtype]:
         found = self._data_shape()
         if found is None or found[1].kind not in kinds:
-            raise self.fault("has no data of the kind that is wanted")
+            raise self.error("has no data of the kind that is wanted")
         return found
 
     def _below(self) -> "Iterator[Node]":
         if self.place.count("/") > DEEPEST:
-            raise self.fault("the tree is too deep: a link leads in a circle")
+            raise self.error("the tree is too deep: a link leads in a circle")
         return self._all()
 
     def _cast(self, real: bool) -> np.ndarray:

@@ -34,9 +34,9 @@ class Units:
         for child in node.children("DimensionalUnits_t"):
             names = child.rows(WIDTH)
             if len(names) <= LENGTH:
-                raise child.fault(f"names {plural(len(names), 'unit')}, 5 are wanted")
+                raise child.error(f"names {plural(len(names), 'unit')}, 5 are wanted")
             if names[LENGTH] not in (*METRES, "Null", "UserDefined", ""):
-                raise child.fault(f'"{names[LENGTH]}" is no unit of length', f"the standard knows {', '.join(METRES)}")
+                raise child.error(f'"{names[LENGTH]}" is no unit of length', f"the standard knows {', '.join(METRES)}")
             found = replace(found, unit=names[LENGTH])
         return found
 
@@ -61,12 +61,12 @@ def conversion(array: Node, units: Units) -> tuple[float, float]:
     for child in array.children("DimensionalExponents_t"):
         exponents = child.vector(8)
         if len(exponents) < 5 or exponents[LENGTH] != 1 or np.any(np.delete(exponents, LENGTH)):
-            raise child.fault(f"{exponents.tolist()} is no length", "a coordinate has the exponents 0, 1, 0, 0, 0")
+            raise child.error(f"{exponents.tolist()} is no length", "a coordinate has the exponents 0, 1, 0, 0, 0")
     factor, offset = 1.0, 0.0
     if units.kind == "NormalizedByDimensional":
         for child in array.children("DataConversion_t"):
             given = child.vector(2)
             if len(given) != 2 or given[0] == 0:
-                raise child.fault("is not a scale and an offset")
+                raise child.error("is not a scale and an offset")
             factor, offset = map(float, given)
     return factor * units.metres, offset * units.metres

@@ -72,8 +72,8 @@ class Connection:
         return FACES[2 * e + (inwards < 0)]
 
     def ghosts(self, layers: int, size: tuple[int, int, int]) -> Integers:
-        """Index triples (3, ...) of the ghost nodes in `layers` layers behind the range, in the order i, j, k;
-        size = (ni, nj, nk)."""
+        """Return the index triples (3, ...) of the ghost nodes in `layers` layers behind the range, in the order i, j,
+        k. `size`: (ni, nj, nk) of the block."""
         d = direction(self.face)
         n = size[d]
         normal = np.arange(-layers, 0) if side(self.face) < 0 else np.arange(n, n + layers)
@@ -117,11 +117,11 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """True if its block goes on in itself there, its last node left out."""
+        """True if the two faces are the ends of one block, which is closed there except for the step between them."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 
-    def mend(self, blocks: Sequence[Block]) -> str:
+    def hint(self, blocks: Sequence[Block]) -> str:
         """Hint for messages: how to let the flow pass there without moving nodes."""
         name, d = blocks[self.block].name, self.face[0]
         if self.closes:
@@ -243,10 +243,11 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
 
 
 def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Find where, in the offset layout, the step over the seam differs from the steps on its two sides: four planes of
-    nodes (3, ...) in the order in which a grid line passes them, the seam between `last` and `first`. The step must go
-    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs; lines that are points, as
-    on a pole, are passed over."""
+    """Return where a connection in the offset layout does not continue the grid: True (...) for such grid lines.
+
+    The arguments are four planes of nodes (3, ...) in the order in which a grid line passes them. The seam lies between
+    `last` and `first`. A grid line continues if its step over the seam has the direction of both neighbouring steps and
+    between 1/4 and 4 times their length. Lines that are collapsed to a point, as on a pole, count as continued."""
     seam = first - last
     length = np.linalg.norm(seam, axis=0)
     bad = np.zeros(length.shape, dtype=bool)

@@ -105,12 +105,12 @@ class Connectivity(Table):
 
 
 def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
-    """The grid of `blocks` with the names, regions, connections and periods of a file, ours or one of those of other
-    programs that `hiresx.grid.foreign` knows.
+    """Return the grid of `blocks` with the names, regions, connections and periods of a connectivity file. The file has
+    the form of HiResX or of another program (`hiresx.grid.foreign`).
 
-    Where patches share a line of nodes, a region keeps it from a connection, and a connection from those after it.
-    The nodes are not compared here: see `hiresx.grid.connectivity_check`. Raises HiresxError naming the file and the
-    entry.
+    Where patches share a line of nodes, a region has priority over a connection, and an earlier connection over a later
+    one. The nodes are not compared here: see `hiresx.grid.connectivity_check`. Raises HiresxError naming the file and
+    the entry.
     """
     other = foreign.tables(path, blocks)
     data = toml.read(path) if other is None else other
@@ -304,10 +304,10 @@ def _periods(
 
 
 def write_connectivity(path: str | Path, grid: Grid) -> None:
-    """Write what `write_plot3d` does not hold of a grid: names, regions, connections and periods.
+    """Write the data of a grid that `write_plot3d` does not store: names, regions, connections and periods.
 
-    Reading the two files gives the grid again. Raises HiresxError for connections that a file cannot say, and when it
-    cannot be written.
+    Reading the two files gives the same grid. Raises HiresxError for connections that the format does not have, and if
+    the file cannot be written.
     """
     path = Path(path)
     blocks = grid.blocks

@@ -200,7 +200,8 @@ def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
 
 
 def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
-    """Offset layout: lengths (ni, nj, nk) of the last step before the seam, of that over it and of the first behind."""
+    """Return the lengths (ni, nj, nk) of three steps of the grid lines through a connection in the offset layout: the
+    last before the seam, that over the seam and the first behind it."""
     planes = _over_seam(blocks, c)
     return [np.linalg.norm(planes[n + 1] - planes[n], axis=0) for n in range(3)]
 

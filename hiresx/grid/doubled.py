@@ -16,7 +16,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class DoubledLine:
-    """The nodes number `first` and `first` + 1 in the direction `d` are the same at `count` of `of` places."""
+    """The nodes number `first` and `first` + 1 in the direction `d` coincide at `count` of `of` places."""
 
     d: int
     first: int
@@ -30,8 +30,9 @@ class DoubledLine:
 
 
 def doubled_line(block: Block) -> DoubledLine | None:
-    """The neighbouring lines (planes in space) of nodes that coincide at most places, of those that do somewhere. Nodes
-    on the faces along which the lines run do not count: a face or its edge may be collapsed."""
+    """Return the two neighbouring lines of nodes (planes in three dimensions) that coincide at the largest share of
+    their places; None if no two coincide anywhere. Nodes on the faces along which the lines run do not count, since a
+    face or its edge may be collapsed."""
     found: list[DoubledLine] = []
     thick = [d for d in block.active if block.size[d] > 2]  # two equal planes are a plane grid
     for d in thick:

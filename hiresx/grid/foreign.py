@@ -45,9 +45,9 @@ class Lines:
         self._lines = [(n, line) for n, line in lines if line and not (comment and line.startswith(comment))]
         self._at = 0
 
-    def fault(self, what: str, mend: str = "correct the file, or write it again") -> NoReturn:
+    def error(self, what: str, hint: str = "correct the file, or write it again") -> NoReturn:
         n = self._lines[min(self._at, len(self._lines)) - 1][0] if self._lines else 1
-        raise HiresxError(f"{self.path}, line {n}: {what}", mend)
+        raise HiresxError(f"{self.path}, line {n}: {what}", hint)
 
     @property
     def all(self) -> list[tuple[int, str]]:
@@ -59,7 +59,7 @@ class Lines:
 
     def next(self, what: str) -> str:
         if not self.has_more:
-            self.fault(f"the file ends before {what}")
+            self.error(f"the file ends before {what}")
         self._at += 1
         return self._lines[self._at - 1][1]
 
@@ -70,9 +70,9 @@ class Lines:
         """The first `count` numbers of the next line."""
         words = self.next(what).replace(",", " ").split()
         try:
-            return [int(word) for word in words[:count] if len(words) >= count or self.fault(f"{what} is missing")]
+            return [int(word) for word in words[:count] if len(words) >= count or self.error(f"{what} is missing")]
         except ValueError:
-            self.fault(f"{what}: {count} whole numbers are wanted, found '{' '.join(words)[:60]}'")
+            self.error(f"{what}: {count} whole numbers are wanted, found '{' '.join(words)[:60]}'")
 
 
 def form(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None:
@@ -143,11 +143,11 @@ def _connection(
 def _check_patch(lines: Lines, patch: ForeignPatch, blocks: Sequence[Block]) -> ForeignPatch:
     """The patch, if it lies in a block that there is."""
     if not 0 <= patch.block < len(blocks):
-        lines.fault(f"there is no block {patch.block + 1}: the grid has {len(blocks)}")
+        lines.error(f"there is no block {patch.block + 1}: the grid has {len(blocks)}")
     size = blocks[patch.block].size
     for d, ends in patch.ends.items():
         if min(ends) < 1 or max(ends) > size[d]:
-            lines.fault(f"nodes {ends[0]} to {ends[1]} in direction {AXES[d]} leave block {patch.block + 1}")
+            lines.error(f"nodes {ends[0]} to {ends[1]} in direction {AXES[d]} leave block {patch.block + 1}")
     return patch
 
 
@@ -155,12 +155,13 @@ def _check_sizes(lines: Lines, sizes: Sequence[Sequence[int]], blocks: Sequence[
     found = [block.size for block in blocks]
     for n, (given, there) in enumerate(zip(sizes, found, strict=False), 1):
         if tuple(given) != there:
-            told = [" x ".join(map(str, size)) for size in (given, there)]
-            lines.fault(
-                f"block {n} has {told[0]} nodes here and {told[1]} in the grid file", "take files that belong together"
+            texts = [" x ".join(map(str, size)) for size in (given, there)]
+            lines.error(
+                f"block {n} has {texts[0]} nodes here and {texts[1]} in the grid file",
+                "take files that belong together",
             )
     if len(sizes) != len(found):
-        lines.fault(f"{plural(len(sizes), 'block')} here and {len(found)} in the grid file", TOGETHER)
+        lines.error(f"{plural(len(sizes), 'block')} here and {len(found)} in the grid file", TOGETHER)
 
 
 # --- NMF
@@ -183,7 +184,7 @@ def _nmf(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
         name, numbers = words[0], [w for w in words[1:] if w.lstrip("-").isdigit()]
         joined = name.lower().replace("_", "-") in ("one-to-one", "1-to-1", "one-to-one-")
         if len(numbers) < (12 if joined else 6):
-            lines.fault(f"'{name}' with {plural(len(numbers), 'number')}, {12 if joined else 6} are wanted")
+            lines.error(f"'{name}' with {plural(len(numbers), 'number')}, {12 if joined else 6} are wanted")
         own = _nmf_patch(lines, [int(n) for n in numbers[:6]], blocks)
         if not joined:
             regions.append(_region(name, own, blocks))
@@ -199,7 +200,7 @@ def _nmf(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
 def _nmf_patch(lines: Lines, numbers: list[int], blocks: Sequence[Block]) -> ForeignPatch:
     block, face, *ends = numbers
     if face not in NMF_FACES:
-        lines.fault(f"there is no face {face}: they are 1 to 6")
+        lines.error(f"there is no face {face}: they are 1 to 6")
     name = NMF_FACES[face]
     first, second = NMF_ALONG[name[0]]
     return _check_patch(
@@ -255,7 +256,7 @@ def _cfl3d(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
         joined = [patch for side in sides for patch, _ in side]
         regions += [_region(PATCHED, patch, blocks) for patch in open_ if not any(_meet(patch, j) for j in joined)]
     if not sized:
-        lines.fault("no table IDIM JDIM KDIM: this is no input of CFL3D")
+        lines.error("no table IDIM JDIM KDIM: this is no input of CFL3D")
     return {"connection": connections, "region": regions}
 
 
@@ -275,7 +276,7 @@ def _cfl3d_segments(
     while lines.peek().split() and lines.peek().split()[0].lstrip("-").isdigit():
         block, _, kind, *ends, count = lines.integers(8, "a boundary segment")
         if not 1 <= block <= len(blocks):
-            lines.fault(f"there is no block {block}: the grid has {len(blocks)}")
+            lines.error(f"there is no block {block}: the grid has {len(blocks)}")
         size = blocks[block - 1].size
         given = {d: (ends[2 * m], ends[2 * m + 1]) for m, d in enumerate(along)}
         whole = {d: pair if any(pair) else (1, size[d]) for d, pair in given.items()}
@@ -295,10 +296,10 @@ def _cfl3d_side(lines: Lines, blocks: Sequence[Block]) -> tuple[ForeignPatch, tu
     _, block, *rest = lines.integers(10, "a line of the blocking data")
     first, last, along = rest[:3], rest[3:6], (rest[6] - 1, rest[7] - 1)
     if sorted({0, 1, 2} - set(along)) == [] or len(set(along)) != 2 or not set(along) <= {0, 1, 2}:
-        lines.fault(f"ISVA1, ISVA2 = {rest[6]}, {rest[7]}: two different of 1, 2 and 3 are wanted")
+        lines.error(f"ISVA1, ISVA2 = {rest[6]}, {rest[7]}: two different of 1, 2 and 3 are wanted")
     (d,) = {0, 1, 2} - set(along)
     if first[d] != last[d] or not 1 <= block <= len(blocks):
-        lines.fault("the interface lies on no face of a block")
+        lines.error("the interface lies on no face of a block")
     face = FACES[2 * d + (first[d] > 1)]
     return _check_patch(lines, ForeignPatch(block - 1, face, {e: (first[e], last[e]) for e in along}), blocks), along
 
@@ -328,7 +329,7 @@ def _gridgen(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
     for n in range(count):
         size = lines.integers(len(lines.peek().split()) or 3, "the size of a block")
         if len(size) not in (2, 3):
-            lines.fault("the size of a block is two or three numbers")
+            lines.error("the size of a block is two or three numbers")
         sizes.append([*size, 1][:3])
         lines.next("the name of a block")
         (patches,) = lines.integers(1, "the number of patches")
@@ -361,10 +362,10 @@ def _gridgen_patch(
     plain = {d: (abs(a), abs(b)) for d, (a, b) in pairs.items()}
     flat = [d for d, (a, b) in plain.items() if a == b]
     if not 0 <= block < len(blocks):
-        lines.fault(f"there is no block {block + 1}: the grid has {len(blocks)}")
+        lines.error(f"there is no block {block + 1}: the grid has {len(blocks)}")
     thick = [d for d in flat if blocks[block].size[d] > 1]
     if len(thick) != 1:
-        lines.fault("the patch lies on no face of a block")
+        lines.error("the patch lies on no face of a block")
     (d,) = thick
     face = FACES[2 * d + (plain[d][0] > 1)]
     return _check_patch(

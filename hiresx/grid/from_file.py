@@ -43,8 +43,8 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
         check_connections(grid.blocks, grid.connections)
     except HiresxError as error:
         guessed = connectivity is None and form(path) == "Plot3D" and not isinstance(error, OverlapError)
-        mend = "what is connected was found from nodes that coincide: say it in a connectivity file" if guessed else ""
-        raise HiresxError(f"{path}: {error.message}", mend or error.hint) from None
+        hint = "what is connected was found from nodes that coincide: say it in a connectivity file" if guessed else ""
+        raise HiresxError(f"{path}: {error.message}", hint or error.hint) from None
     return replace(grid, period=tuple({**known, **period} for known in grid.period))
 
 
@@ -68,9 +68,8 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
 def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
-    """Return (the grid as the file holds it, whether the file or `connectivity` tells how its blocks are connected,
-    notes on its lengths). `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of
-    what is wrong."""
+    """Return (the grid as in the file, whether the file or `connectivity` gives the connections, notes on its lengths).
+    `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of the error."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 
@@ -91,25 +90,25 @@ def read_raw(
 def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
     words = []
     if spec.plane == "auto":
-        grid, said = flatten(grid)
-        words += said
+        grid, notes = flatten(grid)
+        words += notes
     if spec.reverse != "keep":
-        grid, said = make_right_handed(grid) if spec.reverse == "auto" else reverse_i(grid, spec.reverse)
-        words += said
-    grid, said = _in_memory(grid, spec)
-    words += said
+        grid, notes = make_right_handed(grid) if spec.reverse == "auto" else reverse_i(grid, spec.reverse)
+        words += notes
+    grid, notes = _in_memory(grid, spec)
+    words += notes
     grid = checked_grid(grid)
     by = motion_of(spec.rotate, spec.translate) if spec.rotate else Motion(None, spec.translate)
     if spec.scale != 1 or not by.still:
         grid = move_grid(grid, by, spec.scale)
     if not joined:
-        grid, said = drop_chance_contacts(replace(grid, connections=tuple(matched_connections(grid.blocks))))
-        words += said
-    grid, said = shape_grid(grid, spec)
+        grid, notes = drop_chance_contacts(replace(grid, connections=tuple(matched_connections(grid.blocks))))
+        words += notes
+    grid, notes = shape_grid(grid, spec)
     grid = checked_grid(grid)
     if not any(block.is_stored for block in grid.blocks):  # those are looked through by `hiresx check`
         refuse_doubled(grid)
-    return replace(grid, touching=tuple(touching(grid))), words + said
+    return replace(grid, touching=tuple(touching(grid))), words + notes
 
 
 def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:

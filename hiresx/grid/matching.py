@@ -21,11 +21,12 @@ AT_ONE_PLACE = 64
 
 
 def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
-    """Connections between faces (or parts of faces) that hold the same nodes one to one.
+    """Return the connections between faces (or parts of faces) whose nodes coincide one to one.
 
-    Nodes coincide when they are closer than 1e-6 of the blocks' extent and than a thousandth of the smallest spacing.
-    A contact along an edge or at a corner only is none, nor is one of a face that has collapsed to a line. Where two
-    contacts share a line of nodes of a face, the first keeps it. Raises HiresxError for a block that is there twice.
+    Nodes coincide when they are closer than 1e-6 of the extent of the blocks and than a thousandth of the smallest
+    spacing. A contact along an edge or at a corner alone is not a connection, nor is a contact of a face that has
+    collapsed to a line. If two contacts share a line of nodes of a face, the first keeps it. Raises HiresxError for a
+    block that occurs twice.
     """
     _refuse_twins(blocks)
     with np.errstate(over="ignore", invalid="ignore"):

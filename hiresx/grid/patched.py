@@ -111,7 +111,8 @@ class BlockMap:
         return np.where(np.array(self.block.size) > 1, base, 0)
 
     def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values and derivatives (n, 3, WIDTH) of the nodes' weights; (1, 0, ...) in a direction of one node."""
+        """Return the Lagrange weights of the nodes from `base` on and their derivatives at `xi`, each (n, 3, WIDTH). In
+        a direction of one node the weights are (1, 0, ...)."""
         value, slope = lagrange(xi - base)
         for d in range(self.dimensions, 3):
             value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0
@@ -131,7 +132,7 @@ class BlockMap:
         (a, b, c), (da, db, dc) = ([f[:, d, : m.shape[1]] for d, m in enumerate(index)] for f in (value, slope))
 
         def weighted_sum(array: np.ndarray, weights: np.ndarray) -> np.ndarray:
-            """Over the first axis behind those of the coordinate and the point."""
+            """Return the weighted sum over the axis that follows those of the coordinate and of the point."""
             shape = array.shape
             flat = array.reshape(*shape[:2], shape[2], -1)
             return np.matmul(weights[None, :, None], flat).reshape(*shape[:2], *shape[3:])

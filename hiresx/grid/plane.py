@@ -133,8 +133,8 @@ def reverse_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, li
     if not names:
         return grid, []
     by = [Reindexing(reverse=(block.name in names, False, False)) for block in grid.blocks]
-    told = ", ".join(f"'{name}'" for name in names[:4]) + (" and others" if len(names) > 4 else "")
-    return reindex(grid, by), [f"{plural(len(names), 'block')} {why}reversed in i: {told}"]
+    shown = ", ".join(f"'{name}'" for name in names[:4]) + (" and others" if len(names) > 4 else "")
+    return reindex(grid, by), [f"{plural(len(names), 'block')} {why}reversed in i: {shown}"]
 
 
 def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:

@@ -11,7 +11,7 @@ from typing import IO, Literal
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.base.whole_files import written
+from hiresx.base.whole_files import writing
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock
 from hiresx.grid.connections import Grid
@@ -84,7 +84,7 @@ def write_plot3d(
     real = np.dtype({"fp64": "f8", "fp32": "f4"}[precision])
     put = _put_ascii if ascii else _put_record
     order: Literal["<", ">"] = ">" if big_endian else "<"
-    with written(path) as temporary, temporary.open("wb") as file:
+    with writing(path) as temporary, temporary.open("wb") as file:
         if not single:
             put(file, np.array([len(sizes)], order + "i4"))
         put(file, np.array(sizes, order + "i4").ravel())

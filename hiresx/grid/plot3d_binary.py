@@ -48,7 +48,8 @@ class RecordLayout:
 
 
 def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]]:
-    """The coordinates of the blocks, each (nk, nj, ni); those of a large file stay there. `size`: bytes of the file."""
+    """Read the coordinates x, y, z of the blocks, each (nk, nj, ni). Those of a large file stay in the file until they
+    are used. `size`: bytes of the file."""
     layout = laid_out(path, file, size)
     keep = points([block for block, _ in layout.blocks]) >= stored_coordinates.LARGE
     arrays: list[list[Nodes]] = []

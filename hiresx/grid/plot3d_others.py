@@ -21,7 +21,7 @@ MOST_REFERENCES = 64
 
 
 def no_grid(path: Path, what: str) -> HiresxError:
-    """The error for a file of the kind `what`."""
+    """Return the error for a file of the kind `what`, which is not a grid."""
     return HiresxError(f"{path}: a Plot3D {what} file, which holds no nodes", "name the grid file that belongs to it")
 
 

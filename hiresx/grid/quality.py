@@ -67,7 +67,7 @@ class NotPositive:
     node: tuple[int, int, int]
     place: tuple[float, float, float]
     what: str
-    mend: str
+    hint: str
 
 
 def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Iterator[NotPositive]:
@@ -84,8 +84,8 @@ def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Itera
             bad += int(np.sum(~(volume > 0)))
         if bad:
             worst = found["worst"]
-            what, mend = why_not_positive(block, triple(worst["node"]))
-            yield NotPositive(block, bad, worst["value"], triple(worst["node"]), triple(worst["position"]), what, mend)
+            what, hint = why_not_positive(block, triple(worst["node"]))
+            yield NotPositive(block, bad, worst["value"], triple(worst["node"]), triple(worst["position"]), what, hint)
 
 
 def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> None:
@@ -97,7 +97,7 @@ def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Non
             f"block '{found.block.name}': the Jacobian is not positive at {found.count} of {found.block.points} nodes; "
             f"worst 1/J = {found.worst:.6g} at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
             f"({x:.6g}, {y:.6g}, {z:.6g}): {found.what}",
-            found.mend,
+            found.hint,
         )
 
 

@@ -280,6 +280,6 @@ def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
         *([partial(revolve, n=spec.revolve.n, angle=spec.revolve.angle)] if spec.revolve else []),
     ]
     for task in tasks:
-        grid, said = task(grid)
-        words += said
+        grid, notes = task(grid)
+        words += notes
     return grid, words

@@ -58,8 +58,8 @@ def to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
 
 
 def from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
-    """Distances as those of `from_wall`, with the spacing given in the limit n -> 0: two such lines joined at 0 have
-    one slope there and no curvature."""
+    """Return distances as `from_wall` does, but with the given spacing in the limit n -> 0. Two such lines joined at 0
+    have a continuous slope and no curvature there."""
     rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, slope)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))

@@ -37,8 +37,8 @@ def is_large(path: Path) -> bool:
 
 
 def give_back() -> None:
-    """Hand memory that is free back to the system, where its C library can (glibc): what searching faces takes in many
-    small pieces otherwise stays with the process, beside the nodes that it reads afterwards."""
+    """Give free memory back to the operating system, if the C library can (glibc). Otherwise the many small arrays of a
+    face search stay with the process, in addition to the nodes that it reads afterwards."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -259,13 +259,13 @@ Nodes = np.ndarray | StoredCoordinates
 
 
 def part_of(values: Nodes, slices: tuple[slice, slice, slice]) -> Nodes:
-    """A box of coordinates: a view, or left in the file."""
+    """Return a box of coordinates: a view of an array, or a part that stays in its file."""
     return values.part(slices) if isinstance(values, StoredCoordinates) else values[slices]
 
 
 def slabs(*coordinates: Nodes, overlap: int = 0) -> Iterator[list[np.ndarray]]:
-    """Coordinates of one shape side by side in slabs of k, each with the `overlap` first planes of the next. Arrays
-    come whole."""
+    """Yield coordinates of one shape slab by slab along k, so that a large file is read piecewise. Each slab contains
+    the first `overlap` planes of the next. Coordinates that are all in memory come as one slab."""
     if not any(isinstance(c, StoredCoordinates) for c in coordinates):
         yield [np.asarray(c) for c in coordinates]
         return

@@ -54,7 +54,7 @@ class Batch:
 
     @property
     def job(self) -> str:
-        """The name as every scheduler takes it."""
+        """The name of the job, in a form that every scheduler accepts."""
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", self.name)
         return plain if re.match(r"[A-Za-z]", plain) else f"job_{plain}".rstrip("_")
 

@@ -13,9 +13,10 @@ PROGRAM = (sys.executable, "-P", "-m", "hiresx", "run")
 def command(
     mpirun: Mpirun | None, ranks: int, cores: int, arguments: Sequence[str], program: Sequence[str] = PROGRAM
 ) -> list[str]:
-    """`program`, hiresx run, with `arguments` on `ranks` ranks; without mpirun for one.
+    """Return the command that runs `program`, `hiresx run`, with `arguments` on `ranks` ranks; one rank needs no
+    mpirun.
 
-    Nothing is bound by mpirun: the run binds its ranks itself, when it knows what they exchange.
+    mpirun binds no rank: the run binds its ranks itself once it knows what they exchange.
     """
     program = [*program, *arguments]
     if ranks == 1 or mpirun is None:

@@ -12,10 +12,10 @@ from hiresx.topology.discover import discover
 
 
 def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
-    """Return (ranks, reason) for the backend `wish`: one per GPU that nobody uses, or one per NUMA node. `per_gpu`:
-    ranks on each.
+    """Return (ranks, reason) for the backend `wish`: one rank per GPU that no process uses, or one per NUMA node.
+    `per_gpu`: number of ranks on each GPU.
 
-    Raises HiresxError when GPUs are asked for and there are none.
+    Raises HiresxError if GPUs are asked for and there are none.
     """
     names = parse_backends(wish)
     if len(names) > 1 or ":" in wish:

@@ -59,7 +59,7 @@ class Mpirun:
 
     @property
     def hydra(self) -> bool:
-        """True if it is of MPICH's family."""
+        """True if the library belongs to the family of MPICH."""
         return self.kind in (MPICH, INTEL)
 
 
@@ -123,9 +123,9 @@ def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:
 
 
 def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
-    """mpi4py's library and the launcher that belongs to it; `given`: one to take whatever it says of itself.
+    """Return the MPI library of mpi4py and the launcher that belongs to it. `given`: a launcher to use in any case.
 
-    Raises HiresxError as `library` does, and when there is none, with those that were found and belong to another MPI.
+    Raises HiresxError as `library` does, and without a launcher of this MPI; the message lists those of another MPI.
     """
     used = library()
     if given is not None:

@@ -76,12 +76,12 @@ class Communicator:
 
     @contextmanager
     def together(self, patience: float | None = None) -> Iterator[None]:
-        """Around work without communication: what fails on one rank fails on all, with the error of the lowest such
-        rank (`everywhere` set), instead of leaving the others to wait for it. What is no Exception (SystemExit, for
-        one) becomes a HiresxError. A signal is not waited with: it goes on up, on the rank that it has reached.
+        """Context for work without communication: an error on one rank is raised on all, as the error of the lowest
+        such rank (`everywhere` set), instead of leaving the others to wait. Other exceptions, such as SystemExit,
+        become a HiresxError. A signal is raised at once on the rank that received it.
 
-        `patience`: the work may communicate. A rank that fails waits so many seconds for the others, then for no one:
-        they may be waiting for it.
+        `patience`: the work may communicate. A rank that fails waits so many seconds for the others and then ends,
+        since they may be waiting for it.
         """
         if self.mpi_comm is None:
             yield
@@ -190,7 +190,8 @@ class Communicator:
         return views
 
     def abort(self, status: int) -> None:
-        """End all processes at once with exit status `status` (1 for what is none of a failure); alone, this one."""
+        """End all processes at once with the exit status `status`; 1 if that is no status of a failure. Without MPI
+        this process ends alone."""
         status = status if 0 < status < 256 else 1
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):  # nobody reads any more
@@ -211,7 +212,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 def is_on_all_ranks(error: BaseException) -> bool:
-    """True if all ranks have it, and come together to where it is caught."""
+    """True if all ranks have this error and reach the place at which it is caught together."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers so

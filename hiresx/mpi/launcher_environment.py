@@ -32,7 +32,7 @@ def launched_processes(environment: Mapping[str, str] = os.environ) -> int | Non
 
 
 def process_number(environment: Mapping[str, str] = os.environ) -> int:
-    """The number of this process among those of its launcher; 0 when none started it."""
+    """Return the number of this process among the processes of its launcher; 0 without a launcher."""
     if launched_processes(environment) is None:
         return 0
     names = (*RANKS, "SLURM_PROCID")

@@ -87,12 +87,12 @@ def _resolve_auto(names: list[str], known: list[PlacementFacts]) -> list[str]:
     lacking = [rank for rank, name in enumerate(names) if name == "cuda" and known[rank].fault]
     if lacking:
         rank = lacking[0]
-        message, mend = known[rank].fault or ("", "")
+        message, hint = known[rank].fault or ("", "")
         if len(names) > 1:
             more = len(lacking) - 1
             others = f" (and {more} other{'s' * (more > 1)})" if more else ""
             message = f"rank {rank} on host {known[rank].host}{others} is to compute on a GPU: {message}"
-        error = HiresxError(message, mend)
+        error = HiresxError(message, hint)
         error.everywhere = error.placed = True
         raise error
     return [

@@ -12,7 +12,7 @@ _FORM = "write one backend for all, or a list by rank such as cuda,cuda,cpu,cpu 
 
 
 def parse_backends(text: str) -> list[str]:
-    """Names of "cpu", "cuda,cpu,cpu" or "cuda:1,cpu:2"; Raises HiresxError for what is no such list."""
+    """Return the names of backends in "cpu", "cuda,cpu,cpu" or "cuda:1,cpu:2". Raises HiresxError for other texts."""
     found = []
     for word in text.split(","):
         name, colon, count = word.strip().partition(":")

@@ -23,11 +23,10 @@ class Share(NamedTuple):
 
 
 def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int, GPU]) -> dict[int, Share]:
-    """The share of each rank of this host; `gpus`: of those that have one.
+    """Return the CPUs of each rank of this host. `gpus`: the GPUs of the ranks that have one.
 
-    Ranks that may use the same CPUs share them in whole cores. A launcher that gave each rank CPUs of its own has
-    bound them, and that is kept. Where there are fewer cores than ranks nobody is bound, so that the kernel can move
-    them about.
+    Ranks that may use the same CPUs share them in whole cores. If a launcher gave each rank CPUs of its own, these are
+    kept. If there are fewer cores than ranks, no rank is bound, so that the kernel can move them.
     """
     found: dict[int, Share] = {}
     groups = dict.fromkeys(fact.cpus for fact in facts.values())

@@ -9,7 +9,7 @@ _last: list[tuple[frozenset[int], frozenset[int]]] = []
 
 
 def allowed_cpus() -> frozenset[int]:
-    """The CPUs that whoever started this process lets it use."""
+    """Return the CPUs that this process may use."""
     now = binding.bound_cpus()
     return _last[0][0] if _last and _last[0][1] == now else now
 

@@ -112,8 +112,8 @@ def _shares(made: PlacementPlan) -> list[Cpus]:
 
 
 def logical_cores(machine: Machine, allowed: Cpus) -> list[Cpus]:
-    """The cores as hwloc numbers them: those of one package, node and cache together, each in the order of its lowest
-    CPU. Those that may not be used are not counted."""
+    """Return the cores in the order of their logical numbers in hwloc: by package, node and cache, and within these by
+    their lowest CPU. Cores that must not be used are not counted."""
     wider = [package.cpus for package in machine.packages] + [node.cpus for node in machine.numa]
     caches = sorted((cache for cache in machine.caches), key=lambda cache: -cache.level)
     wider += [cache.cpus for cache in caches if not cache.kind or cache.kind == "data"]

@@ -122,7 +122,7 @@ def complete(machine: Machine, facts: PlacementFacts) -> Machine:
 
 
 def idle(machine: Machine, facts: PlacementFacts) -> tuple[int, ...]:
-    """Indexes of the GPUs that CUDA offers and nobody uses."""
+    """Return the indexes of the GPUs that CUDA offers and no process uses."""
     machine = complete(machine, facts)
     return tuple(gpu for gpu in _idle(machine)[0] if machine.gpus[gpu].address in facts.gpus)
 

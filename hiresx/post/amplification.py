@@ -24,15 +24,14 @@ Range = tuple[float, float]
 
 
 def amplification(run: Any, ahead: Range | None = None, behind: Range | None = None) -> Result:
-    """R11, R22 and k along x over their means in front of the shock, from the averages of a run along +x whose other
-    two index directions are homogeneous.
+    """Return R11, R22 and k along x over their means ahead of the shock, from the averages of a run along +x whose
+    other two index directions are homogeneous.
 
-    `ahead`, `behind`: from where to where, in x, the means are taken; without them half of what lies ahead of the
-    shock, the nearer one, and half of what lies between it and the next sponge or the end of the grid, the farther one.
-    R22 is (R_v_v + R_w_w)/2. The theory is that of isotropic vortical turbulence far behind the shock (Ribner, NACA
-    report 1164, 1954) at the measured Mach number ahead. Raises HiresxError for other averages, density that rises by
-    less than 3 % at its steepest rise, flow that is not supersonic ahead of it, ranges without nodes on their side of
-    it, and where no turbulence is behind it.
+    `ahead`, `behind`: intervals of x over which the means are taken. Default: the half ahead that is nearer to the
+    shock, and the half between the shock and the next sponge or the end of the grid that is farther from the shock. R22
+    is (R_v_v + R_w_w)/2. The theory is that of isotropic vortical turbulence far behind the shock (Ribner, NACA report
+    1164, 1954) at the measured Mach number ahead. Raises HiresxError for other averages, a steepest rise of density
+    below 3 %, subsonic flow ahead, intervals without nodes on their side of the shock, and no turbulence behind it.
     """
     run = as_run(run)
     found = _along_x(run)

@@ -65,16 +65,16 @@ def decompose(
 def ring_angles(places: np.ndarray | None, wanted: str) -> np.ndarray:
     """Angles (place,) about the x axis, from y to z, of places (place, 3) that lie at equal distances on a circle
     around it. Raises HiresxError for others."""
-    mend = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
+    hint = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
     if places is None or len(places) < 3:
-        raise HiresxError(f'"{wanted}" has fewer than three places', mend)
+        raise HiresxError(f'"{wanted}" has fewer than three places', hint)
     x, y, z = places.T
     r, theta = np.hypot(y, z), np.arctan2(z, y)
     if np.ptp(r) > _ROUND * r.max() or np.ptp(x) > _ROUND * r.max() or r.max() == 0:
-        raise HiresxError(f'the places of "{wanted}" do not lie on a circle around the x axis', mend)
+        raise HiresxError(f'the places of "{wanted}" do not lie on a circle around the x axis', hint)
     steps = np.diff(np.sort(theta), append=np.sort(theta)[0] + 2 * np.pi)
     if np.ptp(steps) > 2 * _ROUND:
-        raise HiresxError(f'the places of "{wanted}" do not lie at equal angles', mend)
+        raise HiresxError(f'the places of "{wanted}" do not lie at equal angles', hint)
     return theta
 
 
@@ -87,14 +87,15 @@ def azimuthal(
     length: float = 1.0,
     velocity: float = 1.0,
 ) -> Result:
-    """Azimuthal modes of a history whose places lie on a circle around the x axis: `signals` is "NAME.COLUMN".
+    """Return the azimuthal modes of a history whose places lie on a circle around the x axis. `signals` is
+    "NAME.COLUMN".
 
-    `segments`: see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity. Every tone
-    of the mean over the ring is given with the modes it is made of and what that is: axisymmetric (m = 0 has most),
-    helical (m or -m alone) or flapping (m and -m alike). It is `carried` up to the `cutoff` of the grid at the ring
-    (see `grid_cutoff.cutoffs`); None where that is not known.
+    `segments`: see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity. Each tone
+    of the mean over the ring is given with its modes and its kind: axisymmetric (m = 0 is largest), helical (m or -m
+    alone) or flapping (both m and -m). It is `carried` up to the `cutoff` of the grid at the ring (see
+    `grid_cutoff.cutoffs`); None if that is unknown.
 
-    Raises HiresxError for places that are no such ring, and for what is not there or too short.
+    Raises HiresxError for places that form no such ring, and for signals that are missing or too short.
     """
     run = as_run(run)
     if length <= 0 or velocity <= 0:

@@ -27,8 +27,8 @@ def correlate(
     Raises HiresxError for a history of fewer than three places.
     """
     run = as_run(run)
-    mend = "correlate a probe with a line or several points"
-    taken, places, distance = signal_reading.read_line(run, signals, start, end, 3, mend)
+    hint = "correlate a probe with a line or several points"
+    taken, places, distance = signal_reading.read_line(run, signals, start, end, 3, hint)
     reference = int(np.argmin(np.abs(distance - (distance[-1] / 2 if at is None else at))))
     span = len(taken.values) * taken.dt
     longest = min(distance[-1] / 0.5, span / 4) if longest is None else longest

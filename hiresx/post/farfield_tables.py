@@ -25,12 +25,13 @@ def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
 
 
 def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
-    """A row for each observer: where it is, and its overall levels."""
+    """Write a CSV table with a row for each observer: its place and its overall levels."""
     path.write_text(csv_text(observers[0], (row.values() for row in observers)), encoding="utf-8")
 
 
 def third_octaves(path: Path, data: Any) -> None:
-    """A row for each band: its middle, ends, whether it is resolved, and the levels."""
+    """Write a CSV table with a row for each third-octave band: middle and edge frequencies, whether the sampling
+    resolves it, and the levels."""
     levels = data["band_level"].values.reshape(len(columns(data)), -1)
     bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
     names = ["middle", "from", "to", "resolved", *columns(data)]

@@ -102,8 +102,8 @@ def _lengths(
 
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
-    """True if the tone is carried where the grid carries frequencies up to `cutoff`; None where that is not known, and
-    where it may be the image of a higher one, which it is not up to `trusted`."""
+    """True if the grid, which carries frequencies up to `cutoff`, carries the tone. None if the cut-off is unknown, or
+    if the tone lies above `trusted` and may be the alias of a higher one."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:
@@ -112,7 +112,8 @@ def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool
 
 
 def lowest(cutoff: np.ndarray | None) -> float | None:
-    """The least of those that are known, None without one: what is heard at all places together is carried so far."""
+    """Return the lowest of the known cut-off frequencies; None if none is known. Below it the grid carries a tone at
+    all places."""
     known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None
 

@@ -51,8 +51,9 @@ def step(coordinates: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
 
 
 def axes(case: Mapping[str, Any], coordinates: Sequence[np.ndarray], over: str | None = None) -> dict[int, np.ndarray]:
-    """The homogeneous axes of arrays (nk, nj, ni), each with its step (3,). `over`: index directions to take, "i,k";
-    without it all. Raises HiresxError for one that is not there, and where there is none."""
+    """Return the homogeneous axes of arrays (nk, nj, ni), and the step (3,) along each: those that are periodic and
+    uniform. `over`: the index directions to average over, "i,k"; default: all homogeneous ones. Raises HiresxError for
+    a direction that is not homogeneous, and for a grid without one."""
     periodic = faces_of(case, ["periodic"])
     found = {}
     for axis, letter in enumerate(LETTERS):

@@ -100,7 +100,7 @@ def analyse(
         core = jet_shape.core_end(flow, state.velocity)
         summary |= {
             "mean_flow": flow.source,
-            "cell_spacing": cells.mean, "cell_spacing_spread": cells.spread,
+            "cell_spacing": cells.mean, "cell_spacing_spread": cells.deviation,
             "cell_spacing_over_vortex_sheet": cells.mean / sheet if cells.mean else None,
             "core_end": core, "spreading": jet_shape.spreading(flow, core),
             "cells": [
@@ -162,8 +162,8 @@ def _convection(run: Run, line: str | None, start: float | None, end: float | No
     if "." not in name:
         quantities = set(map(str, run.history(name).data_vars))
         name = f"{name}.{'v' if 'v' in quantities else 'p'}"
-    mend = "give a probe with a line along the shear layer"
-    taken, _, distance = signal_reading.read_line(run, name, start, end, 8, mend)
+    hint = "give a probe with a line along the shear layer"
+    taken, _, distance = signal_reading.read_line(run, name, start, end, 8, hint)
     longest = min(float(distance[-1]) / 0.5, len(taken.values) * taken.dt / 4)
     found = lags.convection(taken.values, taken.dt, distance, 1.5, longest)
     known = found[np.isfinite(found)]

@@ -25,7 +25,7 @@ def write(path: Path, jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) ->
 
 
 def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
-    """The page: all jets beside theory, then each by itself."""
+    """Return the HTML page: all jets compared with theory, then each jet."""
     markup = optional.import_required("markupsafe", "the page of a jet needs Jinja2", needs.INSTALL)
 
     def figure(kind: str, jet: "Jet | None", caption: str) -> Any:

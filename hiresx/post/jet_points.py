@@ -26,7 +26,7 @@ class MeasuredPoints:
 
     @property
     def is_measured(self) -> bool:
-        """True if it is an experiment's."""
+        """True if the point is from an experiment."""
         return self.source.startswith("measured")
 
     @property

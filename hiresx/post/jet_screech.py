@@ -36,9 +36,9 @@ class Screech:
 
 
 def lips(run: Run, name: str | None = None, shape: Shape = "planar") -> str:
-    """The signals "NAME.p_0,p_1" of two places that lie on both sides of the axis, nearest to the nozzle's lip
-    (opposite each other, of a round one); those of the history `name` alone, if it is given. Raises HiresxError
-    where there are none."""
+    """Return the name "NAME.p_0,p_1" of the signals of two probe points, one on each side of the axis, that lie nearest
+    to the lip of the nozzle; at a round jet the two are opposite each other. `name`: search this history alone. Raises
+    HiresxError if there are no such points."""
     best, signals = np.inf, ""
     for history_name in run.histories if name is None else [name]:
         history = run.history(history_name)

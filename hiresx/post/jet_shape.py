@@ -148,20 +148,21 @@ class Cells:
         return float(np.mean(self.lengths)) if self.lengths else None
 
     @property
-    def spread(self) -> float | None:
+    def deviation(self) -> float | None:
         """Standard deviation of the lengths over the cells, None for fewer than two."""
         return float(np.std(self.lengths, ddof=1)) if len(self.lengths) > 1 else None
 
 
 def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None = None) -> Cells:
-    """The cells of a mean flow on the axis; `sheet`: the length of one by the vortex sheet, in L; `exit_pressure`: that
-    of the gas which leaves the nozzle, as `ambient` in rho_ref c_ref^2 (absent: the ambient one).
+    """Return the shock cells of a mean flow on the axis. `sheet`: length of a cell by the vortex sheet, in L.
+    `exit_pressure`: pressure of the gas at the exit of the nozzle, like `ambient` in rho_ref c_ref^2 (absent: the
+    ambient one).
 
-    Extrema of less than CELL ambient pressures are none; of maxima less than SHORTEST sheets apart the highest one
-    counts. What follows is a train as long as it is like one: the first rise has FIRST of what the exit is above (or
-    below) the ambient pressure, each other one FADES of the rise before it; no maximum lies more than LONGEST sheets
-    behind the one before, and no cell's length differs from that before it by more than a factor STEADY. The first
-    maximum that is not so ends it. Places are those of the extrema of a cubic spline.
+    Places are the extrema of a cubic spline. Extrema of less than CELL ambient pressures do not count; of maxima less
+    than SHORTEST sheets apart the highest counts. The first rise must be FIRST of the difference between exit and
+    ambient pressure, every other one FADES of the rise before it. The cells end at the first maximum that lies more
+    than LONGEST sheets behind the one before, or whose cell differs in length from the one before by more than a factor
+    STEADY.
     """
     fine = np.linspace(flow.x[0], flow.x[-1], max(4000, 8 * flow.x.size))
     p = needs.scipy("interpolate").CubicSpline(flow.x, flow.p)(fine)

@@ -22,12 +22,12 @@ def profile(
     which: int | float | None = None,
     others: Sequence[Any] = (),
 ) -> Result:
-    """`variables` along the `lines` ("y=0", in space "y=0,z=0"): of the averages, moments included, or of the fields
-    `which`. `others`: runs to draw beside, fields of them at the same time. Values are interpolated along grid lines; a
-    place for each grid line met.
+    """Return `variables` along the `lines` ("y=0", in three dimensions "y=0,z=0"), of the averages with their
+    moments or of the fields `which`. `others`: runs to compare, with fields of the same time. Values are interpolated
+    along grid lines, one place for each grid line that is met.
 
-    Raises HiresxError for what is not there, for lines that run along different coordinates, and for fields of runs
-    that have no time in common.
+    Raises HiresxError for unknown names, for lines along different coordinates, and for fields of runs without a common
+    time.
     """
     run, runs = as_run(run), [as_run(other) for other in others]
     steps: Sequence[int | float | None] = [which] * len(runs)

@@ -42,13 +42,13 @@ class Signals:
 
 
 def read_line(
-    run: Any, wanted: str, start: float | None, end: float | None, least: int, mend: str
+    run: Any, wanted: str, start: float | None, end: float | None, least: int, hint: str
 ) -> tuple[Signals, np.ndarray, np.ndarray]:
     """The signals of a line of places, as `read`, the places, and their distances from the first, which grow. Raises
-    HiresxError also for fewer than `least` places, with this `mend`, and for places not one behind the other."""
+    HiresxError also for fewer than `least` places, with this `hint`, and for places not one behind the other."""
     taken = read(run, wanted, start, end)
     if taken.places is None or len(taken.labels) < least:
-        raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', mend)
+        raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', hint)
     distance = distances(taken.places)
     if not (np.diff(distance) > 0).all():
         raise HiresxError(f'the places of "{wanted}" do not lie one behind the other', "give a line")

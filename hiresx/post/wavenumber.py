@@ -24,15 +24,15 @@ def wavenumber(
     every: int = 1,
     subset: str = "fields",
 ) -> Result:
-    """Spectra of `variables` over the wavenumber along the index direction `along` ("i"; without it the first that is
-    homogeneous), of the fields of `run` from `start` to `end`, averaged over times and the other homogeneous directions
-    and kept over the directions that are left.
+    """Return spectra of `variables` over the wavenumber along the index direction `along` ("i"; default: the first
+    homogeneous one). They are those of the fields of `run` from `start` to `end`, averaged over times and the other
+    homogeneous directions, for each node of the remaining directions.
 
-    The density E is one-sided, and its sum over all wavenumbers times their distance is the variance about the mean
-    over times and homogeneous directions (`parseval_error`: by how much it is not, over the largest variance). The
-    wavenumber 0 holds the variance of the means along lines.
+    The density E is one-sided. Its sum over all wavenumbers, times their spacing, is the variance about the mean over
+    times and homogeneous directions (`parseval_error`: the difference, over the largest variance). The wavenumber 0
+    holds the variance of the means along lines.
 
-    Raises HiresxError for what is not there, a grid of several blocks or without such a direction.
+    Raises HiresxError for unknown names, and for a grid of several blocks or without such a direction.
     """
     run = as_run(run)
     if not variables:

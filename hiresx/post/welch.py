@@ -221,11 +221,11 @@ def _slope(x: np.ndarray, y: np.ndarray) -> float:
 def peaks(found: Spectra, prominence: float | None = None) -> list[Peak]:
     """Peaks of the one spectrum in `found`, the most powerful first.
 
-    A peak is a highest line that stands `prominence` dB or more over the higher of its valleys and, without a
-    `prominence`, over the background by more than noise would (`threshold_db`) and over its valleys by half of that. So
-    the flank of coloured noise has none. Frequencies are those of the parabola through three lines in dB, widths those
-    at half of the power (never below the window's own), amplitudes those of the power of the lines of the main lobe
-    less the background.
+    A peak is a local maximum that exceeds the higher of its two adjacent minima by `prominence` dB or more. Without
+    `prominence`, it must exceed the background by `threshold_db`, which noise does not reach, and the minima by half of
+    that. The slope of coloured noise is therefore no peak. A frequency is the maximum of the parabola through three
+    lines in dB. A width is that at half of the power, and at least the window's own. An amplitude follows from the
+    power of the lines of the main lobe, less the background.
     """
     signal = needs.scipy("signal")
     density, frequency, background = found.density[0], found.frequency, found.background[0]

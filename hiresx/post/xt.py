@@ -15,8 +15,8 @@ def xt(
     """The column of a history "NAME.COLUMN" at all its places over time; with `fluctuations` less its mean at each
     place. Raises HiresxError for fewer than two places."""
     run = as_run(run)
-    mend = "give a probe with a line or several points"
-    taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, mend)
+    hint = "give a probe with a line or several points"
+    taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, hint)
     mean = taken.values.mean(axis=0)
     values = taken.values - mean if fluctuations else taken.values
     # Along an axis the coordinate says more than the distance from the first place.

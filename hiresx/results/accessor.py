@@ -49,8 +49,9 @@ class OfTree:
         return found
 
     def line(self, where: str, *names: str) -> Any:
-        """The variables along a line, "y=0" (in space "y=0,z=0"): an xarray.Dataset over the coordinate that varies,
-        by linear interpolation along grid lines; nan before a gap. Raises HiresxError where there is no such line."""
+        """Return variables along a line, "y=0" (in three dimensions "y=0,z=0"), interpolated linearly along grid lines:
+        an xarray.Dataset over the coordinate that varies. A NaN separates two stretches of the line with a gap between
+        them. Raises HiresxError if the line does not pass through the grid."""
         pieces = self.pieces(*names)
         drawn = lines._along(pieces, self.dimensions, where, self._tree.attrs.get("part", ""))
         along = drawn.along

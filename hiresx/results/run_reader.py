@@ -151,8 +151,8 @@ class Run:
         """The file of the surface `name`. Raises HiresxError when there is none, or it was cut short."""
         there = surface_file.surfaces(self.path)
         if name not in there:
-            mend = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
-            raise HiresxError(f'{self.path} has no surface "{name}"', mend)
+            hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
+            raise HiresxError(f'{self.path} has no surface "{name}"', hint)
         return surface_file.read(there[name])
 
     @property

@@ -108,7 +108,8 @@ class ComputedArray:
 
 
 def lazy(source: Any) -> Any:
-    """`source` (shape, dtype, read) as xarray takes it: nothing is read before it is used, and then what is used."""
+    """Return `source` (shape, dtype, read) as a lazy array for xarray: only the part that is used is read, when it is
+    used."""
     from xarray.backends import BackendArray
     from xarray.core import indexing
 

@@ -196,12 +196,12 @@ class Prescribe(FaceCondition):
         self._made: dict[float, Any] = {}
 
     @property
-    def given(self) -> np.ndarray | None:
+    def function_moments(self) -> np.ndarray | None:
         fixed = self._given.fixed and self._of_waves is None
         return moments(self._backend.to_host(self._target)) if fixed else self._of_waves
 
     @property
-    def settled(self) -> bool:
+    def is_prepared(self) -> bool:
         return self._given.known
 
     @property
@@ -209,7 +209,7 @@ class Prescribe(FaceCondition):
         return self._waves is not None
 
     def prepare(self, time: float) -> None:
-        if self.settled or time == self._time:
+        if self.is_prepared or time == self._time:
             return
         made = self._made.pop(time, None)
         if made is None:

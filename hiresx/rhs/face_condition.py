@@ -64,7 +64,7 @@ class FaceCondition:
         pass
 
     @property
-    def settled(self) -> bool:
+    def is_prepared(self) -> bool:
         """Whether `prepare` has nothing more to do at any time."""
         return True
 
@@ -115,9 +115,9 @@ class FaceCondition:
         return noted
 
     @property
-    def given(self) -> np.ndarray | None:
-        """The `moments` of what a function of the case asks for once and for all, or as waves at a fixed time; None
-        without such a function."""
+    def function_moments(self) -> np.ndarray | None:
+        """The `moments` of the values of a function of the case, if these are fixed, or are waves (at a fixed time).
+        None without such a function."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:

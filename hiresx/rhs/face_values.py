@@ -12,8 +12,8 @@ from hiresx.errors import HiresxError
 
 
 def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np.ndarray:
-    """A number, or a formula of a case without the time, at `places`, x, y, z (3, ...). Raises HiresxError, which
-    begins with `what`, for the first at which it is not finite."""
+    """Return a number, or a formula of a case without the time, at `places`, x, y, z (3, ...). Raises HiresxError,
+    beginning with `what`, for the first place at which it is not finite."""
     if not isinstance(value, str):
         return np.full(places[0].shape, float(value))
     formula, parameters = face_formula(case, value)
@@ -51,7 +51,8 @@ class FaceValues:
         self.array = backend.to_device(found.astype(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """By `launch`, what brings the array to the time `share` of the step after that of the device's `clock`."""
+        """Update the array on the device, by a kernel that `launch` starts. Its time is that of the device's `clock`
+        and the fraction `share` of the step."""
         if self.timed:
             n = self.array.size
             launch(

@@ -11,7 +11,7 @@ from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
 from hiresx.case.waves import Waves
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
-from hiresx.rhs.frozen import asked, faces
+from hiresx.rhs.frozen import condition_functions, faces
 
 # Steps that resolve a period. With 8 a Runge-Kutta method of third order takes 1.3 % of a wave at each, 10 % in a
 # period; with 16 it takes 0.7 % in a period. Of the waves that have fewer than 2 the steps see others.
@@ -23,7 +23,7 @@ def notes(
 ) -> Iterator[str]:
     """A remark for each condition whose functions, of case.py or of `profiles` by name, give waves of which fewer than
     `STEPS` steps `dt` make a period: of the gas or of passive scalars."""
-    for number, name, values in _given(case, decomposition, profiles):
+    for number, name, values in _start_values(case, decomposition, profiles):
         try:
             fastest = _fastest(values())
         except HiresxError:
@@ -38,11 +38,11 @@ def notes(
             )
 
 
-def _given(
+def _start_values(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, Callable[..., Any]] | None
 ) -> Iterator[tuple[int, str, Callable[[], Any]]]:
     """Number of the condition, name of the function and what gives its values at the start."""
-    for number, name, function, (x, y, z) in asked(case, decomposition, profiles, steady=False):
+    for number, name, function, (x, y, z) in condition_functions(case, decomposition, profiles, steady=False):
         yield number, name, partial(evaluate_profile, case, function, x, y, z, 0.0)
     for number, condition, places in faces(case, decomposition, steady=False):
         for scalar, name in getattr(condition, "scalars", {}).items():

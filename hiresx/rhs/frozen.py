@@ -21,27 +21,27 @@ _Function = Callable[..., Any]
 def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
     """A remark for each condition whose function, of case.py or of `profiles` by name, changes in time though it is
     evaluated once, at the start; with the keys that make it change, and that let it."""
-    told = set()
-    for number, name, function, places in asked(case, decomposition, profiles, steady=True):
-        if number in told:
+    reported = set()
+    for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
+        if number in reported:
             continue
         try:
             if not _changes(case, function, places):
                 continue
         except HiresxError:
-            continue  # is told when the run begins
-        told.add(number)
+            continue  # is reported when the run begins
+        reported.add(number)
         parameters = ", ".join(f"parameters.{key} = {value:g}" for key, value in _causes(case, function, places))
-        mend = (
+        hint = (
             "local steps have no common time" if case.time.local else f"boundary.{number}.steady = false lets it change"
         )
         yield (
             f'boundary.{number}: "{name}" changes in time{f" ({parameters})" if parameters else ""}, but is evaluated '
-            f"once, at the start, and what enters stays frozen: {mend}"
+            f"once, at the start, and what enters stays frozen: {hint}"
         )
 
 
-def asked(
+def condition_functions(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
     """Number, name and function of every condition that has a `steady` one, or one that is not, and some of its nodes

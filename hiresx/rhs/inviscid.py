@@ -75,8 +75,8 @@ class InviscidPlan(ABC):
         return cls.work_variables
 
     @staticmethod
-    def carried(precision: str) -> Set[int]:
-        """The directions in which it could take the differences of viscous fluxes as well."""
+    def viscous_directions(precision: str) -> Set[int]:
+        """The directions along which the plan can compute the differences of viscous fluxes in the same kernel."""
         return frozenset()
 
 
@@ -87,8 +87,8 @@ class Pencils(InviscidPlan):
     sweep = "inviscid_sweep"
 
     @staticmethod
-    def carried(precision: str) -> Set[int]:
-        """All."""
+    def viscous_directions(precision: str) -> Set[int]:
+        """All three directions."""
         return frozenset(range(DIRECTIONS))
 
     def launches(self, d: int, first: bool) -> list[Call]:

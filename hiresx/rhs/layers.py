@@ -21,7 +21,7 @@ FLAT = 1e-6
 REACH, BEHIND = 0.9, 0.5
 
 
-def placed(case: Case, blocks: Sequence[Block]) -> Case:
+def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
     """`case` with numbers for the ends of its sponges that name parts of the grid. Raises HiresxError for a part that
     the grid does not have, or that does not lie at one coordinate."""
     if not any(isinstance(end, Position) for spec in case.sponge for end in (spec.start, spec.end)):
@@ -135,12 +135,12 @@ def shares(spec: Sponge, coordinate: Any) -> Any:
 
 
 def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Of every sponge of a placed case: axis, start, end, thickness, strength, power; `blocks` with nodes in it,
-    `nodes` in it and `points` across it (the least of the blocks that it grows in); `reach`, the largest share of its
-    depth that the grid has; `damping`, the factor of the amplitude of a sound wave that crosses what the grid has of it
-    in gas at rest, and `damping_db`; `behind`: how far the grid goes on at full strength.
+    """Return for every sponge of a placed case: axis, start, end, thickness, strength, power; `blocks` with nodes in
+    it, `nodes` in it and `points` across it (the least number among the blocks in which it grows); `reach`, the largest
+    fraction of its depth that the grid contains; `damping`, the factor of the amplitude of a sound wave that crosses
+    this part in gas at rest, and `damping_db`; `behind`, the length of the grid behind it at full strength.
 
-    The source -sigma (Q - Q_state) takes all of a wave alike: d ln A/dx = -sigma/c, c = 1.
+    The source -sigma (Q - Q_state) damps all variables of a wave equally: d ln A/dx = -sigma/c, c = 1.
     """
     found = []
     for spec in case.sponge:
@@ -165,7 +165,7 @@ def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def notes(case: Case, blocks: Sequence[Block]) -> Iterator[str]:
-    """What one should know of the sponges of a placed case."""
+    """Yield notes on the sponges of a placed case."""
     for n, spec in enumerate(case.sponge):
         start, end = ends(spec)
         where = f"sponge.{n} ({spec.axis} = {start:g} to {end:g})"

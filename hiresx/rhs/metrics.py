@@ -11,7 +11,7 @@ from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.quality import why_not_positive
-from hiresx.rhs.pole import mend_metrics
+from hiresx.rhs.pole import set_pole_metrics
 
 
 def compute_metrics(
@@ -43,7 +43,7 @@ def compute_metrics(
             m=state.areas[d],
         )  # fmt: skip
     program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
-    mend_metrics(backend, state, patches)
+    set_pole_metrics(backend, state, patches)
     _check(backend, program, state)
     _repeat_faces(backend, state)
 
@@ -79,9 +79,9 @@ def refuse_volumes(name: str, block: Block, first: Sequence[int], volume: np.nda
     k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))
     least, node = volume[k, j, i], (i, j, k + plane)
     x, y, z = block.node(*node)
-    what, mend = why_not_positive(block, node)
+    what, hint = why_not_positive(block, node)
     raise HiresxError(
         f"block '{name}': cell volume {least:.3g} at node (i, j, k) = "
         f"{tuple(n + m for n, m in zip(node, first, strict=True))}, (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}): {what}",
-        mend,
+        hint,
     )

@@ -115,7 +115,7 @@ class ModelledWall(FaceCondition):
         found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
         return found
 
-    def modelled(self) -> np.ndarray:
+    def wall_fluxes(self) -> np.ndarray:
         """For the state as it is, at `places`, (4, n): the force of the gas on the wall over its area, x, y, z, in
         rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""
         self._take_flow()

@@ -39,7 +39,7 @@ def default_relaxation(grid: Grid) -> float:
 
 
 def radius(grid: Grid) -> float:
-    """Greatest distance of a node from the mean place of all nodes."""
+    """Return the largest distance, in L, of a node from the mean position of all nodes."""
     centre = sum(nodes.sum(axis=1) for nodes in _nodes_of(grid)) / sum(nodes.shape[1] for nodes in _nodes_of(grid))
     return max(float(np.linalg.norm(nodes - centre[:, None], axis=0).max()) for nodes in _nodes_of(grid))
 
@@ -75,7 +75,7 @@ class Outflow:
         if not places:
             return
         number = {place: n for n, place in enumerate(places)}
-        self._faces = np.array(_joined(whole, places), np.int32)
+        self._faces = np.array(_first_of_face(whole, places), np.int32)
         default, firmness = default_relaxation(grid), 1 / radius(grid)
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):
@@ -178,7 +178,7 @@ def _threads(owned: Sequence[tuple[BlockState, Sequence[Patch]]]) -> int:
     return min(THREADS, -(-largest // LANES) * LANES)
 
 
-def _joined(whole: Decomposition, places: Sequence[int]) -> list[int]:
+def _first_of_face(whole: Decomposition, places: Sequence[int]) -> list[int]:
     """Per outflow patch the number of the first one of its face: where a face goes on from block to block, through a
     connection that it crosses, it is one, so that nothing depends on how a grid is cut into blocks."""
     first = list(range(len(places)))

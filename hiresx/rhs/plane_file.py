@@ -29,7 +29,7 @@ class PlaneFile:
 
     def __init__(self, path: Path, gamma: float, who: str):
         self.path, self._who = path, who
-        with self._opened() as file:
+        with self._open() as file:
             for name, units in _UNITS.items():
                 self._check_variable(file, name, units)
             self._check_gas(getattr(file, "gamma", None), gamma)
@@ -49,7 +49,7 @@ class PlaneFile:
             )
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[Any]:
         netCDF4 = optional.import_required("netCDF4", "planes of a precursor need netCDF4", "pip install netCDF4")
         if not self.path.is_file():
             raise HiresxError(f"{self._who}: there is no file {self.path}", "give the path of surfaces/<name>.nc")
@@ -84,7 +84,7 @@ class PlaneFile:
     def read(self, first: int, last: int, points: np.ndarray) -> np.ndarray:
         """rho, u, v, w, p of the planes `first` to `last` - 1 at the numbers `points` of places, (planes, 5, n). Raises
         HiresxError for the first value that is not finite, and for density or pressure that is not positive."""
-        with self._opened() as file:
+        with self._open() as file:
             values = np.stack([np.asarray(file[v][first:last], float)[:, points] for v in GAS_PRIMITIVE], axis=1)
         bad = ~np.isfinite(values)
         bad[:, [0, 4]] |= ~(values[:, [0, 4]] > 0)

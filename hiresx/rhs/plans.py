@@ -36,8 +36,8 @@ def fluxes_ahead(plan: str) -> bool:
 
 
 def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:
-    """Reals of work memory per padded point. Of viscous flow: the fluxes along three directions, and their primitives
-    where `r` is no place for them; the inviscid terms use the same memory, before."""
+    """Return the reals of work memory per node, ghosts included. Viscous flow needs the fluxes along three directions,
+    and memory for the primitive variables unless these fit in `r`. The inviscid terms use the same memory earlier."""
     if plan == compact.NAME:
         return len(equations.gradients) if is_viscous else 0
     inviscid_work: int = PLANS[plan].work(equations)

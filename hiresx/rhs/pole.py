@@ -17,10 +17,10 @@ from hiresx.mpi.communicator import Communicator
 TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
-def mend_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
-    """On the poles among `patches` put the Jacobian and the areas of the two other directions that the next nodes have,
-    and for the collapsed face a trace of theirs. Only the nodes of the poles themselves, which obey no equation, and
-    the direction of their characteristic fields are concerned."""
+def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
+    """Set the metrics on the poles among `patches`. The Jacobian and the areas of the two other directions are those of
+    the next nodes, the area of the collapsed face is a small fraction of theirs. This concerns the nodes of the poles
+    alone, which obey no equation, and the direction of their characteristic fields."""
     patches = [p for p in patches if p.block == state.index and p.condition.kernel == "pole"]
     if not patches:
         return
@@ -42,7 +42,7 @@ def mend_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) 
 
 
 def at_and_next(patch: Patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Indexes [k, j, i] of the nodes of a patch and of those behind them."""
+    """Return the indexes [k, j, i] of the nodes of a patch and of the next nodes inside the block."""
     d, inward = direction(patch.face), -side(patch.face)
     i, j, k = ((lo + inward, hi + inward) if e == d else (lo, hi) for e, (lo, hi) in enumerate(patch.range))
     return slices(patch.range), slices((i, j, k))
@@ -132,14 +132,14 @@ class Poles:
         for line, mirror in self._mirrors:  # of a half model the mean with its image
             momentum = mean[:, 1:4, line]
             mean[:, 1:4, line] = (momentum + np.einsum("ab,rbn->ran", mirror, momentum)) / 2
-        state = self._limited(mean)
+        state = self._state_on_line(mean)
         for line, _, target in self._pieces:
             self._backend.copy(
                 target, self._backend.to_device(np.ascontiguousarray(state[:, line].astype(target.dtype)))
             )
         self._nodes()
 
-    def _limited(self, mean: np.ndarray) -> np.ndarray:
+    def _state_on_line(self, mean: np.ndarray) -> np.ndarray:
         """States (variables, n) on the lines from ring means (3, variables, n)."""
         with np.errstate(all="ignore"):
             density, pressure = mean[:, 0], self._pressure(mean.swapaxes(0, 1))

@@ -79,7 +79,7 @@ class Planes:
         return values
 
     def place(self, time: float) -> int:
-        """The plane before the time `time` of the run."""
+        """Return the index of the last recorded plane that is not later than `time` of the run."""
         times, t = self.file.times, self.begin + time
         if self.period > 0:
             t -= self.period * np.floor((t - times[0]) / self.period)
@@ -138,7 +138,7 @@ class PrecursorInflow(FaceCondition):
         return kept
 
     @property
-    def settled(self) -> bool:
+    def is_prepared(self) -> bool:
         return self._room == self._count
 
     @property
@@ -146,25 +146,25 @@ class PrecursorInflow(FaceCondition):
         return True
 
     def prepare(self, time: float) -> None:
-        if self.settled:
+        if self.is_prepared:
             return
         place = self._planes.place(time)
         if self._covers(self._first, place):
             return
         if self._coming is None or not self._covers(self._coming[0], place):
             # Planes before those that are needed stay: stages of a step go back in time.
-            first = self._wrapped(place - self._behind)
+            first = self._wrap(place - self._behind)
             self._coming = first, self._read(first)
         (first, coming), self._coming = self._coming, None
         self._put(first, coming.result())
-        ahead = self._wrapped(first + self._room - 3 - self._behind)
+        ahead = self._wrap(first + self._room - 3 - self._behind)
         self._coming = ahead, self._read(ahead)
 
     @property
     def _behind(self) -> int:
         return max(2, self._room // 4)
 
-    def _wrapped(self, first: int) -> int:
+    def _wrap(self, first: int) -> int:
         if self._planes.period > 0:
             return first % self._count
         return int(np.clip(first, 0, self._count - self._room))

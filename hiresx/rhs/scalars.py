@@ -64,7 +64,7 @@ class ScalarCondition(FaceCondition):
         self._waves: FaceWaves | None = None
 
     @property
-    def settled(self) -> bool:
+    def is_prepared(self) -> bool:
         return self._given is None or self._given.known
 
     @property
@@ -114,7 +114,7 @@ class ScalarCondition(FaceCondition):
         )  # fmt: skip
 
 
-class Mirrored(ScalarCondition):
+class Symmetry(ScalarCondition):
     """Slip walls and planes of symmetry."""
 
     rank = 1
@@ -127,7 +127,7 @@ class Mirrored(ScalarCondition):
         self._close(fluxes)
 
 
-class MirroredPlaces(Mirrored):
+class SymmetryPlaces(Symmetry):
     """Whose ghosts come with those of the gas."""
 
     def ghost(self) -> None:
@@ -168,7 +168,7 @@ class Wall(ScalarCondition):
             super().viscous_flux(fluxes)
 
 
-class Given(ScalarCondition):
+class Prescription(ScalarCondition):
     """Inflows at which everything is given."""
 
     in_ghosts = True
@@ -244,9 +244,9 @@ class LeaningAxis(WithTheGas):
 
 
 _KINDS: dict[str, type[ScalarCondition]] = {
-    "reflect": Mirrored,
+    "reflect": Symmetry,
     "no_slip": Wall,
-    "prescribe": Given,
+    "prescribe": Prescription,
     "characteristic": Open,
     "total_inflow": Entering,
     "precursor": Entering,
@@ -257,11 +257,11 @@ _KINDS: dict[str, type[ScalarCondition]] = {
     "axis": WithTheGas,
 }
 # Where ghosts come from mirrored places.
-_MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": MirroredPlaces, "axis": LeaningAxis}
+_MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": SymmetryPlaces, "axis": LeaningAxis}
 
 
 def check(case: Case, patches: Sequence[Patch]) -> None:
-    """Raises HiresxError where the grid has what scalars do not know."""
+    """Raises HiresxError if the grid has a feature that passive scalars do not support."""
     if not case.carried:
         return
     for patch in patches:

@@ -50,8 +50,8 @@ class SplitFused(Fused):
     longest, longest_row = 32, 2 * LANES - ENDS
 
     @staticmethod
-    def carried(precision: str) -> Set[int]:
-        """None."""
+    def viscous_directions(precision: str) -> Set[int]:
+        """No direction."""
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:

@@ -54,8 +54,9 @@ def axes(velocity: Sequence[float]) -> np.ndarray:
 
 
 def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.ndarray:
-    """Lower triangles xx, yx, yy, zx, zy, zz whose squares are `stresses` in the order of STRESSES, (6, ...). A matrix
-    may have zeros for eigenvalues. Raises HiresxError, with `where(n)` for the n-th place, for one that is negative."""
+    """Return the Cholesky factors of stress tensors: the lower triangles xx, yx, yy, zx, zy, zz, (6, ...). `stresses`
+    has the components in the order of STRESSES. An eigenvalue may be zero. Raises HiresxError for a tensor with a
+    negative eigenvalue; `where(n)` is the text for the n-th place in its message."""
     xx, xy, yy, xz, yz, zz = (np.asarray(s, float).ravel() for s in stresses)
     small = _ROUND_OFF * np.maximum(np.maximum(np.abs(xx), np.abs(yy)), np.maximum(np.abs(zz), 1e-300))
 

@@ -49,23 +49,24 @@ class Viscous:
         flow = {"q": s.q} if eddies else {}
         left = {name: 0 if d in carried else stride for d, (name, stride) in enumerate(along.items())}
 
-        def placed(box: Range) -> dict[str, int]:
+        def place_of(box: Range) -> dict[str, int]:
             o = s.origin + sum(lo * stride for (lo, _), stride in zip(box, s.strides, strict=True))
             return s.place | {"o": o}
 
         def flux(box: Range) -> Call:
             return program.call(
-                "viscous_flux", extent(box), **placed(box), **along, sv=sv, w=self.w, m=s.metrics,
+                "viscous_flux", extent(box), **place_of(box), **along, sv=sv, w=self.w, m=s.metrics,
                 jacobian=s.jacobian, inverse_reynolds=self.inverse_reynolds, **flow, **eddies,
                 flux=self.all_fluxes,
             )  # fmt: skip
 
         def difference(box: Range) -> Call:
             return program.call(
-                "viscous_difference", extent(box), **placed(box), **left, sv=sv, flux=self.all_fluxes, r=s.r
+                "viscous_difference", extent(box), **place_of(box), **left, sv=sv, flux=self.all_fluxes, r=s.r
             )
 
-        self.primitives = _launches(_padded(s), self.late, lambda box: primitives(program, s, self.w, box), max(s.halo))
+        padded = _size_with_ghosts(s)
+        self.primitives = _launches(padded, self.late, lambda box: primitives(program, s, self.w, box), max(s.halo))
         self.flux = _launches(s.size, self.late, flux)
         self.difference = Launches([], [])
         if any(left.values()):
@@ -81,7 +82,7 @@ def _launches(
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
     """Velocity, temperature and the scalars of every padded node, or of those of a box, into `w`."""
-    padded = _padded(state)
+    padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
         # All memory as one row, that of corners to begin with left out, so that it begins where rows of nodes do.
         lead = state.halo[0] if any(state.halo[1:]) else 0
@@ -92,15 +93,15 @@ def primitives(program: Program, state: BlockState, w: Any, box: Range | None = 
     return program.call("viscous_primitives", visited, **at, sv=state.variable_stride, q=state.q, w=w)
 
 
-def _padded(state: BlockState) -> tuple[int, int, int]:
+def _size_with_ghosts(state: BlockState) -> tuple[int, int, int]:
     """Nodes along i, j, k with ghosts."""
     i, j, k = (n + 2 * h for n, h in zip(state.size, state.halo, strict=True))
     return i, j, k
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) -> Range:
-    """The nodes of a block of `size` (ni, nj, nk) that are not within `depth` of the faces `remote`: by default those
-    whose differences need none of their ghosts."""
+    """Return the nodes of a block of `size` (ni, nj, nk) that lie more than `depth` nodes from the faces `remote`. With
+    the default depth, differences there need no ghosts of these faces."""
     i, j, k = ((depth * (FACES[2 * d] in remote), n - depth * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size))
     return i, j, k
 

@@ -44,11 +44,11 @@ def check(case: Case, whole: Decomposition) -> None:
     """Raises HiresxError for a case that asks for the distance to walls where none of its whole blocks has one."""
     asked = _asking(case)
     if asked is not None and all(patch.condition.kernel not in WALLS for patch in whole.patches):
-        key, mend = asked
+        key, hint = asked
         raise HiresxError(
             f"{key} asks for the distance to the nearest wall, but no face of the grid is a wall; slip walls and "
             "planes of symmetry do not count",
-            f'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall", or {mend}',
+            f'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall", or {hint}',
         )
 
 
@@ -177,7 +177,7 @@ def _facets(whole: Decomposition, block: int, face: str, masks: dict[tuple[int, 
     single = [2 - d - (2 - d > 2 - normal) for d in tangents if size[d] == 1]
     for axis in single:
         flat_places, flat = flat_places.take([1], axis), flat.take([1], axis)
-    return np.concatenate(list(_divided(flat_places, flat)))
+    return np.concatenate(list(_facets_of_face(flat_places, flat)))
 
 
 def _put_next_nodes(
@@ -208,7 +208,7 @@ def _put_next_nodes(
     places[:, k, j, i], mask[k, j, i] = moved, True
 
 
-def _divided(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
+def _facets_of_face(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
     """Yield the facets of a face of nodes (n2, n1, 3) on a wall: triangles, and segments and points where these are all
     that is left."""
     covered = np.zeros(mask.shape, bool)

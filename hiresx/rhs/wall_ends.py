@@ -20,8 +20,9 @@ _GO_ON = ("patched", "pole")
 
 
 def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decomposition) -> dict[str, Any]:
-    """What kernels along the wall `patch` take besides its nodes; `cut`: all parts. `near` (2, 2, n2, n1), for
-    the two directions of the face: 1 where the wall has a node before each node and behind it, else 0."""
+    """Return the arguments of kernels along the wall `patch`, besides its nodes. `cut`: all parts of the grid. The
+    argument `near` (2, 2, n2, n1) is, for the two directions of the face, 1 where the wall has a node before and behind
+    each node; else 0."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
     near = np.zeros((2, 2, n2, n1))
@@ -37,7 +38,8 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 
 def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
-    """The nodes before a no-slip wall that take what keeps its sums (`closing_wall` of kernels/boundary/no_slip.h)."""
+    """Return how many nodes along the normal of a no-slip wall take part in its conservative closure (`closing_wall` of
+    kernels/boundary/no_slip.h)."""
     d = direction(patch.face)
     opposite = [p for p in cut.patches if p.block == patch.block and direction(p.face) == d and p.face != patch.face]
     crowded = state.size[d] < 8 and any(p.condition.kernel == _NO_SLIP for p in opposite)

@@ -5,8 +5,9 @@ from hiresx.errors import HiresxError
 
 
 def refine_for_ranks(case: Case, times: int) -> Case:
-    """`case` with `times` as many nodes: the prime factors of `times` go, the largest first, to the direction that has
-    the fewest nodes then. Lengths stay. Raises HiresxError for a grid whose nodes are not one list `grid.n`."""
+    """Return `case` with `times` as many nodes and the same lengths. Each prime factor of `times`, the largest first,
+    multiplies the nodes of the direction that has the fewest at that point. Raises HiresxError for a grid whose nodes
+    are not one list `grid.n`."""
     n = getattr(case.grid, "n", None)
     if times == 1:
         return case

@@ -47,12 +47,13 @@ class AttachedRun:
 
     @property
     def restarted(self) -> list[str]:
-        """From which checkpoint the run goes on, and what was passed over; empty after it was shown."""
+        """Lines that name the checkpoint from which the run continues and the files that were skipped. Empty after they
+        were shown."""
         return self._continuation.notes
 
     @property
     def restarts(self) -> list[dict[str, Any]]:
-        """From where this run and those before it went on, as in run.json."""
+        """The restarts of this run and of those before it, as in run.json."""
         return self._continuation.restarts
 
     @property

@@ -63,7 +63,7 @@ class Continuation:
             self.notes.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
-        """`solver` as the checkpoint has it. Returns the history until then. Collective."""
+        """Give `solver` the state of the checkpoint. Returns the history up to it. Collective."""
         assert self._found is not None
         container = self._found.container
         history = self.restore(container, solver)

@@ -29,7 +29,7 @@ class Ends:
         self._longest_step = 0.0
 
     def record_step_time(self, seconds: float) -> None:
-        """A step took so long, with all that hangs on it."""
+        """Record the seconds that a step took, with monitors and outputs."""
         self._longest_step = max(seconds, 0.5 * self._longest_step)
 
     def is_finished(self, solver: Solver, last_step: int | None) -> bool:

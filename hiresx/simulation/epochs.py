@@ -44,17 +44,17 @@ class HandOver:
         self._read, self.captured = move(self._read.pieces), _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
-        """Give back what MPI and the device hold for the one before. Collective."""
+        """Free the resources of MPI and of the device of the solver before. Collective."""
         solver.backend.synchronize()
         self._waited = solver.halo.seconds_waited
         solver.halo.close()
 
     def free(self) -> None:
-        """Free the memory of the one before, of which nobody knows any more."""
+        """Free the memory of the solver before, to which nothing refers any more."""
         gc.collect()  # solver, tasks and conditions know each other
 
     def restore(self, solver: Solver) -> None:
-        """`solver` goes on where the one before was. Collective."""
+        """Give `solver` the state of the solver before it. Collective."""
         solver.restore(self._values, self._read)
         solver.stopwatch, solver.overlap, solver.retaken = self._stopwatch, self._overlap, self._retaken
         solver.halo.waited_before = self._waited

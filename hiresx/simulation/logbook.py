@@ -66,7 +66,7 @@ class Logbook:
         return [] if s.comm.size == 1 else _placement_lines(s.placement, self._ranks, s.solver.integrator.stages)
 
     def _gather(self) -> None:
-        """Return the parts that each rank computes. Collective."""
+        """Gather the parts that each rank computes. Collective."""
         s = self.simulation
         seats = s.placement.document()["ranks"]
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
@@ -108,7 +108,7 @@ class Logbook:
                 self._record.update(**self._entries())
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
-        """Collective but for a run that `fail`s."""
+        """Write the end of a run into run.json. Collective, except for a run that `fail`s."""
         if error is None:
             s = self.simulation
             own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}

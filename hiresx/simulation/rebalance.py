@@ -52,8 +52,8 @@ def parse_rule(rule: Rule) -> Rule:
 
 
 def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:
-    """The cut for ranks that compute a step of these `points` in these `seconds`, both (ranks,), if it is worth more
-    than `GAIN`. Collective; all ranks give the same."""
+    """Return the decomposition for ranks that compute a step of these `points` in these `seconds`, both (ranks,); None
+    if it saves less than `GAIN`. Collective; the result is the same on all ranks."""
     comm = ground.comm
     busy = (points > 0) & (seconds > 0)
     speeds = points / np.where(busy, seconds, 1.0)

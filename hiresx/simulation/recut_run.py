@@ -37,13 +37,13 @@ class RecutRun(AttachedRun):
         weights: Sequence[float] | None = None,
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     ) -> None:
-        """Cut the grid anew, for ranks of speeds `weights` or by `parts`, and go on: fields move from rank to rank in
-        memory, all that hangs on the run goes on as after a restart. A step that is being taken is ended first. Ranks
-        keep their GPUs, cores and threads; kernels are the same, transports are chosen anew. `solver`, `blocks` and
-        `attachments` are others afterwards. `epochs` says what was done, as run.json does. Collective.
+        """Change the decomposition between two steps, for ranks of speeds `weights` or by `parts`. Fields move from
+        rank to rank in memory, and attachments continue as after a restart. Ranks keep their GPUs, cores and threads;
+        kernels are the same, transports are chosen again. Afterwards `solver`, `blocks` and `attachments` are new
+        objects, and `epochs` has an entry as in run.json. A step in progress is completed first. Collective.
 
-        Raises HiresxError, everything left as it was, for weights or parts that make no cut and for one with which a
-        rank has not enough memory; BlowUp for a flow that is not alive.
+        Raises HiresxError, with everything unchanged, for weights or parts without a valid decomposition and for one
+        for which a rank has too little memory; BlowUp for a flow that has blown up.
         """
         chosen = None if weights is None else [float(w) for w in weights]
         by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts

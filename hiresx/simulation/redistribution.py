@@ -33,11 +33,11 @@ class _Transfer:
 
 
 def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
-    """Reads the arrays whose `pieces` the ranks hold by the boxes of `parts`, those of this rank only.
+    """Return the content of the arrays whose `pieces` the ranks have, by the boxes of `parts`; on each rank for its own
+    parts.
 
-    A piece is named <array>.<number of its whole block>. Beside the pieces of one array and what it gives, a rank holds
-    twice `BUFFER` bytes. Collective: all ranks give the same parts. LookupError, when it is read, for nodes that no
-    rank held.
+    A piece is named <array>.<number of its whole block>. Beside the pieces of one array and the result, a rank holds
+    twice `BUFFER` bytes. Collective: all ranks give the same parts. Reading nodes that no rank had raises LookupError.
     """
     arrays: dict[str, list[Piece]] = {}
     for piece in pieces:

@@ -142,7 +142,7 @@ class Simulation(RecutRun):
                 refuse_folded(self.case, ground, compiled)
         files.on_root(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         with self.comm.together():
-            placed = layers.placed(self.case, ground.grid.blocks)
+            placed = layers.place_sponges(self.case, ground.grid.blocks)
         files.on_root(self.comm, lambda: layers.check(placed, ground.grid.blocks))
         self.resolved = placed.model_dump(mode="json")
         self.placement = place(self.comm, ground.cut, backend, strategy=placement, bind=bind)

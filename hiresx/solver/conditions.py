@@ -117,8 +117,8 @@ class Conditions:
         return [call for c in self.all for call in c.calls(method)]
 
     def ghost_calls(self) -> list[list[Call]]:
-        """Return the launches that fill ghosts, in lists of independent launches: each condition fills its own ghosts
-        from nodes inside; those of scalars follow those of the gas."""
+        """Return the launches that fill ghosts from nodes inside, in lists of independent launches. Those of scalars
+        follow those of the gas."""
         lists: list[list[Call]] = [[], [], []]
         for c in self.all:
             lists[2 * isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
@@ -132,7 +132,7 @@ class Conditions:
             not self.poles.any
             and not self.recycling.any
             and not self.outflow.on_host
-            and all(c.settled for c in self._changing)
+            and all(c.is_prepared for c in self._changing)
         )
 
     def faces_with_flux_sums(self, state: BlockState) -> set[str]:
@@ -195,7 +195,7 @@ class Conditions:
                 name = f"sponge.{layer.number} in block '{layer.block}'"
                 found[name] = found.get(name, 0) + layer.moments
         for c in self.all:
-            if (given := c.given) is not None:
+            if (given := c.function_moments) is not None:
                 whole = self._blocks.decomposition.patches[c.patch.place]
                 name = (
                     f"{whole.condition.type} on {whole.face} of block '{self._grid.blocks[whole.block].name}', nodes "

@@ -15,7 +15,7 @@ from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
 from hiresx.rhs import boundary, scalars, spatial_filter
-from hiresx.rhs.layers import placed
+from hiresx.rhs.layers import place_sponges
 from hiresx.rhs.terms import Task
 from hiresx.solver.batched_steps import BatchedSteps
 from hiresx.solver.block_states import LocalBlocks
@@ -73,7 +73,7 @@ class Solver:
         flow: Flow | None = None,
     ):
         domain = make_domain(case, grid=grid) if domain is None else domain
-        case = placed(case, domain.grid.blocks)
+        case = place_sponges(case, domain.grid.blocks)
         self.case, self.backend = case, backend
         self.comm, self.grid = domain.comm, domain.grid
         self.decomposition, self.cut = domain.whole, domain.cut
@@ -143,8 +143,8 @@ class Solver:
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """Make the launches `calls` at the start of every step from now on; they must not change anything on which the
-        flow depends. Returns a function that ends this."""
+        """Launch `calls` at the start of every step from now on. They must not change anything on which the flow
+        depends. Returns a function that stops this."""
         key = max(self._lookers, default=0) + 1
 
         def end() -> None:

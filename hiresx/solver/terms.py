@@ -31,9 +31,9 @@ from hiresx.rhs.terms import (
     Step,
     Task,
     Term,
-    added,
+    build_terms,
     in_order,
-    sent,
+    in_transit,
     with_halos,
 )  # fmt: skip
 from hiresx.solver.block_states import LocalBlocks
@@ -66,7 +66,7 @@ class Terms:
         self._is_viscous = reynolds is not None and self._compact is None
         # With neighbours, overlapping gains more; an outflow and an axis need the inviscid terms alone.
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
-        carried = plan_class.carried(blocks.configuration.precision) if alone else frozenset()
+        carried = plan_class.viscous_directions(blocks.configuration.precision) if alone else frozenset()
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
         self.viscous = [
             viscous.Viscous(blocks.program, s, reynolds, remote, carried, self.viscous_first)
@@ -112,7 +112,7 @@ class Terms:
         layout = self._blocks.layout
         read = [FLUX_FIELDS] * bool(layout.flux_fields) + [SHOCK_SENSOR] * layout.hybrid
         read += [ENTROPIC_PRESSURE] * layout.regularised
-        first = [GHOSTS, *[SENT] * self.viscous_first, *map(sent, read)]
+        first = [GHOSTS, *[SENT] * self.viscous_first, *map(in_transit, read)]
         steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
         if others:
             arrival: Task = ("exchange", lambda stage: ghosts.finish_state())
@@ -142,7 +142,7 @@ class Terms:
         if conditions.sponges:
             steps.append(self._launch_step("sponge", conditions.sponge_calls(), [RATES], [SOURCES]))
         exchanged = {field.name for field in FIELDS if field.halo == "term"}
-        for term in added(case, self._blocks.program, self._blocks.states):
+        for term in build_terms(case, self._blocks.program, self._blocks.states):
             steps.append(self._term_step(self._with_rates(term) if SHOCK_SENSOR in term.gives else term))
             steps += [step for name in term.gives if name in exchanged for step in self._halo_steps(name)]
         if conditions.poles.any:
@@ -180,8 +180,9 @@ class Terms:
         calls = [call for state in self._blocks.states for call in repeat_at_faces(program, state, name)]
         repeated = program.prepare([calls])
         send: Task = ("exchange", lambda stage: ghosts.send_field(name))
-        begun = Step([("boundary", lambda stage: repeated()), send], [name], [sent(name)])
-        return [begun, Step([("exchange", lambda stage: ghosts.finish_field(name))], [sent(name)], [with_halos(name)])]
+        finish: Task = ("exchange", lambda stage: ghosts.finish_field(name))
+        begin = Step([("boundary", lambda stage: repeated()), send], [name], [in_transit(name)])
+        return [begin, Step([finish], [in_transit(name)], [with_halos(name)])]
 
     def _difference_tasks(self) -> list[Task]:
         inner = self._ghosts.meanwhile([block.difference.inner for block in self.viscous])

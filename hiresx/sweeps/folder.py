@@ -52,8 +52,8 @@ def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
 
 
 def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
-    """Make `out` the folder of the sweep `plan` of `case`, or prove that it is that; values may have been added. Raises
-    HiresxError as `compare` does, and for what cannot be written."""
+    """Make `out` the folder of the sweep `plan` of `case`, or check that it is that already; values may have been
+    added. Raises the errors of `compare`, and HiresxError if it cannot be written."""
     keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], _digests(plan)
     if compare(out, case, plan):
         # what this plan leaves out stays a part of the sweep

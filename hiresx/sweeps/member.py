@@ -73,8 +73,8 @@ def clear(out: Path, member: SweepMember) -> None:
 
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
-    """Return (status, why it is not finished, record) of a run. The status is that of run.json, "waiting", "failed"
-    where the run ended before it had begun, or "other case" where its folder holds a run of another case."""
+    """Return (status, why it is not finished, record) of a run. The status is that of run.json; or "waiting"; "failed"
+    if the run ended before its first step; "other case" if its folder has a run of another case."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:

@@ -31,13 +31,14 @@ class SweepMember:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The values but for the preset, as a copy of the case in another folder takes them."""
+        """The values without the preset. Paths of files are those of the resolved case, so that a copy of the case in
+        another folder can use them."""
         files = {f"grid.{key}": self.case["grid"].get(key) for key in GRID_FILES}
         return {key: files.get(key, value) for key, value in self.values.items() if key != PRESET}
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The part of the command line that is the run's own."""
+        """The options of the command line that differ from run to run: `--preset` and `--set`."""
         preset = ("--preset", self.values[PRESET]) if PRESET in self.values else ()
         sets = (("--set", f"{key}={value_text(value)}") for key, value in self.overrides.items())
         return (*preset, *(word for pair in sets for word in pair))

@@ -44,7 +44,7 @@ class ReducedColumn:
     start: float | None = None
 
     def check(self, cases: Sequence[Mapping[str, Any]]) -> None:
-        """Raises HiresxError where none of the resolved cases has such a history, or a residual has no such column."""
+        """Raises HiresxError if none of the resolved cases has the history, or if the residual has no such column."""
         there = list(dict.fromkeys(name for case in cases for name in _histories(case)))
         if self.history not in there:
             raise HiresxError(

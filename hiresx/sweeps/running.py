@@ -117,8 +117,8 @@ class SweepEnd:
 def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
-    """Run what is not finished, and write the table after each run. `say` takes lines of progress; `show`: what runs
-    say goes to stderr too. See `sweep` for what it raises."""
+    """Run all members that are not finished, and write the table after each run. `say` takes lines of progress; `show`:
+    the output of the runs goes to stderr too. Raises the errors of `sweep`."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"

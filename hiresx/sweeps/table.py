@@ -44,7 +44,7 @@ class SweepTable:
         return [row[full] for row in self.rows]
 
     def full_name(self, name: str) -> str:
-        """The full name of a column. Raises HiresxError where there is none."""
+        """Return the full name of a column. Raises HiresxError for an unknown one."""
         near = [key for key in self.keys if key.rpartition(".")[2] == name]
         if name in self.columns:
             return name
@@ -95,8 +95,8 @@ def row(
     analyses: Sequence[Analysis] = (),
     fresh: bool = True,
 ) -> dict[str, Any]:
-    """The row of a run, of which the analyses are made where it is finished. `error` names what cannot be found.
-    Not `fresh`: without columns and analyses."""
+    """Return the row of a run. The analyses are computed if the run is finished; `error` names those that fail. With
+    `fresh` false the row has neither collected columns nor analyses."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
     found |= {"wall_s": _seconds(kept), **one.values}

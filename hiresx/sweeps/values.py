@@ -15,8 +15,8 @@ _CLOSING = {"[": "]", "{": "}"}
 
 
 def split_values(text: str, what: str) -> list[str]:
-    """The parts of `text` between commas; commas within brackets, braces or quotes do not separate. `what` names it in
-    errors. Raises HiresxError for an empty part, and for what is not closed."""
+    """Return the parts of `text` between commas, except commas within brackets, braces or quotes. `what` names the text
+    in errors. Raises HiresxError for an empty part and for a bracket or quote that is not closed."""
     parts: list[str] = []
     open_: list[str] = []
     part = quote = ""
@@ -49,8 +49,8 @@ _WRITE = "write for instance --set time.cfl=0.3,0.5, of lists --set 'grid.n=[32,
 
 
 def parse(texts: Sequence[str]) -> dict[str, list[Any]]:
-    """Keys and values of texts KEY=V,V,... as `--set` takes them. Raises HiresxError for what is none of these, and for
-    a key that is given twice."""
+    """Return keys and values of texts KEY=V,V,..., each value as `--set` takes it. Raises HiresxError for a text of
+    another form and for a key that is given twice."""
     found: dict[str, list[Any]] = {}
     for text in texts:
         key, equals, values = text.partition("=")

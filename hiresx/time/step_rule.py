@@ -17,8 +17,9 @@ def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float
 
 
 def step_towards(left: float, wanted: float) -> float:
-    """Return the step towards a time that is `left` away where the flow allows `wanted`: all that is left, or half of
-    it, if such steps exceed `wanted` by at most the share `LONGER`; else `wanted`. A NaN of `wanted` gives NaN."""
+    """Return the next step towards a time that is `left` away, when the flow allows steps of `wanted`. It is all of
+    `left`, or half of it, if that exceeds `wanted` by at most the fraction `LONGER`; otherwise `wanted`. NaN for a
+    `wanted` of NaN."""
     most = (1 + LONGER) * wanted
     if left <= most:
         return left

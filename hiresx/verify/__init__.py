@@ -8,7 +8,8 @@ from typing import Any
 
 
 def names(long: bool | None = None) -> list[str]:
-    """Names of the groups of checks; with `long` those that take minutes, or those that do not."""
+    """Return the names of the groups of checks. `long`: True for those that take minutes, False for the others, None
+    for all."""
     from hiresx.verify import runner
 
     return [name for name in runner.names() if long is None or long == runner.group(name).LONG]

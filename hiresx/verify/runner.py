@@ -30,10 +30,11 @@ def names() -> list[str]:
 
 
 def group(name: str) -> ModuleType:
-    """The module of a group: its docstring says what is checked, CHECKS is a list of Check, LONG whether it takes
-    minutes; `page_table`, where it has one, makes columns and rows for the page of {check: curves}.
+    """Return the module of a group: its docstring describes the checks, CHECKS is a list of Check, LONG is true if they
+    take minutes.
 
-    Raises HiresxError for a name that is none."""
+    Raises HiresxError for an unknown name.
+    """
     if name not in names():
         raise HiresxError(f'no group of checks is called "{name}"', did_you_mean(name, [*names(), "all", "long"]))
     return importlib.import_module(f"hiresx.verify.groups.{name.replace('-', '_')}")

@@ -34,7 +34,7 @@ class TurnedCase:
     turns: tuple[Reindexing, ...]
 
     def wholes(self, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Arrays (..., nk, nj, ni) of the blocks of `grid`, put together to those of the blocks before."""
+        """Return arrays (..., nk, nj, ni) of the original blocks, joined from those of the blocks of `grid`."""
         sizes = [np.max([[hi for _, hi in p.box] for p in self.parts if p.whole == w], axis=0) for w in self._wholes]
         found = [np.full((*blocks[0].shape[:-3], *reversed(size)), np.nan, blocks[0].dtype) for size in sizes]
         for part, turn, values in zip(self.parts, self.turns, blocks, strict=True):

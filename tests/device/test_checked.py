@@ -8,11 +8,11 @@ from shutil import copytree, ignore_patterns
 import numpy as np
 import pytest
 import sanitize
+from sanitize_backend import CheckingBackend
 from sanitize_flows import computed
 
 from hiresx import kernels
 from hiresx.device import Configuration, emulated
-from hiresx.device.checking import CheckingBackend
 from hiresx.errors import HiresxError
 from hiresx.verify.groups.kernels import AGREE, differences
 
@@ -119,7 +119,7 @@ def test_memory_that_nobody_wrote_is_found(device):
 def test_memory_of_others_is_found(root, launch, said):
     script = (
         "from hiresx.device import Configuration\n"
-        "from hiresx.device.checking import CheckingBackend\n"
+        "from sanitize_backend import CheckingBackend\n"
         f"device = CheckingBackend(memory=True, root=__import__('pathlib').Path({str(root)!r}))\n"
         "program, a, b = device.compile(Configuration()), device.zeros(8), device.zeros(32)\n"
         f"program.launch({launch})\n"
@@ -128,6 +128,7 @@ def test_memory_of_others_is_found(root, launch, said):
         environment = sanitize.preloaded()
     except HiresxError as error:
         pytest.skip(str(error))
+    environment |= {"PYTHONPATH": str(Path(sanitize.__file__).parent)}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert bool(done.returncode) == bool(said), done.stderr
     assert said in done.stderr and "kernels/solver.h" in done.stderr + "kernels/solver.h" * (not said)

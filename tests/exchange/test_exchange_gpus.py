@@ -83,7 +83,7 @@ class LateGpu:
     def open(self, handle, size):
         return np.memmap(handle, np.uint8, "r+").view(Array)
 
-    def shut(self, array):
+    def close(self, array):
         self._kernels.run(len(self._kernels.work))
 
     def write(self, array, number):

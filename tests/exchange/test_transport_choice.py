@@ -116,7 +116,7 @@ def test_a_name_that_is_gone_is_told_and_replaced(caplog):
     case = load("taylor-green", overrides=["grid.n=[8, 8, 8]", "time.steps=1"])
     with caplog.at_level("WARNING"):
         Simulation(case, backend="cpu", transport="nccl").run()
-    assert 'the transport "nccl" is gone: "auto" is taken' in caplog.text
+    assert 'the transport "nccl" was removed: "auto" is used' in caplog.text
 
 
 def test_signals_are_for_all_ranks_or_none():

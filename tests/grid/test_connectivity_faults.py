@@ -9,13 +9,14 @@ import os
 import re
 from pathlib import Path
 
+import case_file
 import numpy as np
 import pytest
 from arrangements import saved, shaken
 from multiblock import Arrangement
 from paths import ROOT
 
-from hiresx.case import reference, toml
+from hiresx.case import toml
 from hiresx.case.grid_file import GridFile, Rotation
 from hiresx.case.grids import Box
 from hiresx.cli import execute
@@ -289,7 +290,7 @@ def test_a_run_goes_on_with_its_files(command):
 @pytest.mark.parametrize("model", [Connectivity, ConnectionTable, RegionTable, PeriodTable, Rotation])
 def test_the_page_has_all_keys(model):
     page = (ROOT / "docs" / "grids.md").read_text()
-    assert "\n".join(reference.keys(model)) in page
+    assert "\n".join(case_file.keys(model)) in page
 
 
 # --- mutated connectivity files

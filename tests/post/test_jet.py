@@ -98,7 +98,7 @@ def test_cells_are_found_between_the_nodes():
     assert found.ends == pytest.approx([2.6 * n - early for n in (1, 2, 3, 4)], abs=2e-3)
     assert found.lengths[1:] == pytest.approx([2.6] * 3, abs=2e-3)
     assert found.expansions == pytest.approx([1.3 + 2.6 * n - early for n in range(4)], abs=3e-3)
-    assert found.spread == pytest.approx(np.std(found.lengths, ddof=1))
+    assert found.deviation == pytest.approx(np.std(found.lengths, ddof=1))
     core = jet_shape.Mean(x, p, 1.27 * (1.02 - 0.04 * np.maximum(x - 6, 0)), x, x, 12.0, "made")
     assert jet_shape.core_end(core, 1.27) == pytest.approx(6 + 0.07 / 0.04, abs=1e-9)
     assert jet_shape.core_end(flow, 1.0) is None

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from case_file import page
 from paths import ROOT
 
 from hiresx.case import Case, bundled_cases, presets
 from hiresx.case.loader import merge
-from hiresx.case.reference import page
 from hiresx.cli import execute
 
 DOCS = ROOT / "docs"
@@ -132,7 +132,7 @@ def test_the_flux_of_the_recipe_works(tmp_path):
 
 def test_the_case_file_page_is_that_of_the_schema():
     text = (DOCS / "case-file.md").read_text()
-    assert text == page(text), "run: python -m hiresx.case.reference --out docs/case-file.md"
+    assert text == page(text), "run: python docs/make/case_file.py --out docs/case-file.md"
 
 
 def anchors(text: str) -> set[str]:

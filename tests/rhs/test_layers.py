@@ -32,7 +32,7 @@ def x(start, end, strength=1.0, **keys):
 def placed(grid, *sponges):
     made = case(grid, *sponges)
     blocks = build(made.grid).blocks
-    return layers.placed(made, blocks), blocks
+    return layers.place_sponges(made, blocks), blocks
 
 
 def ends(grid, *sponges):

@@ -326,7 +326,7 @@ def test_a_face_that_goes_on_from_block_to_block_is_one():
     whole = decompose(spec, cut_along_i(block, (0, 12, 25), ("a", "b", "c")))
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
     found: dict[int, set] = {}
-    for face, place in zip(outflow._joined(whole, places), places, strict=True):
+    for face, place in zip(outflow._first_of_face(whole, places), places, strict=True):
         found.setdefault(face, set()).add((whole.patches[place].block, whole.patches[place].face))
     long = [{(b, face) for b in range(3)} for face in ("jmin", "jmax")]
     assert sorted(map(sorted, found.values())) == sorted(map(sorted, [{(2, "imax")}, *long]))

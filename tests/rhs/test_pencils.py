@@ -113,7 +113,7 @@ def test_axisymmetric():
 
 
 def test_inviscid_terms_do_not_carry():
-    assert Pencils.carried("fp64") == {0, 1, 2}
+    assert Pencils.viscous_directions("fp64") == {0, 1, 2}
     (inviscid,) = solver(rhs.flow(8, False, "fp64"), "pencils").terms.inviscid
     assert all(call.arguments["viscous_flux"] is None for call in inviscid.early)
 

@@ -180,7 +180,7 @@ def test_plans_ranks_backends_restart_and_few_planes_held(planes, tmp_path):
     assert np.ptp(alone[0][1]) > 0.05
     all_held = make(held=None)
     all_held.run(progress=False)
-    assert inflow(all_held.solver).settled and not inflow(make().solver).settled
+    assert inflow(all_held.solver).is_prepared and not inflow(make().solver).is_prepared
     assert all(np.array_equal(a, b) for a, b in zip(alone, whole(all_held.solver), strict=True))
 
 

@@ -167,8 +167,8 @@ def test_the_round_jet_leaves_nothing_to_the_host():
         solver = Solver(load("round-jet", "quick", [*ROUND, f"parameters.disturbance={disturbance}"]), backend("cpu"))
         solver.initialize()
         inflows = [c for c in solver.conditions if isinstance(c, Prescribe)]
-        assert all(c.settled for c in inflows) and any(c.moves for c in inflows) == (disturbance > 0)
-        assert all(c.given is not None for c in inflows), "a restart is held to it"
+        assert all(c.is_prepared for c in inflows) and any(c.moves for c in inflows) == (disturbance > 0)
+        assert all(c.function_moments is not None for c in inflows), "a restart is held to it"
 
 
 def test_the_host_goes_back_behind_steps_of_the_device():

@@ -101,7 +101,7 @@ def test_the_gpu_of_this_process(monkeypatch, used, count, expected):
     for name, answer in (
         ("__init__", lambda self: None),
         ("count", lambda self: count),
-        ("used", lambda self, n: n in used),
+        ("has_context", lambda self, n: n in used),
         ("bus_id", lambda self, n: names["ab"[n]]),
         ("mig_uuid", lambda self, n: ""),
     ):

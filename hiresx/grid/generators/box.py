@@ -42,8 +42,8 @@ def unit_lines(spec: Box | Wavy) -> list[np.ndarray]:
 
 
 def box_nodes(spec: Box | Wavy, lines: list[np.ndarray]) -> list[np.ndarray]:
-    """Coordinates x, y, z (nk, nj, ni) of the box for positions in [0, 1] along its axes: views, read-only, of what
-    differs along one axis each."""
+    """Return the coordinates x, y, z (nk, nj, ni) of the box. `lines`: positions in [0, 1] along each axis. The arrays
+    are read-only views of one line each."""
     x, y, z = (lo + (hi - lo) * s for lo, hi, s in zip(spec.lower, spec.upper, lines, strict=True))
     shape = (len(z), len(y), len(x))
     return [np.broadcast_to(c, shape) for c in (x, y[:, None], z[:, None, None])]

@@ -158,13 +158,13 @@ def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
     """Radii of the core's edge, in the mean, and of the layers from there to the nozzle's wall at 1/2."""
     cells, rest = divmod(spec.points_per_diameter - m, 2)
     layer = round(spec.boundary_layer_thickness / fine)
-    mend = "change grid.points_per_diameter, points_around, boundary_layer_points or boundary_layer_thickness"
+    hint = "change grid.points_per_diameter, points_around, boundary_layer_points or boundary_layer_thickness"
     least = max(layer + 4, MINIMUM_NODES)
     if rest or cells < least:
         raise HiresxError(
             f"grid.points_per_diameter = {spec.points_per_diameter}: with {m} cells across the core (a quarter of "
             f"points_around) and {layer} in each boundary layer, it has to be {m} + 2 n, n = {least} or more",
-            mend,
+            hint,
         )
     # In index space the core's edge is a circle of 4 m nodes: its spacing along the rays, and the growth of that, are
     # those of a conformal map. The growth fades, and a second one leads to `fine` before the layer.
@@ -187,7 +187,7 @@ def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
         raise HiresxError(
             f"{spec.points_per_diameter} cells across the nozzle do not fit with {m} across its core and "
             f"{spec.boundary_layer_points} in each layer of {spec.boundary_layer_thickness:g} D",
-            mend,
+            hint,
         )
     found[-1] = 0.5
     return found

@@ -84,8 +84,8 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
 
 
 def link_target(path: Path) -> str:
-    """The name of the file that has the coordinates of the file `path`; "" where that has its own, or it cannot be
-    found out."""
+    """Return the name of the file with the coordinates of the field file `path`; "" if the file has its own, or is not
+    readable."""
     library = h5py()
     with (
         suppress(AttributeError, OSError, KeyError, RuntimeError, TypeError),

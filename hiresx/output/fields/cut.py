@@ -106,8 +106,8 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
 def line_samples(
     pieces: list[Piece], axis: str, value: float
 ) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
-    """The line as samples of the pieces of these numbers; of all of them put together, `order` (n,) selects those to
-    keep; then the gaps. See `line`."""
+    """Return the line as samples of the pieces with these numbers, then `order` (n,), which selects the samples to keep
+    among all of them, then the gaps. See `line`."""
     parts = [(n, _crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
     parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:

@@ -328,7 +328,7 @@ def last(directory: str | Path, name: str = "fields") -> Path:
 
 
 def only_vtk(directory: str | Path) -> Path | None:
-    """The file for ParaView of a run directory that holds fields in this format alone; else None."""
+    """Return the ParaView file of a run directory whose fields are stored as VTK alone; None for other directories."""
     there = Path(directory) / "fields.pvd"
     return there if there.is_file() and not frames(directory) else None
 

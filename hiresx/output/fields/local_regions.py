@@ -62,7 +62,8 @@ class PartBox:
     def evaluate(
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
-        """The variables `names`, as `dtype`, of what is `held` of the box, by `workers` threads."""
+        """Return the variables `names`, as `dtype`, of the local regions `held` of the box, computed by `workers`
+        threads."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
@@ -237,7 +238,7 @@ class LocalSamples:
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """The values for each other rank, of those that `regions` returned."""
+        """Return the values for each other rank, from those that `regions` returned."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late(

@@ -41,8 +41,9 @@ class Attachment:
         return 1
 
     def capture(self) -> dict[str, Any]:
-        """Numbers, texts and numpy arrays by name, enough to continue as if the run had not stopped. All ranks have
-        these alike; what each has for its own nodes is a list of pieces (hiresx.decomposition.held_arrays)."""
+        """Return numbers, texts and numpy arrays by name, enough to continue as if the run had not stopped. They are
+        the same on all ranks. An array over nodes is a list of pieces, those of the nodes of this rank
+        (hiresx.decomposition.held_arrays)."""
         return {}
 
     def restore(self, captured: Mapping[str, Any]) -> None:

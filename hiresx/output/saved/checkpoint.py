@@ -219,8 +219,9 @@ class Checkpoints(Attachment):
         return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
 
     def steps_left(self, solver: Solver) -> int:
-        """Steps that can be taken before `after_step`: until one is due by their number, and, where it is by time, half
-        of those that the last step would still fit in, for no step has to end there."""
+        """Return how many steps can be taken before `after_step` is needed. With an interval in steps these are the
+        steps until the next checkpoint. With one in time it is half of the steps that fit before it at the length of
+        the last step, since no step has to end at that time."""
         spec, left = self._spec, MANY
         if spec.every_steps is not None:
             left = spec.every_steps - solver.steps % spec.every_steps

@@ -241,9 +241,9 @@ class Container:
         return array
 
     def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
-        """The array `name` of two directions or more, none of them empty, viewed (n, nj, ni), a few of the n at a time:
-        (number of the first, planes), good until the next are asked for. KeyError when there is none; Damaged, after
-        the last, when it was changed."""
+        """Yield the array `name`, of two directions or more and not empty, as planes (n, nj, ni), a few at a time:
+        (number of the first, planes). They are valid until the next are read. Raises KeyError if there is no such
+        array, and Damaged at the end if it was changed."""
         entry = self._entries[name]
         plane = math.prod(entry.shape[-2:], start=entry.type.itemsize)
         number = entry.bytes // plane

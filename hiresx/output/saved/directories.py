@@ -65,10 +65,10 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Keeps `path`, a run directory, to one process (of a communicator: to rank 0) at a time; the lock goes with the
-    process, however that ends.
+    """Reserve the run directory `path` for one process at a time (of a communicator: rank 0). The lock ends with the
+    process.
 
-    Raises HiresxError when another process holds it. Where the file system knows no locks, there is none.
+    Raises HiresxError if another process has it. A file system without locks gives none.
     """
     with ExitStack() as held:
 
@@ -98,8 +98,8 @@ def _lock_directory(path: str | Path) -> Iterator[None]:
 
 
 def remove_stale(path: str | Path) -> None:
-    """Remove what killed processes left half-written (see `files.replacing`) in the directory `path` and the folders
-    in it. Only for who holds its lock, and before any rank writes."""
+    """Remove incomplete files of killed processes (see `files.replacing`) in the directory `path` and the folders in
+    it. The caller must hold its lock, and no rank may write yet."""
     for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
         if re.fullmatch(r"\..+\.\d+\.part", stale.name):
             with suppress(OSError):

@@ -38,7 +38,7 @@ def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np
 
 
 def check_whole(labels: Iterable[str]) -> None:
-    """ValueError naming an array whose pieces, those of all ranks, do not fill it, or hold more nodes than it has."""
+    """Raise ValueError for an array that the pieces of all ranks do not fill, or that has fewer nodes than they."""
     boxes: dict[str, list[Range]] = {}
     for name, box in filter(None, map(parse_label, labels)):
         boxes.setdefault(name, []).append(box)

@@ -20,7 +20,7 @@ from hiresx.base.whole_files import replacing as replacing
 from hiresx.base.whole_files import sync as sync
 from hiresx.base.whole_files import temporary_path
 from hiresx.base.whole_files import write_text as write_text
-from hiresx.base.whole_files import written as written
+from hiresx.base.whole_files import writing as writing
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved.places import Place
@@ -169,7 +169,7 @@ class JointFile:
             raise io_error(self.path, error) from None
 
     def holds(self, key: Key) -> bool:
-        """True if there is such an array."""
+        """True if the file has this array."""
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:

@@ -89,9 +89,9 @@ def _format_value(value: Any) -> str:
 
 
 def fingerprint(grid: Grid) -> list[dict[str, Any]]:
-    """Per block its name, size (ni, nj, nk), the SHA-256 of its coordinates and of what its faces are connected to, and
-    the mean of x, y, z over every plane of nodes: {"x": {"i": [...], ...}, ...}, by which grids are compared that are
-    not the same to the last bit."""
+    """Return for each block its name, size (ni, nj, nk), the SHA-256 of its coordinates and of the connections of its
+    faces, and the mean of x, y, z over every plane of nodes: {"x": {"i": [...], ...}, ...}. The means compare grids
+    that differ in the last bits."""
     found = []
     for b, block in enumerate(grid.blocks):
         digest, planes = hashlib.sha256(), {}
@@ -167,8 +167,8 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
 def check_functions(
     old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], real: str, place: str
 ) -> None:
-    """Compare the means and root mean squares of what profiles and sponges ask for (`Solver.given`). Raises
-    HiresxError naming the first that differs by more than round-off: its function is another one."""
+    """Compare the means and root mean squares of what profiles and sponges ask for (`Solver.profile_statistics`).
+    Raises HiresxError naming the first that differs by more than round-off: its function is another one."""
     allowed = 1000 * np.finfo(real).eps
     for name in old.keys() | new.keys():
         a, b = old.get(name), new.get(name)

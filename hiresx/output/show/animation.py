@@ -51,7 +51,7 @@ def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
     Raises HiresxError when it cannot be written; then `target` stays as it was.
     """
     first = next(pictures)
-    with files.written(target, parents=True) as temporary:
+    with files.writing(target, parents=True) as temporary:
         encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
         encode(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
     return target

@@ -47,7 +47,8 @@ def line_values(
 
 
 def ends(name: str, values: np.ndarray) -> tuple[float, float]:
-    """Ends of an axis on which all `values` of a variable have room."""
+    """Return the ends of an axis for all `values` of the variable `name`, with a margin of 5 %. Raises HiresxError if
+    no value is finite."""
     values = values[np.isfinite(values)]
     if not values.size:
         raise HiresxError(f"{name} is not a number anywhere", "the run has broken down: plot an earlier step")
@@ -149,9 +150,10 @@ def _exact(
 
 
 def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
-    """Columns of a CSV file by name. The header is its first line of names, `along` among them; it may be behind a #.
+    """Return the columns of a CSV file by name. The first line with names, `along` among them, is the header; it may
+    begin with #.
 
-    Raises HiresxError naming file and line for what is not understood.
+    Raises HiresxError naming file and line for a line that cannot be read.
     """
     try:
         lines = [text.strip() for text in path.read_text().splitlines()]
@@ -169,7 +171,8 @@ def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
             try:
                 rows.append([float(cell) for cell in cells])
             except ValueError:
-                raise HiresxError(f"{path}, line {number}: not numbers separated by commas", "mend the file") from None
+                message = f"{path}, line {number}: not numbers separated by commas"
+                raise HiresxError(message, "correct the file") from None
             if len(rows[-1]) != len(header):
                 raise HiresxError(
                     f"{path}, line {number}: {plural(len(rows[-1]), 'number')} under "

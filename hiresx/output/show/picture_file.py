@@ -134,15 +134,16 @@ def add_grid(ax: Any, minor: bool = False) -> None:
 
 
 def symbol(name: str) -> str:
-    """Symbol and scale of a variable, for an axis or a colour bar, also of `rms_<name>`; the name of what is none, such
-    as another moment."""
+    """Return symbol and scale of a variable, or of `rms_<name>`, for an axis or a colour bar. Names without a symbol,
+    such as other moments, are returned as they are."""
     if (of := name.removeprefix("rms_")) not in derived.VARIABLES:
         return name
     return f"{'rms ' if of != name else ''}${derived.VARIABLES[of].symbol}$"
 
 
 def unit(units: str) -> str:
-    """Units such as "rho_ref c_ref^2 / L" as symbols, for an axis; what is not of that form as it is."""
+    """Return units such as "rho_ref c_ref^2 / L" as symbols for an axis. Texts of another form are returned
+    unchanged."""
     words = re.split(r" |(?=\))|(?<=\()", units)
     if not units or not all(re.fullmatch(r"/|\(|(\)|[A-Za-z]+(_[A-Za-z]+)?)(\^\d+)?", word) for word in words):
         return units
@@ -198,7 +199,7 @@ def save(drawn: Any, target: Path) -> Path:
         raise HiresxError(f'{target}: pictures cannot be written as "{target.suffix}"', "use .png, .svg or .pdf")
     # Dates in the file would make two plots of the same fields differ.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with files.written(target, parents=True) as temporary:
+    with files.writing(target, parents=True) as temporary:
         drawn.savefig(temporary, format=kind, metadata=metadata, bbox_inches=_bounding_box(drawn), pad_inches=0.05)
     return target
 

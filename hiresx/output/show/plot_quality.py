@@ -20,9 +20,9 @@ LIMITS = {"skewness": 60.0, "stretching": 1.3}
 
 
 def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | None = None) -> list[Path]:
-    """Draw a grid file whole and around its worst place. `out`: a file (.png, .svg, .pdf); default: a PNG beside the
-    grid. `look`: its size and font. Returns the files written. Raises HiresxError when matplotlib is missing or the
-    file holds no grid."""
+    """Draw the quality of a grid file: the whole grid, and its worst place. `out`: a file (.png, .svg, .pdf); default:
+    a PNG in the folder of the grid. `look`: size and font. Returns the files written. Raises HiresxError if matplotlib
+    is missing or the file has no grid."""
     picture_file.require_matplotlib()
     path, look = Path(path), look or Look()
     grid, _ = load_grid(GridFile(file=str(path)), path, None)

@@ -109,7 +109,7 @@ class Progress:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Around what is not stepping but comes again, such as writing fields: it is left out of the rate."""
+        """Context of recurring work that is not stepping, such as writing fields. Its time does not enter the rate."""
         began = self._clock()
         try:
             yield

@@ -69,10 +69,9 @@ def animate_run(
     fps: float = 10.0,
     look: Look | None = None,
 ) -> list[Path]:
-    """An animation (.gif, or .mp4 where ffmpeg is installed) over all fields of the run in `directory`, `fps` pictures
-    a second, with colours and axes that do not change. Arguments and errors as those of `plot_run`; default of `out`: a
-    GIF beside the fields. Returns the files written.
-    """
+    """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all fields of the run in `directory`, `fps` pictures
+    a second, with the same colours and axes in all. Other arguments and errors: see `plot_run`. Default of `out`: a GIF
+    in the folder of the fields. Returns the files written."""
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
@@ -273,7 +272,7 @@ def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
 
 
 def other_runs(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
-    """Other runs to draw beside: none, one or more."""
+    """Return the other runs to draw beside the first as a list."""
     if against is None:
         return []
     return [Path(run) for run in ([against] if isinstance(against, str | Path) else against)]

@@ -172,7 +172,7 @@ class History:
         return {name: _to_native(rows[name]) for name in self._record.names or ()}
 
     def remember(self, memory: Mapping[str, np.ndarray]) -> None:
-        """Take back what `memory` gave, unless it is of other columns."""
+        """Restore what `memory` returned, unless its columns are different."""
         if self.path is not None or memory.keys() != set(self._record.names or ()):
             return
         rows = np.zeros(len(memory[STEP.name]), self._record)
@@ -411,7 +411,7 @@ class HistoryTable:
 
 
 def read(path: str | Path) -> HistoryTable:
-    """Read a history file; also one that a run is writing to. Raises HiresxError when it is none or is missing."""
+    """Read a history file, also of a run that is writing to it. Raises HiresxError if it is missing or no history."""
     netCDF4 = library()
 
     path = Path(path)

@@ -84,8 +84,8 @@ def _coincide(decomposition: Decomposition, c: Connection) -> bool:
 
 
 def block_weights(decomposition: Decomposition, b: int, box: Range | None = None, kept: bool = False) -> np.ndarray:
-    """Weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`: the sum of weight times cell volume 1/J
-    times a field is its integral over the block. `kept`: those of the sums that no-slip walls keep."""
+    """Return weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`. The sum of weight times cell volume
+    1/J times a field is its integral over the block. `kept`: the weights of the sums that no-slip walls conserve."""
     block = decomposition.blocks[b]
     box = whole_box(block.size) if box is None else box
     shape = tuple(hi - lo for lo, hi in reversed(box))
@@ -107,11 +107,11 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
 def face_weights(
     decomposition: Decomposition, b: int, face: str, chosen: np.ndarray | None = None, kept: bool = False
 ) -> np.ndarray:
-    """Weights of the nodes of a face, as [k, j, i] without the face's direction. Of the whole face they are those that
-    `block_weights` has along it, so that fluxes and integrals balance.
+    """Return the weights of the nodes of a face, as [k, j, i] without the direction of the face. For the whole face
+    they are those of `block_weights` along it, so that fluxes and integrals balance.
 
-    `chosen` (a mask of the same shape) integrates over these nodes alone: a run of them ends with closed formulas,
-    except at the end of the block if the grid goes on behind.
+    `chosen` (a mask of the same shape): integrate over these nodes alone. A run of them ends with closed formulas,
+    except at the end of the block if the grid continues behind it.
     """
     block = decomposition.blocks[b]
     across = [e for e in (2, 1, 0) if e != direction(face)]

@@ -89,7 +89,7 @@ class StoredSurface:
 
     @property
     def plane(self) -> bool:
-        """True if it is a line in a plane flow."""
+        """True if the flow is plane, so that the surface is a line."""
         return self.columns["area"].units == _PLANE
 
     @property
@@ -113,8 +113,8 @@ def surfaces(run: str | Path) -> dict[str, Path]:
 
 
 def read(path: str | Path) -> StoredSurface:
-    """Open the file of a surface; also one that a run is writing to. The samples are read when they are used. Raises
-    HiresxError when it is none, is missing, or was cut short."""
+    """Open the file of a surface; a run may still be writing to it. The samples are read when they are used. Raises
+    HiresxError if the file is missing, truncated, or not of a surface."""
     netCDF4 = library()
     path = Path(path)
     try:

@@ -42,8 +42,8 @@ class Places:
 
 
 def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
-    """The places of `spec`, which is the table `key`. Raises HiresxError for blocks, regions and ranges that are not
-    there, for what a grid of these dimensions cannot hold, and for too many places."""
+    """Return the places of the surface `spec` of the table `key`. Raises HiresxError for unknown blocks, regions and
+    ranges, for forms that do not suit the dimensions of the grid, and for too many places."""
     who = f'{key} "{spec.name}"'
     dimensions = max(len(block.active) for block in decomposition.blocks)
     if dimensions == 1:

@@ -131,7 +131,7 @@ class WatchedSurface:
             friction, heat = self._viscous_terms(rows)
             working = np.stack([u, v, w])
             for condition, nodes, mine in self._modelled:
-                modelled = condition.modelled()[:, nodes] * np.linalg.norm(area[:, mine], axis=0)
+                modelled = condition.wall_fluxes()[:, nodes] * np.linalg.norm(area[:, mine], axis=0)
                 friction[:, mine], heat[mine] = modelled[:3], -modelled[3]
                 working[:, mine] = condition.velocity[:, None]  # not that at which the flow slips
             fluxes[1:4] += friction

@@ -43,8 +43,9 @@ def with_halos(field: str) -> str:
     return f"{field} with halos"
 
 
-def sent(field: str) -> str:
-    """What is there once such a field is on its way: all its ghosts but for those that come from other ranks."""
+def in_transit(field: str) -> str:
+    """Return the name for the state of a field while it is sent: all its ghosts are set, except those from other
+    ranks."""
     return f"{field} on its way"
 
 
@@ -76,7 +77,7 @@ class Step:
     gives: Sequence[str] = ()
 
 
-def added(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
+def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
     """The terms of this folder that the case asks for, by the names of their files. Raises HiresxError where the
     numerical flux reads a field that none of them gives."""
     modules = sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
@@ -100,8 +101,8 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Each behind all that give what it needs, otherwise as they stand. Raises ValueError for what is needed and not
-    given, and for steps that wait for each other."""
+    """Return the steps sorted so that each follows the steps that give its inputs; otherwise their order is kept.
+    Raises ValueError for an input that no step gives, and for steps that wait for each other."""
     left, found = list(steps), []
     given = {what for step in steps for what in step.gives}
     for step in steps:

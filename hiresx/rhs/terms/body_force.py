@@ -11,7 +11,7 @@ from hiresx.rhs.terms import Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """The force and its work, behind the rates of everything else."""
+    """Yield the term of the force and its work, which follows all other rates."""
     if case.body_force is None:
         return
     calls = [

@@ -9,8 +9,8 @@ from hiresx.rhs.terms import EDDY_COEFFICIENT, HALOS, Term, with_halos
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """The rate of strain of every node, the products of Germano's identity, and the coefficient, ahead of the viscous
-    fluxes."""
+    """Yield the three terms that precede the viscous fluxes: the rate of strain of every node, the products of
+    Germano's identity, and the coefficient."""
     if not case.turbulence.dynamic:
         return
 

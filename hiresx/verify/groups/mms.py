@@ -133,7 +133,7 @@ class Setup:
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
     """L1, L2 and Linf on one grid."""
     case = setup.case(points)
-    flow = bench.once(_manufactured, setup.flow, setup.reynolds, setup.law)
+    flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law)
     solver = Solver(case, backend(bench.backend), plan=bench.plan, profiles={"exact": flow.state})
     if setup.boundary == "periodic":
         (found,) = truncation_error(solver, flow, TIME)
@@ -150,7 +150,7 @@ def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
     return float(sizes.mean()), float(np.sqrt((sizes * sizes).mean())), float(sizes.max())
 
 
-def _manufactured(bench: Workbench, flow: tuple[str, str, str, str, str], reynolds: float | None, law: str) -> Any:
+def _solution(bench: Workbench, flow: tuple[str, str, str, str, str], reynolds: float | None, law: str) -> Any:
     setup = Setup(flow, (), reynolds=reynolds, law=law)
     return Manufactured(flow, setup.case(16).gas)
 
@@ -165,17 +165,6 @@ def orders(found: Mapping[str, Sequence[float]]) -> list[float]:
     """Of the three norms, between the two finest grids."""
     ratio = np.log(found["n"][-1] / found["n"][-2])
     return [float(np.log(found[norm][-2] / found[norm][-1]) / ratio) for norm in NORMS]
-
-
-def page_table(found: dict[str, dict[str, Sequence[float]]]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows for the page: errors on the finest grid and orders."""
-    columns = ["flow", "cells along each direction", *(f"{norm}, order" for norm in NORMS)]
-    rows = []
-    for check, curve in found.items():
-        values = zip((curve[norm][-1] for norm in NORMS), orders(curve), strict=True)
-        cells = ", ".join(f"{n:.0f}" for n in curve["n"])
-        rows.append([check, cells, *(f"{error:.2g}, {order:.2f}" for error, order in values)])
-    return columns, rows
 
 
 def _check(name: str, least: float, setup: Setup) -> Check:

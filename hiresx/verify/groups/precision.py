@@ -43,7 +43,7 @@ def _run(flow: str, precision: str, *more: str) -> CheckRun:
 
 
 def apart(run: CompletedRun, other: CompletedRun) -> float:
-    """Largest difference of two runs of a case at any node."""
+    """Return the largest difference of two runs of a case at any node."""
     return max(
         abs(run.state(name, b) - other.state(name, b)).max()
         for name in ("rho", "u", "v", "w", "p")

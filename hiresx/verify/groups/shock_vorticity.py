@@ -25,16 +25,16 @@ def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
     # One period along y, of wavenumber 1: du/dy is i times the amplitude of u.
     wave = np.exp(-1j * y)
     found = np.abs(2 * np.mean((slope - 1j * u[0]) * wave, axis=0))
-    mach, angle, amplitude = _given(run)
+    mach, angle, amplitude = _wave_parameters(run)
     return x[0], found * np.sin(np.radians(angle)) / (amplitude * mach)
 
 
 def theory(run: CompletedRun) -> float:
-    mach, angle, _ = _given(run)
+    mach, angle, _ = _wave_parameters(run)
     return vorticity_ratio(mach, angle, run.case.gas.gamma)
 
 
-def _given(run: CompletedRun) -> list[float]:
+def _wave_parameters(run: CompletedRun) -> list[float]:
     return [float(run.case.parameters[name]) for name in ("mach", "angle", "amplitude")]
 
 

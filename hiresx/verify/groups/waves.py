@@ -66,16 +66,6 @@ def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
     }  # fmt: skip
 
 
-def page_table(found: dict[str, dict[str, Sequence[float]]]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of the errors, for the page: of the first check of each scheme."""
-    columns = ["scheme, amplitude", *(f"{n} points" for n in POINTS)]
-    rows = []
-    for check, curve in found.items():
-        pairs = zip(curve["amplitude"], curve["phase"], strict=True)
-        rows.append([check.partition(":")[0], *(f"{100 * a:.2f} %, {p:.2f}°" for a, p in pairs)])
-    return columns, rows
-
-
 def _runs(amplitude: float, **scheme: str) -> tuple[CheckRun, ...]:
     chosen = tuple(f'scheme.{key}="{value}"' for key, value in scheme.items())
     return tuple(

@@ -37,7 +37,7 @@ COLUMNS = (
 THREADS, LANES = 1024, 16
 
 
-class Held(IntEnum):
+class KeptNumber(IntEnum):
     """The positions of what the device keeps (kernels/terms/body_force.h), in doubles."""
 
     BEFORE = 0
@@ -52,10 +52,10 @@ class Held(IntEnum):
 
 # Of these a checkpoint holds, by name:
 _NAMES = {
-    "goal": Held.GOAL,
-    "acceleration": Held.ACCELERATION,
-    "time_before": Held.TIME,
-    "mass_flow_before": Held.FLOW_BEFORE,
+    "goal": KeptNumber.GOAL,
+    "acceleration": KeptNumber.ACCELERATION,
+    "time_before": KeptNumber.TIME,
+    "mass_flow_before": KeptNumber.FLOW_BEFORE,
 }
 
 
@@ -72,8 +72,8 @@ class BodyForceMonitor(Monitor):
         super().__init__(solver.comm, "body_force", "body_force", COLUMNS, spec.every, None, out)
         self._spec, self._backend, self._row = spec, solver.backend, 1 + "xyz".index(spec.axis)
         self._given = float(spec.acceleration[self._row - 1])
-        kept = np.zeros(len(Held))
-        kept[[Held.HAS_GOAL, Held.GOAL, Held.ACCELERATION]] = (
+        kept = np.zeros(len(KeptNumber))
+        kept[[KeptNumber.HAS_GOAL, KeptNumber.GOAL, KeptNumber.ACCELERATION]] = (
             spec.mass_flow is not None, spec.mass_flow or 0.0, self._given
         )  # fmt: skip
         self._state = solver.backend.to_device(kept)
@@ -145,7 +145,7 @@ class BodyForceMonitor(Monitor):
     def measure(self, solver: Solver) -> Mapping[str, Any]:
         self._control(solver)
         kept = self._backend.to_host(self._state)
-        density, flow, a = (float(kept[n]) for n in (Held.DENSITY, Held.FLOW, Held.ACCELERATION))
+        density, flow, a = (float(kept[n]) for n in (KeptNumber.DENSITY, KeptNumber.FLOW, KeptNumber.ACCELERATION))
         return {"mass_flow": flow, "acceleration": a, "force": density * a}
 
     def _control(self, solver: Solver) -> None:
@@ -159,19 +159,19 @@ class BodyForceMonitor(Monitor):
 
     def capture(self) -> dict[str, Any]:
         kept = self._backend.to_host(self._state)
-        if not kept[Held.BEFORE]:
+        if not kept[KeptNumber.BEFORE]:
             return super().capture()
         return super().capture() | {name: float(kept[n]) for name, n in _NAMES.items()}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         super().restore(captured)
         if "goal" in captured and self._spec.keep is not None:
-            kept = np.zeros(len(Held))
-            kept[[Held.BEFORE, Held.HAS_GOAL]] = 1.0
+            kept = np.zeros(len(KeptNumber))
+            kept[[KeptNumber.BEFORE, KeptNumber.HAS_GOAL]] = 1.0
             for name, n in _NAMES.items():
                 kept[n] = float(captured[name])
             if self._spec.mass_flow is not None:
-                kept[Held.GOAL] = self._spec.mass_flow
-            added = np.full(1, kept[Held.ACCELERATION] - self._given, self._added.dtype)
+                kept[KeptNumber.GOAL] = self._spec.mass_flow
+            added = np.full(1, kept[KeptNumber.ACCELERATION] - self._given, self._added.dtype)
             for to, values in ((self._state, kept), (self._added, added)):
                 self._backend.copy(to, self._backend.to_device(values))

@@ -174,7 +174,7 @@ class ProbeMonitor(Monitor):
         return self._filter is None and super().samples_last_step(solver)
 
     def finish(self, solver: Solver) -> None:
-        """Samples that are not done are kept as if the flow stayed as it is; a run that goes on takes them anew."""
+        """Store the samples that are not complete as if the flow stayed as it is. A restart computes them again."""
         before = self.history.samples
         try:
             if self._filter is not None and self._begun and self._awaited:

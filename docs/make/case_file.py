@@ -1,4 +1,4 @@
-"""The tables of docs/case-file.md, from the schema: `python -m hiresx.case.reference --out docs/case-file.md`.
+"""The tables of docs/case-file.md, from the schema: `python docs/make/case_file.py --out docs/case-file.md`.
 
 The page begins with prose that is written by hand. What a key means, takes and defaults to is taken from the models; a
 test compares the committed page with the generated one.
@@ -24,7 +24,7 @@ from hiresx.case.viscosity import ViscosityLaw
 STATE = "[a state](#a-state)"
 
 # Ends the prose of the page, which is written by hand.
-MARK = "<!-- The rest is generated from the schema: python -m hiresx.case.reference --out docs/case-file.md -->"
+MARK = "<!-- The rest is generated from the schema: python docs/make/case_file.py --out docs/case-file.md -->"
 
 
 def page(old: str) -> str:
