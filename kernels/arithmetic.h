@@ -12,9 +12,8 @@
 #include <cmath>
 #include <cstdlib>
 #define HD inline __attribute__((always_inline))
-#ifndef HX_POINTS  // no kernel of the text visits packs, which take most of a second to be read
+#ifndef HX_POINTS  // no kernel of the text visits packs
 #define HX_CPU
-#include <experimental/simd>
 #endif
 #endif
 
@@ -237,33 +236,5 @@ template <class T> HD void expect_read(const real *) {}
 template <class T> HD void expect_write(const real *) {}
 
 #ifdef HX_CPU
-namespace stdx = std::experimental;
-typedef stdx::native_simd<real> pack;
-typedef pack::mask_type pack_mask;
-HD pack square_root(pack a) { return stdx::sqrt(a); }
-HD pack reciprocal(pack a) { return real(1) / a; }
-HD pack reciprocal_root(pack a) { return real(1) / square_root(a); }
-HD pack positive_root(pack a) { return square_root(a); }
-HD pack power(pack a, real b) { return stdx::pow(a, pack(b)); }
-HD pack exponential(pack a) { return stdx::exp(a); }
-HD pack logarithm(pack a) { return stdx::log(a); }
-HD pack arc_cosine(pack a) { return stdx::acos(a); }
-HD pack cosine(pack a) { return stdx::cos(a); }
-HD pack sine(pack a) { return stdx::sin(a); }
-HD pack absolute(pack a) { return stdx::abs(a); }
-HD pack larger(pack a, pack b) { return stdx::max(a, b); }
-HD pack smaller(pack a, pack b) { return stdx::min(a, b); }
-HD pack select(pack_mask mask, pack a, pack b) {
-    stdx::where(mask, b) = a;
-    return b;
-}
-HD pack_mask both(pack_mask a, pack_mask b) { return a && b; }
-HD pack_mask either(pack_mask a, pack_mask b) { return a || b; }
-HD bool anywhere(pack_mask a) { return stdx::any_of(a); }
-template <> inline __attribute__((always_inline)) pack load<pack>(const real *p) {
-    return pack(p, stdx::element_aligned);
-}
-HD void store(real *p, pack a) { a.copy_to(p, stdx::element_aligned); }
-template <> inline __attribute__((always_inline)) void expect_read<pack>(const real *p) { __builtin_prefetch(p, 0, 2); }
-template <> inline __attribute__((always_inline)) void expect_write<pack>(const real *p) { __builtin_prefetch(p, 1, 2); }
+#include "packs.h"
 #endif

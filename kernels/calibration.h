@@ -7,7 +7,7 @@ CPU_KERNEL(calibrate, int count, real *result) {
     const pack factor = pack(real(0.999)), added = pack(real(0.001));
     for (int n = 0; n < count; ++n)
         for (int c = 0; c < 8; ++c) chain[c] = chain[c] * factor + added;
-    for (int c = 0; c < 8; ++c) result[c] = stdx::reduce(chain[c]);
+    for (int c = 0; c < 8; ++c) result[c] = sum_of_lanes(chain[c]);
 }
 #endif
 

@@ -33,12 +33,18 @@ HD void store(float *p, real a) { *p = float(a); }
 template <class T> HD void expect_read(const float *) {}
 template <class T> HD void expect_write(const float *) {}
 #ifdef HX_CPU
-template <> inline __attribute__((always_inline)) void expect_read<pack>(const float *p) { __builtin_prefetch(p, 0, 2); }
-template <> inline __attribute__((always_inline)) void expect_write<pack>(const float *p) { __builtin_prefetch(p, 1, 2); }
-template <> inline __attribute__((always_inline)) pack load<pack>(const float *p) {
-    return pack(p, stdx::element_aligned);
+typedef float float_lanes __attribute__((vector_size(HX_REGISTER / sizeof(real) * sizeof(float))));
+template <> HD void expect_read<pack>(const float *p) { __builtin_prefetch(p, 0, 2); }
+template <> HD void expect_write<pack>(const float *p) { __builtin_prefetch(p, 1, 2); }
+template <> HD pack load<pack>(const float *p) {
+    float_lanes a;
+    __builtin_memcpy(&a, p, sizeof(a));
+    return pack(__builtin_convertvector(a, pack_lanes));
 }
-HD void store(float *p, pack a) { a.copy_to(p, stdx::element_aligned); }
+HD void store(float *p, pack a) {
+    const float_lanes rounded = __builtin_convertvector(a.lanes, float_lanes);
+    __builtin_memcpy(p, &rounded, sizeof(rounded));
+}
 #endif
 #endif
 

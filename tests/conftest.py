@@ -1,11 +1,7 @@
-"""What every test is given: its share of the cores, a compiler that reads a large header once, and the signals of a
-program that is started in a terminal."""
+"""What every test is given: its share of the cores, and the signals of a program that is started in a terminal."""
 
 import os
-import shutil
 import signal
-import tempfile
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,28 +16,6 @@ if WORKERS > 1:
 # On cores that others use too, an example may take any time.
 settings.register_profile("shared cores", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared cores")
-
-
-# g++ with a precompiled header, which CI puts in the place of g++.
-PRECOMPILING = Path(__file__).parents[1] / ".ci/g++"
-
-
-def pytest_configure(config):
-    """Workers compile with a precompiled header: hundreds of sets of kernels in a third less time, the same ones. It
-    takes longer than it saves where few tests are run one after the other, and lies where all workers find it."""
-    compiler = shutil.which("g++")
-    wanted = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
-    if not wanted or compiler is None or not PRECOMPILING.exists() or {"CXX", "PRECOMPILED"} & os.environ.keys():
-        return
-    scratch = tempfile.TemporaryDirectory(prefix="hiresx-tests-")
-    config.add_cleanup(scratch.cleanup)
-    place = Path(scratch.name)
-    (place / "bin").mkdir()
-    (place / "bin/g++").symlink_to(PRECOMPILING)
-    os.environ |= {
-        "COMPILER": compiler, "PRECOMPILED": str(place / "headers"),
-        "PATH": f"{place / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
-    }  # fmt: skip
 
 
 @pytest.fixture(autouse=True, scope="session")

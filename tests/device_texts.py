@@ -14,11 +14,20 @@ typedef double real;
 #else
 #define HX_CPU
 #define HD inline
-#include <experimental/simd>
-typedef std::experimental::native_simd<real> pack;
-template <class T> HD T load(const real *p) { return T(p, std::experimental::element_aligned); }
+#include <cstring>
+struct pack {
+    typedef real neighbours __attribute__((vector_size(32)));
+    neighbours lanes;
+    static constexpr size_t size() { return sizeof(neighbours) / sizeof(real); }
+    friend pack operator*(real a, pack b) { return {a * b.lanes}; }
+};
+template <class T> HD T load(const real *p) {
+    T a;
+    std::memcpy(&a, p, sizeof(a));
+    return a;
+}
 template <> HD real load<real>(const real *p) { return *p; }
-HD void store(real *p, pack a) { a.copy_to(p, std::experimental::element_aligned); }
+HD void store(real *p, pack a) { std::memcpy(p, &a, sizeof(a)); }
 #endif
 #ifndef HX_CPU
 template <class T> HD T load(const real *p) { return *p; }

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hiresx import kernels
 from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 
@@ -19,7 +20,7 @@ PACKAGES = {
     "apt": {"compiler": "g++", "hwloc": "libhwloc15", "mpi": "libopenmpi-dev", "driver": "nvidia-driver"},
     "dnf": {"compiler": "gcc-c++", "hwloc": "hwloc-libs", "mpi": "openmpi-devel", "driver": "nvidia-driver"},
 }
-GCC = 11  # the first libstdc++ that has std::experimental::simd
+GCC = 11  # the oldest that the kernels are tried with
 NVIDIA = "0x10de"  # PCI vendor
 
 
@@ -121,12 +122,11 @@ def _compiler() -> Iterator[Finding]:
         done = subprocess.run([*command, "--version"], capture_output=True, text=True)
         version = done.stdout.partition("\n")[0] or None
     yield Finding("C++ compiler", version, "compiling the kernels for this machine", hint, required=True)
-    packs = "#include <experimental/simd>\n#define ANSWER std::experimental::native_simd<double>::size()\n"
-    width = version and _answer(command, packs)
+    width = version and _answer(command, kernels.flatten('#include "arithmetic.h"\n') + "#define ANSWER pack::size()\n")
     yield Finding(
-        "std::experimental::simd",
+        "vector extensions",
         f"{width} doubles in a pack" if width else None,
-        f"vectorised kernels (libstdc++ {GCC} or later)",
+        f"vectorised kernels (GCC {GCC} or later)",
         hint,
         required=True,
     )

@@ -31,12 +31,20 @@ def compiler() -> tuple[list[str], str]:
         command = shlex.split(given) or ["g++"]
     except ValueError as error:
         raise HiresxError(f"CXX={given}: {str(error).lower()}", "write for instance CXX='g++ -O2'") from None
-    if shutil.which(command[0]) is None:
+    found = shutil.which(command[0])
+    if found is None:
         raise HiresxError(f"no C++ compiler: {command[0]} is not found", HINT)
+    status = os.stat(found)
+    return command, _version(tuple(command), found, status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+@lru_cache
+def _version(command: tuple[str, ...], *_file: object) -> str:
+    """What `command` says of its version, asked once for each `_file`: its path, time of change, size and number."""
     done = subprocess.run([*command, "--version"], capture_output=True, text=True)
     if done.returncode:
         raise HiresxError(f"no C++ compiler: {command[0]} --version fails with status {done.returncode}", HINT)
-    return command, done.stdout.strip()
+    return done.stdout.strip()
 
 
 @lru_cache

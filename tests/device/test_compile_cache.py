@@ -31,10 +31,16 @@ def test_second_compile_comes_from_the_cache(native, monkeypatch):
 
 
 def test_key_sees_text_flags_compiler_and_processor(tmp_path, monkeypatch):
+    """A compiler is asked for its version once, until its file is another one."""
     monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
-    compiled = []
+    script = tmp_path / "compiler"
+    monkeypatch.setenv("CXX", str(script))
+    script.write_text("1")
+    script.chmod(0o755)
+    compiled, asked = [], []
 
     def run(command, **keywords):
+        asked.append(version)
         return subprocess.CompletedProcess(command, 0, stdout=version, stderr="")
 
     def compile(command):
@@ -49,11 +55,13 @@ def test_key_sees_text_flags_compiler_and_processor(tmp_path, monkeypatch):
     paths.append(host_compiler.build("other", ("-O1",), "label"))
     paths.append(host_compiler.build("text", ("-O2",), "label"))
     version = "g++ 2"
+    script.write_text("the second")
     paths.append(host_compiler.build("text", ("-O1",), "label"))
     monkeypatch.setattr(host_compiler, "processor", lambda: "another")
     paths.append(host_compiler.build("text", ("-O1",), "label"))
     assert len(set(paths)) == 5 == len(compiled)
     assert host_compiler.build("text", ("-O1",), "label") == paths[-1] and len(compiled) == 5
+    assert asked == ["g++ 1", "g++ 2"]
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def test_choices_lists_headers(root):
 def test_flatten_includes_once_and_keeps_places(root):
     text = kernels.flatten('first\n#include "solver.h"\nlast\n#include "arithmetic.h"\n', root)
     assert text.count("typedef double real") == 1
-    assert '#include "' not in text and "#include <experimental/simd>" in text
+    assert '#include "' not in text and "#include <cstring>" in text
     assert "#pragma once" not in text
     lines = text.splitlines()
     assert lines[lines.index("last") - 1] == '#line 3 "generated"'

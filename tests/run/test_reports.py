@@ -172,7 +172,7 @@ def test_doctor(lacking, capsys, monkeypatch):
 
     monkeypatch.setattr(doctor, "_python_package", python)
     monkeypatch.setattr(doctor, "_python", lambda code: (None, "No module named x") if "py" in lacking else ("2.0", ""))
-    monkeypatch.setattr(doctor, "_answer", lambda command, text: 8 if "simd" in text else 1)
+    monkeypatch.setattr(doctor, "_answer", lambda command, text: 8 if "pack::size" in text else 1)
     monkeypatch.setattr(doctor, "_mpi", lambda: iter([doctor.Finding("mpi4py", None, "runs on several ranks")]))
     monkeypatch.setattr(doctor, "_cache", lambda: doctor.Finding("cache folder", "there", "keeping", required=True))
     monkeypatch.setattr(doctor, "_cuda_driver", lambda: (12040, ["A", "B"]) if lacking == "nothing" else (None, []))
