@@ -14,6 +14,7 @@ from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
 from hiresx.case.intervals import intervals
+from hiresx.case.named_scheme import keys_in_force
 from hiresx.case.schema import monitor_keys
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
@@ -301,6 +302,8 @@ def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
 
 def _additions(case: Case) -> Iterator[str]:
     """What a case adds to the equations and the scheme, a few words each."""
+    if keys := keys_in_force(case):
+        yield f"scheme.choice {case.scheme.choice} ({keys})"
     if case.scheme.inviscid != "afweno":
         yield f"{case.scheme.inviscid} inviscid terms{' (experimental)' * (case.scheme.inviscid == 'regularised')}"
     if case.turbulence.model != "none":
