@@ -27,22 +27,20 @@ def write(results: Path, out: Path) -> None:
     document = pages.read(results, ["cells", "wall_s", "hardware"], "results of robustness", hint)
     cells = document["cells"]
     known = {} if document["small"] else {flow.title: flow for flow in FLOWS}
-    columns = list(dict.fromkeys((c["flux"], c["weights"]) for c in cells))
     counts, tables = [], []
     for positivity, chosen in pages.by(cells, "positivity"):
         survivors = sum("stopped" not in c for c in chosen)
         counts.append([f"`{positivity}`", f"{survivors} of {len(chosen)}"])
-        rows = []
+        columns, rows = list(dict.fromkeys((c["flux"], c["weights"]) for c in chosen)), []
         for title, row in pages.by(chosen, "flow"):
             found = {(c["flux"], c["weights"]): outcome(c, known.get(title)) for c in row}
             rows.append([title, *(found.get(column, "") for column in columns)])
-        tables.append((positivity, rows))
+        tables.append((positivity, [", ".join(column) for column in columns], rows))
     text = pages.fill(
         "robustness.md.jinja",
         command=pages.command("robustness.py", [results], out),
         document=document,
         counts=counts,
-        columns=[", ".join(column) for column in columns],
         tables=tables,
         commands=[c["command"] for c in cells if (c["flux"], c["weights"], c["positivity"]) == DEFAULT],
         stopped=[c for c in cells if "stopped" in c],

@@ -2,6 +2,7 @@
 
     python docs/make/robustness_runs.py --backend cpu --jobs 16 --out docs/results/robustness-cpu.json
 
+With `--weights low_dissipation` the runs are those of that scheme.choice, by the default positivity alone.
 robustness.py makes docs/robustness.md of the results. The group "robustness" of `hiresx verify` runs the small forms of
 the same flows with the default positivity.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 from hiresx import kernels
 from hiresx.base.plural import plural
+from hiresx.case.named_scheme import LOW_DISSIPATION
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, machine_record
 from hiresx.verify import runner
@@ -51,14 +53,22 @@ def outcome(flow: StrongFlow, flux: str, weights: str, positivity: str, backend:
     return cell | {"seconds": round(time.perf_counter() - began, 2)}
 
 
-def table(backend: str, small: bool, jobs: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """The document of all cells."""
+def table(
+    backend: str,
+    small: bool,
+    jobs: int,
+    say: Callable[[str], None],
+    fluxes: Sequence[str] = (),
+    weights: Sequence[str] = WEIGHTS,
+) -> dict[str, Any]:
+    """The document of all cells; `fluxes`: all, if none are named."""
     wanted = [
-        (flow, flux, weights, positivity, backend, small)
+        (flow, flux, weighing, positivity, backend, small)
         for flow in FLOWS
         for positivity in POSITIVITY
-        for flux in kernels.choices("flux")
-        for weights in WEIGHTS
+        for flux in fluxes or kernels.choices("flux")
+        for weighing in weights
+        if weighing != LOW_DISSIPATION or positivity == POSITIVITY[0]
     ]
     began = time.perf_counter()
     compiled = [
@@ -97,9 +107,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--backend", default="cpu", help="cpu, cuda or emulated (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at once")
     parser.add_argument("--small", action="store_true", help="the small forms: about a minute of processor time")
+    parser.add_argument("--flux", nargs="+", default=[], choices=kernels.choices("flux"), help="all, if none is named")
+    named = [*WEIGHTS, LOW_DISSIPATION]
+    parser.add_argument("--weights", nargs="+", default=WEIGHTS, choices=named, help="(default: both)")
     parser.add_argument("--out", type=Path, required=True, help="the results, e.g. docs/results/robustness-cpu.json")
     asked = parser.parse_args(arguments)
-    document = table(asked.backend, asked.small, asked.jobs, lambda line: print(line, file=sys.stderr, flush=True))
+    document = table(
+        asked.backend,
+        asked.small,
+        asked.jobs,
+        lambda line: print(line, file=sys.stderr, flush=True),
+        asked.flux,
+        asked.weights,
+    )
     document["command"] = " ".join(
         ["python docs/make/robustness_runs.py", *(sys.argv[1:] if arguments is None else arguments)]
     )

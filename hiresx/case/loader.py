@@ -14,6 +14,7 @@ from hiresx.case.error_messages import Origin, did_you_mean, format_value
 from hiresx.case.face_formulas import face_formulas
 from hiresx.case.implicit import NAME as IMPLICIT
 from hiresx.case.kinds import KINDS, default_of
+from hiresx.case.named_scheme import without_governed
 from hiresx.case.relations import resolve_relations
 from hiresx.case.schema import Case, default, monitor_keys
 from hiresx.case.source import source_formulas
@@ -34,6 +35,8 @@ ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
 }
 # Keys of [time] that a layer drops of those below it where it takes the implicit integrator, which has no time.
 UNSTEADY = frozenset({"end", "dt", "local"})
+# Keys with which a layer drops others of those below it.
+DROPPING = (["time", "integrator"], ["scheme", "choice"])
 
 
 def load(
@@ -68,8 +71,8 @@ def load(
         data = merge(data, presets[name])
         layers.insert(0, (f"[presets.{name}]", presets[name]))
     given: set[str] = set()
-    # the integrator first: what it drops is that of the layers below, not another override
-    for override, keys, value in sorted(_overrides(overrides), key=lambda found: found[1] != ["time", "integrator"]):
+    # these first: what they drop is that of the layers below, not another override
+    for override, keys, value in sorted(_overrides(overrides), key=lambda found: found[1] not in DROPPING):
         data = _set(data, keys, value, override)
         given |= {keys[1]} if keys[0] == "parameters" and len(keys) > 1 else set()
         layers.insert(0, ("--set", _nest(keys, value)))
@@ -171,8 +174,10 @@ def _text(value: float | str | None) -> str | None:
 def merge(
     base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """`over` laid deeply over `base`, neither changed: tables merge, all else is replaced (see ALTERNATIVES, KINDS).
+    """`over` laid deeply over `base`, neither changed: tables merge, all else is replaced (see ALTERNATIVES, KINDS,
+    named_scheme).
     `groups`: the parameters that exclude each other."""
+    base = without_governed(path, base, over)
     groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))
     if path in KINDS and (kind := KINDS[path](over)) not in (None, KINDS[path](base)):

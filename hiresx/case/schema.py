@@ -38,6 +38,7 @@ from hiresx.case.monitors import (
     Probe,
     SampledTable,
 )
+from hiresx.case.named_scheme import complete_case, named_scheme_errors, with_no_filter
 from hiresx.case.outputs import Checkpoint, Output
 from hiresx.case.positions import Position
 from hiresx.case.refine import Refine, refine_errors
@@ -316,6 +317,8 @@ class Case(Table):
             )
         return self
 
+    _named_scheme = model_validator(mode="before")(complete_case)
+
     @model_validator(mode="before")
     @classmethod
     def _scalars_written(cls, data: Any) -> Any:
@@ -332,8 +335,8 @@ class Case(Table):
     @model_validator(mode="after")
     def _combinations_that_can_be(self) -> Self:
         errors = (
-            *scalar_errors(self), *interval_errors(self, monitor_keys()), *scheme_errors(self.scheme),
-            *implicit_errors(self), *surface_errors(self),
+            *named_scheme_errors(self), *scalar_errors(self), *interval_errors(self, monitor_keys()),
+            *scheme_errors(self.scheme), *implicit_errors(self), *surface_errors(self),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
             *synthetic_turbulence_errors(self), *modelled_wall_errors(self), *refine_errors(self),
             *local_step_errors(self),
@@ -469,7 +472,7 @@ class Case(Table):
     def document(self) -> dict[str, Any]:
         """The resolved case laid out like a case file, numbers that follow from others as formulas; `load` of it gives
         the same tables."""
-        return texts_back(self.model_dump(mode="json"), self._formulas, list(self._derived))
+        return texts_back(with_no_filter(self.model_dump(mode="json")), self._formulas, list(self._derived))
 
 
 def default(key: tuple[str | int, ...]) -> Any:

@@ -3,20 +3,33 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from hiresx import kernels
 from hiresx.case.hybrid import Hybrid
 from hiresx.case.model import Positive, State, Table, case_error, kernel_choice
+from hiresx.case.named_scheme import LOW_DISSIPATION, NONE, complete_scheme
 from hiresx.case.regularised import Regularised
 from hiresx.equations.stencil import has_cutoff, suited_weights, weighted_nodes
 from hiresx.equations.storage import Precision
 
 
 class Scheme(Table):
-    """Space discretisation. The choices are the files of the folders of `kernels/` with the same names."""
+    """Space discretisation. The choices are the files of the folders of `kernels/` with the same names.
 
+    `choice = "low_dissipation"` gives other defaults to keys of this table and of `[filter]`, the same for flows with
+    shocks and for turbulence: `inviscid = "hybrid"`, `hybrid.threshold = 0.03` of the sensor `jump`, `weights = "teno"`
+    (`"z"` with seven nodes), `filter.order = 10` and `filter.strength = 0.03`. Each but `inviscid` may be given
+    otherwise, in the same preset or override or in a later one. With `refine`, which takes no filter, `hybrid.floor` is
+    0.01 instead; the implicit integrator refuses it. A filter of the strength 0 is none.
+    """
+
+    choice: Literal["none", "low_dissipation"] = Field(
+        NONE,
+        description=f"{LOW_DISSIPATION}: little dissipation away from shocks, one choice for all flows; none: the keys "
+        "as they are",
+    )
     interpolation: Annotated[str, kernel_choice("interpolation")] = Field(
         "modified",
         description="AFWENO5 with the characteristic space at the node (modified) or half-way (original); with six "
@@ -63,6 +76,7 @@ class Scheme(Table):
     reference: State | None = Field(
         None, description='what precision "differences" takes them from; absent: rho = 1 at rest, p = 1/gamma'
     )
+    _complete = model_validator(mode="before")(complete_scheme)
 
 
 # What the regularised scheme does not choose.

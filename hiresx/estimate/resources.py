@@ -14,6 +14,7 @@ from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
 from hiresx.case.intervals import intervals
+from hiresx.case.named_scheme import keys_in_force
 from hiresx.case.schema import monitor_keys
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
@@ -113,7 +114,8 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     memory = memory_bytes(case, grid.blocks, backend)
     compact_bytes = memory_bytes(case, grid.blocks, backend, "compact")
     with np.errstate(all="ignore"):  # what comes of it is looked at
-        radii = np.max([_radii(case, block) for block in grid.blocks], axis=0).tolist()
+        of_nodes = [_radii(case, block) for block in grid.blocks]
+        radii = np.max([(inviscid.max(), viscous.max()) for inviscid, viscous, _ in of_nodes], axis=0).tolist()
         dt = case.time.dt or largest_step(case.time.cfl or 0.0, case.time.viscous_cfl, *radii)
     if not 0 < dt < math.inf:
         raise HiresxError(
@@ -147,7 +149,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "steady": scheme.steady,
             **({"products": case.implicit.krylov, "largest_cfl": case.implicit.largest_cfl} if scheme.steady else {}),
         },
-        "notes": [*remarks(case), *remarks_on_step(case, *radii), *_remarks_on_model(case)],
+        "notes": [*remarks(case), *remarks_on_step(case, *radii), *_remarks_on_model(case, dt, of_nodes)],
         "dt": dt,
         "steps": steps,
         "ns_per_point_rhs": None if rate is None else rate["ns_per_point_rhs"],
@@ -301,6 +303,8 @@ def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
 
 def _additions(case: Case) -> Iterator[str]:
     """What a case adds to the equations and the scheme, a few words each."""
+    if keys := keys_in_force(case):
+        yield f"scheme.choice {case.scheme.choice} ({keys})"
     if case.scheme.inviscid != "afweno":
         yield f"{case.scheme.inviscid} inviscid terms{' (experimental)' * (case.scheme.inviscid == 'regularised')}"
     if case.turbulence.model != "none":
@@ -330,8 +334,9 @@ def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
     return [f'time.dt = {case.time.dt:g} is above {stable:.3g}, up to which "{name}" is stable with this flow']
 
 
-def _remarks_on_model(case: Case) -> list[str]:
-    """Remarks on a model of turbulence: a far field without eddy viscosity, and that the estimated step knows none."""
+def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray, ...]]) -> list[str]:
+    """Remarks on a model of turbulence: a far field without eddy viscosity, and up to which one the estimated step
+    `dt` holds, by the spectral radii `of_nodes` of blocks (see `_radii`)."""
     given, said = case.turbulence, []
     if given.transported and given.far_field == 0 and given.initial in (None, 0.0):
         said.append(
@@ -342,14 +347,20 @@ def _remarks_on_model(case: Case) -> list[str]:
         said.append("turbulence.far_field = 0: what enters carries no eddy viscosity; 3 to 5 is usual")
     if given.model == "none" or case.time.dt is not None:
         return said
+    with np.errstate(all="ignore"):  # a radius of 0 is that of a ring around a pole
+        room = min(
+            float(np.nanmin((case.time.viscous_cfl / dt - viscous) / eddies)) for _, viscous, eddies in of_nodes
+        )
     return [
         *said,
-        "the time step is that without eddy viscosity: a run's is smaller where the model's viscosity limits it",
+        "the time step is that without eddy viscosity: a run's is smaller where the model's exceeds "
+        f"{max(room, 0.0):.3g} mu_ref at the narrowest cells, more elsewhere",
     ]
 
 
-def _radii(case: Case, block: Block) -> tuple[float, float]:
-    """Largest inviscid and viscous spectral radius of the initial state, on a sample of the nodes of a block."""
+def _radii(case: Case, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The inviscid and the viscous spectral radius of the initial state on a sample of the nodes of a block, and what an
+    eddy viscosity of mu_ref adds to the latter (kernels/timestep.h). All three are one-dimensional, in c_ref / L."""
     stride = max(1, round((block.points / SAMPLES) ** (1 / max(len(block.active), 1))))
     sample = tuple(slice(None, None, stride) for _ in range(3))
     x, y, z = (c[sample] for c in (block.x, block.y, block.z))
@@ -367,12 +378,13 @@ def _radii(case: Case, block: Block) -> tuple[float, float]:
         inverse.append(1 / np.sqrt(squares))
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
     if case.gas.reynolds is None:
-        return float(np.max(radius)), 0.0
+        return radius.ravel(), np.zeros(1), np.zeros(1)
     mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
-    schmidt = [scalar.schmidt for scalar in case.carried]
-    largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
-    diffusion = largest * mu / (case.gas.reynolds * rho)
-    return float(np.max(radius)), float(np.max(diffusion * sum(i * i for i in inverse)))
+    diffusion = sum(i * i for i in inverse) / (case.gas.reynolds * rho)
+    largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, [scalar.schmidt for scalar in case.carried])
+    eddies, schmidt = case.turbulence, [case.turbulence.schmidt] if case.carried else []
+    of_eddies = largest_diffusivity(case.gas.gamma, eddies.prandtl, schmidt)
+    return radius.ravel(), (largest * mu * diffusion).ravel(), (of_eddies * diffusion).ravel()
 
 
 def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,5 +1,7 @@
 """The turbulent channel, on a very coarse grid and for some steps."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,17 @@ def test_the_estimate_says_that_its_step_knows_no_eddies():
     for given, told in ((small, 1), ([*small, "turbulence.model=none"], 0), ([*small, "time.dt=1e-3"], 0)):
         case = load("channel", overrides=given)
         assert sum("without eddy viscosity" in note for note in estimate(case)["notes"]) == told
+
+
+def test_the_estimate_says_up_to_which_eddy_viscosity_its_step_holds():
+    """A constant viscosity beside mu, with the same Prandtl number, is a lower Reynolds number."""
+    same = ["grid.n=[16, 17, 12]", "turbulence.prandtl=0.7", 'gas.viscosity.law="constant"']
+    planned = estimate(load("channel", overrides=same))
+    room = float(re.search(r"exceeds (\S+) mu_ref", " ".join(planned["notes"])).group(1))
+    for share, holds in ((0.99, True), (1.01, False)):
+        reynolds = f"gas.reynolds={2000 / (1 + share * room)}"
+        dt = estimate(load("channel", overrides=[*same, "turbulence.model=none", reynolds]))["dt"]
+        assert (dt == planned["dt"]) is holds
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import robustness_runs
 
 from hiresx import Simulation, kernels, load
 from hiresx.case import Case
+from hiresx.case.named_scheme import LOW_DISSIPATION
 from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
@@ -135,7 +136,7 @@ def test_the_limiter_is_conservative_and_knows_no_side():
 
 
 FIVE = [pytest.param(flux, "js", marks=() if flux in OFTEN else pytest.mark.slow) for flux in kernels.choices("flux")]
-FIVE += [pytest.param("steger_warming", "z", marks=pytest.mark.slow)]
+FIVE += [pytest.param("steger_warming", name, marks=pytest.mark.slow) for name in ("z", LOW_DISSIPATION)]
 
 
 @pytest.mark.parametrize(("flux", "weights"), FIVE)

@@ -1,4 +1,4 @@
-"""Robustness: every flux with both weights lives through strong shocks and near-vacuum, by default.
+"""Robustness: every flux with both weights, and the scheme's named choice, live through strong shocks and near-vacuum.
 
 Small forms of the flows of docs/robustness.md, each started as impulsively as it is: the least density and pressure at
 any step, over those of the initial state.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hiresx import kernels
+from hiresx.case.named_scheme import LOW_DISSIPATION
 from hiresx.exact import rayleigh_pitot
 from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least
 
@@ -55,7 +56,9 @@ class StrongFlow:
     fault: str = ""
 
     def run(self, flux: str, weights: str, positivity: str, small: bool = False) -> CheckRun:
-        choices = {"flux": flux, "weights": weights, "positivity": positivity}
+        """The run by these choices; for `weights` a scheme.choice may be named."""
+        of_weights = "choice" if weights == LOW_DISSIPATION else "weights"
+        choices = {"flux": flux, of_weights: weights, "positivity": positivity}
         scheme = (f'scheme.{key}="{value}"' for key, value in choices.items())
         return CheckRun(
             self.case, self.preset, (*self.sets, *(self.small if small else ()), *scheme, "monitor.every=1")
@@ -113,6 +116,8 @@ def least(run: CompletedRun) -> float:
 CHECKS = [
     Check(f"{flow.title}: {flux}, {weights}", at_least(1e-12), least, (flow.run(flux, weights, "limiter", True),))
     for flow in FLOWS
-    for flux in kernels.choices("flux")
-    for weights in WEIGHTS
+    for flux, weights in (
+        *((flux, weights) for flux in kernels.choices("flux") for weights in WEIGHTS),
+        ("steger_warming", LOW_DISSIPATION),
+    )
 ]

@@ -1,0 +1,134 @@
+"""Named choices of the scheme: what `scheme.choice` gives to keys that a case leaves out.
+
+The one choice is `low_dissipation`: the hybrid form, whose sensor at this threshold leaves weak waves and turbulence to
+the split form, with TENO's weights at shocks, and a filter of the shortest waves, which the split form does not damp.
+Which figures it reaches is measured in docs/schemes.md.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticCustomError
+
+from hiresx import kernels
+from hiresx.case.hybrid import Hybrid
+from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.model import Table, case_error
+from hiresx.equations.stencil import suited_weights
+
+if TYPE_CHECKING:
+    from hiresx.case.schema import Case
+
+NONE, LOW_DISSIPATION = "none", "low_dissipation"
+
+INVISCID = "hybrid"
+# Of five or six nodes, and of seven, for which TENO is not written.
+WEIGHTS = ("teno", "z")
+# Of the sensor `jump`; each other sensor has values of its own.
+SENSOR, THRESHOLD = "jump", 0.03
+FILTER = {"order": 10, "strength": 0.03}
+# Share of AFWENO everywhere, in place of the filter, where there is none.
+FLOOR = 0.01
+# Keys of [scheme] that a layer which gives a choice drops of the layers below it, as it drops their [filter].
+GOVERNED = frozenset({"interpolation", "weights", "cutoff", "inviscid", "hybrid"})
+
+
+def chosen(scheme: Any) -> bool:
+    """True if a table [scheme], read or not, names a choice."""
+    found = scheme.get("choice") if isinstance(scheme, Mapping) else getattr(scheme, "choice", None)
+    return found == LOW_DISSIPATION
+
+
+def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The table `base` at `path` of a case without what a choice in `over`, which is laid over it, decides."""
+    if path == () and chosen(over.get("scheme")):
+        return {key: value for key, value in base.items() if key != "filter"}
+    if path == ("scheme",) and chosen(over):
+        return {key: value for key, value in base.items() if key not in GOVERNED}
+    return base
+
+
+def complete_scheme(cls: Any, data: Any) -> Any:
+    """The keys of [scheme] with those that its choice gives. What is given stays; what is no table is returned as it
+    is, for the validators to refuse."""
+    if not (isinstance(data, Mapping) and chosen(data)):
+        return data
+    given = {"inviscid": INVISCID, **data}
+    interpolation = given.get("interpolation", "modified")
+    if interpolation in kernels.choices("interpolation"):
+        suited = suited_weights(interpolation)
+        given.setdefault("weights", next((name for name in WEIGHTS if name in suited), WEIGHTS[0]))
+    hybrid = _keys(given.get("hybrid", {}))
+    if isinstance(hybrid, Mapping) and hybrid.get("sensor", SENSOR) == SENSOR and given["inviscid"] == INVISCID:
+        given["hybrid"] = {"threshold": THRESHOLD, **hybrid}
+    return given
+
+
+def _keys(table: Any) -> Any:
+    """What is given of a table, read or not; other values as they are."""
+    return table.model_dump(exclude_unset=True) if isinstance(table, Table) else table
+
+
+def complete_case(cls: Any, data: Any) -> Any:
+    """The tables of a case with the filter that the choice of its scheme gives, or with the floor in its place where
+    `refine` takes no filter. A filter of the strength 0 is none."""
+    if not isinstance(data, Mapping):
+        return data
+    scheme, given = _keys(data.get("scheme")), _keys(data.get("filter", {}))
+    if chosen(scheme) and data.get("refine") is not None:
+        hybrid = _keys(scheme.get("hybrid", {}))
+        if isinstance(hybrid, Mapping):
+            data = {**data, "scheme": {**scheme, "hybrid": {"floor": FLOOR, **hybrid}}}
+    elif chosen(scheme) and isinstance(given, Mapping):
+        data = {**data, "filter": {**FILTER, **given}}
+    made = _keys(data.get("filter"))
+    strength = made.get("strength") if isinstance(made, Mapping) else None
+    return {**data, "filter": None} if type(strength) in (int, float) and strength == 0 else data
+
+
+def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:
+    """A resolved case, laid out like a case file, that says so where its choice would give a filter and it has none."""
+    if chosen(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
+        return {**document, "filter": {"strength": 0.0}}
+    return document
+
+
+def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
+    """What a choice of the scheme does not go with."""
+    scheme = case.scheme
+    if scheme.choice == NONE:
+        return
+    said = f'scheme.choice = "{scheme.choice}"'
+    if scheme.inviscid != INVISCID:
+        yield case_error(
+            f'scheme.inviscid = "{scheme.inviscid}" is not what {said} stands for, "{INVISCID}"; leave it out, or take '
+            f'scheme.choice = "{NONE}"'
+        )
+    if case.time.integrator == IMPLICIT:
+        yield case_error(
+            f'{said} is for unsteady flow: time.integrator = "{IMPLICIT}" finds no steady one where nothing is damped; '
+            f'take scheme.choice = "{NONE}"'
+        )
+
+
+def keys_in_force(case: "Case") -> str:
+    """What the keys are that a case's choice decides, as dotted keys and values; "" without a choice."""
+    if case.scheme.choice == NONE:
+        return ""
+    scheme, hybrid = case.scheme, case.scheme.hybrid
+    pairs: list[tuple[str, Any]] = [
+        ("interpolation", scheme.interpolation), ("weights", scheme.weights), ("inviscid", scheme.inviscid),
+        ("hybrid.sensor", hybrid.sensor), ("hybrid.threshold", hybrid.least), *_changed(hybrid),
+    ]  # fmt: skip
+    if case.filter is None:
+        return f"{_listed(pairs)}; no filter"
+    return f"{_listed(pairs)}; filter.order {case.filter.order}, filter.strength {case.filter.strength:g}"
+
+
+def _changed(table: Table) -> list[tuple[str, Any]]:
+    usual = Hybrid()
+    return [(f"hybrid.{n}", v) for n, v in table if n in ("blending", "floor") and v != getattr(usual, n)]
+
+
+def _listed(pairs: list[tuple[str, Any]]) -> str:
+    return ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in pairs)
