@@ -22,7 +22,7 @@ def refined(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
     refined."""
     if case.refine is None:
         return found.grid, found.decomposition
-    nodes, needed = levels_size(found.decomposition, case.refine.levels)
+    nodes, needed = levels_size(found.decomposition, case.refine.finest)
     if nodes > LONG and needed <= host_memory():
         terminal.note(f"refine: coordinates of {nodes:,} nodes are made, {in_bytes(needed)}; this takes a while")
     made, _ = refine_domain(found.decomposition, found.extended, case.refine)

@@ -411,6 +411,10 @@ class Solver:
         """Wait for the halo exchange. Anything that reads ghosts between steps must call this first."""
         self._ghosts.finish_state()
 
+    def close(self) -> None:
+        """Give back what MPI and the device hold for the exchange of ghosts. Collective."""
+        self._ghosts.close()
+
     def values(self) -> dict[str, Any]:
         """Return everything on which the next step depends besides `pieces`: time, steps, dt, step_factor, and the
         sizes of earlier steps that the integrator needs."""
