@@ -125,7 +125,8 @@ def _forbid_open_around(
         return
     spaces, reach = spaces_of(grids[level - 1], level - 1), reach_of(grids[0])
     for b, lattice in enumerate(lattices[level]):
-        for place in map(tuple, np.argwhere(allowed[level][b]).tolist()):
+        for k, j, i in np.argwhere(allowed[level][b]).tolist():
+            place = k, j, i
             around = np.zeros_like(allowed[level - 1][b])
             take_around(_box(lattice, place), spaces[level - 1, b], reach, lattices[level - 1][b], around)
             allowed[level][b][place] = bool(allowed[level - 1][b][around].all())

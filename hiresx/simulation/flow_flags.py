@@ -45,9 +45,8 @@ def _value(
     hierarchy: Hierarchy, ground: Domain, solver: Solver, state: BlockState, physical: set[tuple[int, str]]
 ) -> np.ndarray:
     """The criterion at the nodes of a part."""
-    # one layer of ghosts, where there are any
-    depth = [h - 1 if h else 0 for h in reversed(state.halo)]
-    at = tuple(slice(h, n - h) for h, n in zip(depth, state.shape, strict=True))
+    sides = zip(reversed(state.halo), reversed(state.size), strict=True)
+    at = tuple(slice(h - 1, h + n + 1) if h else slice(0, 1) for h, n in sides)  # and a layer of ghosts
     q = state.from_storage(np.ascontiguousarray(solver.backend.to_host(state.q)[(slice(None), *at)]))
     found = Gas.of(solver.case).primitive(q)
     whole, size = state.part, ground.whole.blocks[state.part.whole].size

@@ -94,6 +94,7 @@ class Solver:
         self.states = self._blocks.states
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
+        self.close = self._ghosts.close  # gives back what MPI and the device hold
         self._conditions = Conditions(
             case, self._blocks, self.grid, profiles or {}, self.halo.memory, self._ghosts.mirrored.places
         )
@@ -410,10 +411,6 @@ class Solver:
     def settle(self) -> None:
         """Wait for the halo exchange. Anything that reads ghosts between steps must call this first."""
         self._ghosts.finish_state()
-
-    def close(self) -> None:
-        """Give back what MPI and the device hold for the exchange of ghosts. Collective."""
-        self._ghosts.close()
 
     def values(self) -> dict[str, Any]:
         """Return everything on which the next step depends besides `pieces`: time, steps, dt, step_factor, and the
