@@ -249,6 +249,7 @@ class Simulation(AdaptedRun):
                         watchdog.record_step()
                         try:
                             if self._adapt_if_due():
+                                bar.points = self.solver.points
                                 log.cut()
                             self._advance(bar, last_step, log)
                             self._rebalance(bar, last_step, log)
