@@ -1,11 +1,11 @@
-"""The `[refine]` table: regions of the grid that are computed on finer levels."""
+"""The `[refine]` table: regions of the grid that are computed on finer levels, given or found by a criterion."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hiresx.case.model import Listed, Table, case_error
+from hiresx.case.model import Listed, Points, Positive, Table, case_error
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case
@@ -38,26 +38,90 @@ class RefinedRegion(Table):
         return self
 
 
+# Thresholds and floor of the curvature of density (Sun and Takayama, Journal of Computational Physics 150, 1999).
+CURVATURE = (0.08, 0.05)
+
+
 class Refine(Table):
-    """Refinement of regions that are given. A level has half the spacing of the one before in every direction: every
-    second of its nodes lies on a node of that. It is computed in tiles, which are blocks in all that is written; where
-    it lies over a coarser level, the nodes of that take its values. All levels make the same time step."""
+    """Refinement of regions that are given, and of tiles that a criterion finds in the flow again and again. A level
+    has half the spacing of the one before in every direction: every second of its nodes lies on a node of that. It is
+    computed in tiles, which are blocks in all that is written; where it lies over a coarser level, the nodes of that
+    take its values. All levels make the same time step."""
 
     tile: int = Field(
         16, ge=8, le=256, multiple_of=2, description="nodes of a tile along each direction; the last one has more"
     )
     region: Annotated[tuple[RefinedRegion, ...], Listed] = Field((), description="what is refined, to which level")
+    criterion: Literal["density-curvature", "density-gradient", "vorticity"] | None = Field(
+        None,
+        description="what decides in the midst of the run which tiles there are, beside the regions: the second "
+        "difference of density over its first one along grid lines; the largest difference of density to the next "
+        "node, in shares of the density; the magnitude of vorticity, in c_ref/L. Absent: the regions alone",
+    )
+    refine: Positive | None = Field(
+        None, description="a tile is taken where the criterion exceeds this; absent: 0.08 for density-curvature"
+    )
+    coarsen: Positive | None = Field(
+        None,
+        description="a tile is given up where the criterion does not exceed this; absent: 0.05 for density-curvature, "
+        "0.6 refine for others",
+    )
+    floor: Positive = Field(
+        0.03, description="share of the density that is added to its first difference in density-curvature"
+    )
+    levels: int | None = Field(
+        None, ge=1, le=8, description="finest level that the criterion makes; absent with a criterion: 1"
+    )
+    every: Points = Field(20, description="steps between two looks at the flow, with a criterion")
+    margin: int | None = Field(
+        None,
+        ge=0,
+        description="nodes of the finer level that are taken around what exceeds refine, at most a tile; absent: as "
+        "many as every, at most a tile",
+    )
+    most_nodes: Points | None = Field(
+        None, description="a run whose levels would have more nodes than this ends with an error; absent: no limit"
+    )
 
     @model_validator(mode="after")
     def _of_something(self) -> Self:
-        if not self.region:
-            raise case_error("refines nothing: give a [[refine.region]]")
+        if self.criterion is None:
+            if not self.region:
+                raise case_error("refines nothing: give a [[refine.region]], or a criterion")
+            for name in ("refine", "coarsen", "levels", "margin", "most_nodes"):
+                if getattr(self, name) is not None:
+                    raise case_error(f"{name} belongs to a criterion: give refine.criterion, or leave {name} out")
+            return self
+        if self.refine is None and self.criterion != "density-curvature":
+            raise case_error(f'criterion = "{self.criterion}" needs refine, the value above which a tile is taken')
+        if self.coarsen_above >= self.refine_above:
+            raise case_error(f"coarsen = {self.coarsen_above:g} must be less than refine = {self.refine_above:g}")
+        if self.margin is not None and self.margin > self.tile:
+            raise case_error(f"margin = {self.margin} is more than tile = {self.tile}: lower it, or take larger tiles")
         return self
 
     @property
-    def levels(self) -> int:
-        """The finest level."""
-        return max(region.level for region in self.region)
+    def refine_above(self) -> float:
+        """The value of the criterion above which a tile is taken."""
+        return CURVATURE[0] if self.refine is None else self.refine
+
+    @property
+    def coarsen_above(self) -> float:
+        """The value of the criterion up to which a tile is given up."""
+        if self.coarsen is not None:
+            return self.coarsen
+        return CURVATURE[1] if self.refine is None else 0.6 * self.refine
+
+    @property
+    def nodes_around(self) -> int:
+        """The margin, in nodes of the finer level."""
+        return min(self.every, self.tile) if self.margin is None else self.margin
+
+    @property
+    def finest(self) -> int:
+        """The finest level that there may be."""
+        found = 0 if self.criterion is None else self.levels or 1
+        return max([found, *(region.level for region in self.region)])
 
 
 def refine_errors(case: "Case") -> Iterator[Exception]:
@@ -78,6 +142,16 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         "[[force]], which sums over faces": bool(case.force),
         "[[surface]], which sums over faces": bool(case.surface),
     }
+    if case.refine.criterion is not None:
+        refused |= {
+            "[average] and refine.criterion": case.average is not None,
+            "time.retries and refine.criterion": bool(case.time.retries),
+            'time.integrator = "implicit" and refine.criterion': case.time.integrator == "implicit",
+            '[scheme] precision = "differences" and refine.criterion': case.scheme.precision == "differences",
+            "[[probe]] that is filtered and refine.criterion, whose tiles change between samples": any(
+                probe.filter != "none" and probe.every != 1 for probe in case.probe
+            ),
+        }
     for name, given in refused.items():
         if given:
             yield case_error(f"refine does not go with {name}; leave one of the two out")

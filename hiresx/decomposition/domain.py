@@ -9,6 +9,7 @@ from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
+from hiresx.decomposition.hierarchy import Choosing, Hierarchy, shared_hierarchy
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
 from hiresx.decomposition.refinement import refine_domain, refined_grid
@@ -24,7 +25,8 @@ Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Domain:
     """`grid`, its `whole` blocks with what surrounds them, `cut`: the same for the parts of all ranks, and `extended`:
     coordinates of the whole blocks with ghost layers (see `extended_coordinates`); of blocks that are left in their
-    file only what is beside their faces, and `own`: what this rank has read of those."""
+    file only what is beside their faces, and `own`: what this rank has read of those. `hierarchy`: the levels that
+    tiles are taken from as the flow goes on, None where they stay as they are."""
 
     comm: Communicator
     grid: Grid
@@ -32,6 +34,7 @@ class Domain:
     cut: Decomposition
     extended: list[Coordinates | GhostLayers]
     own: dict[Part, Coordinates] = field(default_factory=dict)
+    hierarchy: Hierarchy | None = None
 
     @property
     def halo(self) -> int:
@@ -59,10 +62,14 @@ def domain(
     comm: Communicator | None = None,
     grid: Grid | None = None,
     parts: Callable[[Decomposition], Sequence[Part]] | None = None,
+    tiles: Choosing = Hierarchy.regions,
 ) -> Domain:
     """The domain of a case. `grid` replaces the grid of the case; `parts` cuts the whole blocks (None: not at all, all
-    on rank 0). Collective; raises on all ranks what `build`, `decompose` and `split` raise on one."""
+    on rank 0). `tiles`: those to begin with, where they follow the flow, the same on all ranks. Collective; raises on
+    all ranks what `build`, `decompose` and `split` raise on one."""
     comm = comm or single_process()
+    adapts = case.refine is not None and case.refine.criterion is not None
+    fixed = None if adapts else case.refine  # the table of levels that stay as they are
     first: tuple[Grid, list[Coordinates | GhostLayers]] | None = None
     decomposed: Decomposition | None = None
     with comm.together():
@@ -75,8 +82,8 @@ def domain(
                 made.without_interior(block, decomposed.stencil.halo) if isinstance(made, GhostLayers) else made
                 for block, made in zip(decomposed.blocks, extended_coordinates(decomposed), strict=True)
             ]
-            if case.refine is not None:
-                decomposed, extended = refine_domain(decomposed, extended, case.refine)
+            if fixed is not None:
+                decomposed, extended = refine_domain(decomposed, extended, fixed)
                 grid = refined_grid(grid, decomposed)
             first = grid, extended
             for block in decomposed.blocks:
@@ -86,20 +93,37 @@ def domain(
     seen, extended = _one_copy(comm, first, case.stencil.halo)
     grid = first = None  # give back the memory of what is shared now
     with comm.together():
-        if case.refine is None and (comm.local.size > 1 or decomposed is None):
+        if fixed is None and (comm.local.size > 1 or decomposed is None):
             decomposed = decompose(case, seen)
-    if case.refine is not None and comm.local.size > 1:
+    if fixed is not None and comm.local.size > 1:
         # The tiles are chosen once for a host; all its ranks see the nodes of them.
         bare = None if decomposed is None else replace(decomposed, blocks=())
         decomposed = replace(comm.local.bcast(bare), blocks=seen.blocks)
     assert decomposed is not None
+    if adapts and case.refine is not None:
+        return with_tiles(comm, shared_hierarchy(comm, seen, decomposed, extended, case.refine), tiles, parts)
     return _cut(comm, seen, decomposed, extended, parts)
+
+
+def with_tiles(
+    comm: Communicator,
+    hierarchy: Hierarchy,
+    tiles: Choosing,
+    parts: Callable[[Decomposition], Sequence[Part]] | None,
+) -> Domain:
+    """The domain of the tiles that `tiles` chooses of a hierarchy, cut by `parts`. Collective; raises on all ranks what
+    `Hierarchy.with_tiles`, `tiles` and `split` raise on one."""
+    taken = tiles(hierarchy)
+    with comm.together():
+        grid, whole, extended = hierarchy.with_tiles(taken)
+    return replace(_cut(comm, grid, whole, [*extended], parts), hierarchy=hierarchy)
 
 
 def cut_again(ground: Domain, parts: Callable[[Decomposition], Sequence[Part]]) -> Domain:
     """Return the domain `ground` with its whole blocks cut by `parts`; grid and coordinates are the same. Collective.
     The errors of `split` on one rank are raised on all."""
-    return _cut(ground.comm, ground.grid, ground.whole, ground.extended, parts)
+    cut = _cut(ground.comm, ground.grid, ground.whole, ground.extended, parts)
+    return replace(cut, hierarchy=ground.hierarchy)
 
 
 def _cut(

@@ -51,10 +51,13 @@ def level_rows(whole: Decomposition, cut: Decomposition, donor: np.ndarray, xi: 
         box = shift_range(part.box, triple(lo for lo, _ in tile.box))
         for turn in product(*((0, -1, 1) if w else (0,) for w in space.wrapped)):
             step = np.array([t * w.step if w else 0 for t, w in zip(turn, space.wrapped, strict=True)])
-            made = share(start, weights, space.size, box, turn, step)
+            image, ends = start - step, np.array(box).T
+            near = np.flatnonzero(((image + WIDTH > ends[0]) & (image < ends[1])).all(axis=1))
+            made = share(start[near], weights[:, near], space.size, box, turn, step) if near.size else None
             if made is not None:
                 chosen, first, widths, own = made
-                yield Rows(p, at[chosen], flat_index(first.T, cut.blocks[p], cut.stencil.halo), widths, own)
+                flat = flat_index(first.T, cut.blocks[p], cut.stencil.halo)
+                yield Rows(p, at[near[chosen]], flat, widths, own)
 
 
 def _weights(xi: np.ndarray, space: Space, halo: int) -> tuple[np.ndarray, np.ndarray]:

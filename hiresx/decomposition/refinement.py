@@ -45,22 +45,35 @@ def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -
     join of blocks, for tiles beside a condition that does not go with refinement, and for levels that do not fit the
     memory.
     """
-    refuse_large(coarse, table.levels)
+    refuse_large(coarse, table.finest)
     grids, nodes = [coarse], [list(extended)]
-    for _ in range(table.levels):
+    for _ in range(table.finest):
         grids.append(finer(grids[-1], nodes[-1]))
         nodes.append(refined_extended(grids[-1]))
-    lattices = [[_lattice(block, table.tile, grid) for block in grid.blocks] for grid in grids]
-    taken = _taken(grids, lattices, table)
-    made = coarse
+    lattices = [[lattice_of(block, table.tile, grid) for block in grid.blocks] for grid in grids]
+    return with_tiles(grids, nodes, lattices, _taken(grids, lattices, table))
+
+
+def with_tiles(
+    grids: Sequence[Decomposition],
+    nodes: Sequence[Sequence[Extended]],
+    lattices: Sequence[Sequence[list[list[int]]]],
+    taken: Sequence[Taken],
+) -> tuple[Decomposition, list[Extended]]:
+    """The blocks of `grids[0]` with the tiles `taken` of all levels behind them, and the coordinates with ghosts of all
+    of them. `grids`, `nodes`: whole blocks and their coordinates with ghosts, `lattices`: where tiles begin and end, by
+    level. Raises HiresxError as `refine`."""
+    made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
-    coordinates = list(extended)
-    for level in range(1, table.levels + 1):
-        pieces = [(b, box) for b, chosen in enumerate(taken[level]) for box in _boxes(lattices[level][b], chosen)]
+    coordinates = list(nodes[0])
+    for level in range(1, len(grids)):
+        pieces = [(b, box) for b, chosen in enumerate(taken[level]) for box in boxes_of(lattices[level][b], chosen)]
+        spaces |= spaces_of(grids[level], level)
+        if not pieces:
+            continue
         made = _with_tiles(made, grids[level], pieces, level)
         tiles += [Tile(level, b, box) for b, box in pieces]
-        spaces |= spaces_of(grids[level], level)
         coordinates += [_part(nodes[level][b], box, coarse.stencil.halo) for b, box in pieces]
     return replace(made, levels=Levels(tuple(tiles), spaces)), coordinates
 
@@ -70,14 +83,7 @@ def refine_domain(
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
     """`refine` of what may have been left in a file. Raises HiresxError for that too, and for walls that mirror places,
     if a tile lies on one."""
-    here = [(c[0], c[1], c[2]) for c in extended if not isinstance(c, GhostLayers)]
-    if len(here) < len(extended):
-        raise HiresxError(
-            "refine needs the coordinates of all blocks in memory, and the grid is so large that they are left in its "
-            "file",
-            "leave refine out, or take a smaller grid",
-        )
-    made, coordinates = refine(coarse, here, table)
+    made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in mirrored_places(made):
         patch = made.patches[place]
         if patch.block >= len(coarse.blocks):
@@ -87,6 +93,18 @@ def refine_domain(
                 "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
             )
     return made, [*coordinates]
+
+
+def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> list[Extended]:
+    """The coordinates, if they lie in memory. Raises HiresxError if some have been left in their file."""
+    here = [(c[0], c[1], c[2]) for c in extended if not isinstance(c, GhostLayers)]
+    if len(here) < len(extended):
+        raise HiresxError(
+            "refine needs the coordinates of all blocks in memory, and the grid is so large that they are left in its "
+            "file",
+            "leave refine out, or take a smaller grid",
+        )
+    return here
 
 
 def refined_grid(grid: Grid, made: Decomposition) -> Grid:
@@ -108,7 +126,7 @@ def _part(extended: Extended, box: Range, halo: int) -> Extended:
 # ---- which tiles there are
 
 
-def _lattice(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
+def lattice_of(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
     """Per direction where tiles begin and end: `tile` nodes apart, the last one thicker."""
     least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH)
     found = []
@@ -118,22 +136,36 @@ def _lattice(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
     return found
 
 
-def _boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
+def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
     for k, j, i in np.argwhere(chosen):
         yield triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 
 
 def _taken(grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine) -> list[Taken]:
-    taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
-    for n, region in enumerate(table.region):
-        _take_region(n, region, grids, lattices, taken)
-    reach = (grids[0].stencil.halo + 1) // 2 + WIDTH // 2
+    taken = regions_taken(grids, lattices, table)
+    reach = reach_of(grids[0])
     for level in range(len(grids) - 1, 1, -1):
         for b, lattice in enumerate(lattices[level]):
             space = spaces_of(grids[level - 1], level - 1)[level - 1, b]
-            for box in list(_boxes(lattice, taken[level][b])):
-                _take_around(box, space, reach, lattices[level - 1][b], taken[level - 1][b])
+            for box in list(boxes_of(lattice, taken[level][b])):
+                take_around(box, space, reach, lattices[level - 1][b], taken[level - 1][b])
     return taken
+
+
+def regions_taken(
+    grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
+) -> list[Taken]:
+    """The tiles of the regions that are given, by level, without those around them. Raises HiresxError for a region
+    that names no block or holds no node."""
+    taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
+    for n, region in enumerate(table.region):
+        _take_region(n, region, grids, lattices, taken)
+    return taken
+
+
+def reach_of(coarse: Decomposition) -> int:
+    """Nodes of the level before around a tile that its ghosts and their interpolation need."""
+    return (coarse.stencil.halo + 1) // 2 + WIDTH // 2
 
 
 def _take_region(
@@ -176,7 +208,7 @@ def _take_region(
         )
 
 
-def _take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
+def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
     """Take the tiles of the level before that lie under a tile and around it."""
     chosen = []
     for d, (lo, hi) in enumerate(box):
@@ -261,16 +293,17 @@ def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str
             yield face, triple(rows)
 
 
+def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
+    """True if a level of whole blocks may end on a connection: the block goes on in itself there, one step on."""
+    return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
+
+
 def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:
     """Raises HiresxError for a level that ends on a join of blocks."""
     d, block = direction(face), fine.blocks[b]
     if box[d][0 if face.endswith("min") else 1] not in (0, block.size[d]):
         return
-
-    def passes(c: Connection) -> bool:
-        return is_plain_join(c) and layout_of(c, fine.blocks) == "offset"
-
-    if all(passes(c) for c in fine.connections if (c.block, c.face) == (b, face)):
+    if all(may_end(c, fine.blocks) for c in fine.connections if (c.block, c.face) == (b, face)):
         return
     raise HiresxError(
         f"refine: a level ends on face {face} of block '{block.name}', where that is joined to another",

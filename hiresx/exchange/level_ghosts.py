@@ -32,6 +32,10 @@ class LevelGhosts(PatchedExchange):
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         return level_rows(domain.whole, domain.cut, donor, xi)
 
+    def close(self) -> None:
+        super().close()
+        self._under.close()
+
     def nodes(self) -> None:
         """Give the nodes under a finer level its values. Collective."""
         self._under.take()
@@ -126,3 +130,8 @@ class UnderFiner:
         for (_, buffer, unpack), host in zip(self._into, received, strict=True):
             self._backend.copy(buffer, self._backend.to_device(host))
             unpack()
+
+    def close(self) -> None:
+        """Give back what MPI holds. Collective."""
+        if self._mpi_comm is not None:
+            self._mpi_comm.Free()

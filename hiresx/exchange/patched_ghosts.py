@@ -79,6 +79,7 @@ class InterpolatedGhosts(ABC):
         self.located: Sequence[Located] = comm.bcast(given)
         self.any = bool(self.located)
         self.between_ranks = False
+        self._mpi_comm: Any = None
         self._viscous: Any = None
         if not self.any:
             return
@@ -181,6 +182,11 @@ class InterpolatedGhosts(ABC):
         """Fill the ghosts of the conservative state from the nodes as they are now."""
         if self.any:
             self._exchange(STATE)
+
+    def close(self) -> None:
+        """Give back what MPI holds. Collective."""
+        if self._mpi_comm is not None:
+            self._mpi_comm.Free()
 
     def _exchange(self, what: str) -> None:
         width = self._width(what)

@@ -123,11 +123,11 @@ def cut_connections(
         n_d = blocks[c.block].size[d]
         for n, range_ in of_block(c.block, c.range):
             ghosts = (-layers, 0) if side(c.face) < 0 else (n_d, n_d + layers)
-            wanted = _image(_with(range_, d, ghosts), matrix, offset)
+            wanted = image(_with(range_, d, ghosts), matrix, offset)
             for m, found in of_block(c.donor, wanted):
                 _check_layers(blocks[c.donor], found, c.donor_direction, layers)
                 own, other = (np.array([lo for lo, _ in pieces[p][1]]) for p in (n, m))
-                back = _image(found, matrix.T, -matrix.T @ offset)
+                back = image(found, matrix.T, -matrix.T @ offset)
                 moves = triple(int(o) for o in matrix @ own + offset - other)
                 yield replace(c, block=n, range=_on_face(pieces[n][1], c.face, back), donor=m, offset=moves)
 
@@ -163,7 +163,7 @@ def _on_face(box: Range, face: str, ghosts: Range) -> Range:
     return _with(within(box, ghosts), d, face_range(face, size)[d])
 
 
-def _image(box: Range, matrix: np.ndarray, offset: np.ndarray) -> Range:
+def image(box: Range, matrix: np.ndarray, offset: np.ndarray) -> Range:
     """The box to which a signed permutation and a shift bring `box`."""
     image = matrix @ np.array([[lo, hi - 1] for lo, hi in box]) + offset[:, None]
     return triple((int(a.min()), int(a.max()) + 1) for a in image)

@@ -15,6 +15,7 @@ from hiresx.output.saved import checkpoint, distributed_arrays, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
 from hiresx.simulation import blow_up
+from hiresx.simulation.stored_tiles import stored_tiles
 from hiresx.solver import Solver
 
 
@@ -110,6 +111,7 @@ class Continuation:
             "grid": prints,
             "given": solver.profile_statistics(),
             "solver": solver.values(),
+            "tiles": stored_tiles(solver.decomposition),
             "run": {"history": record.to_json_types(history, finite=False), "retries": self.retries},
             "attachments": attached,
         }

@@ -9,9 +9,11 @@ from typing import Any
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Piece
 from hiresx.decomposition.parts import points_by_rank
+from hiresx.equations.gas import Gas
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.distributed_arrays import Reader
+from hiresx.output.saved.distributed_arrays import Reader, read_from_memory
+from hiresx.simulation.prolongation import carry_over
 from hiresx.simulation.rebalance import Plan
 from hiresx.simulation.redistribution import redistribute
 from hiresx.solver import Solver
@@ -19,7 +21,8 @@ from hiresx.solver import Solver
 
 class HandOver:
     """All that goes from `solver` to the one that follows it on `ground`: what a checkpoint holds, and what was timed.
-    `captured`: what `attachments`, and those before, hand to their successors. Collective."""
+    Where `ground` has other tiles the state of new ones is interpolated. `captured`: what `attachments`, and those
+    before, hand to their successors. Collective."""
 
     def __init__(
         self,
@@ -31,7 +34,14 @@ class HandOver:
         self._comm = solver.comm
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         solver.settle()
-        self._values, self._read = solver.values(), move(solver.pieces())
+        self._values = solver.values()
+        before, after = solver.decomposition.levels, ground.whole.levels
+        self._kept: Reader | None = None  # the state on other tiles, to go back to
+        if before is not None and after is not None and before.tiles != after.tiles:
+            self._read = carry_over(solver.pieces(), before, ground, Gas.of(solver.case))
+            self._kept = read_from_memory(solver.pieces())
+        else:
+            self._read = move(solver.pieces())
         self._stopwatch, self._overlap, self._retaken = solver.stopwatch, solver.overlap, solver.retaken
         self._waited = 0.0
         self.captured = _move(captured, move)
@@ -40,14 +50,15 @@ class HandOver:
     def move(self, ground: Domain) -> None:
         """Go to another cut than the one that was thought of. Collective."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
-        assert self._read.pieces is not None  # they lie in memory
-        self._read, self.captured = move(self._read.pieces), _move(self.captured, move)
+        pieces = (self._kept or self._read).pieces
+        assert pieces is not None  # they lie in memory
+        self._read, self.captured = move(pieces), _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
         """Free the resources of MPI and of the device of the solver before. Collective."""
         solver.backend.synchronize()
         self._waited = solver.halo.seconds_waited
-        solver.halo.close()
+        solver.close()
 
     def free(self) -> None:
         """Free the memory of the solver before, to which nothing refers any more."""

@@ -11,6 +11,7 @@ from hiresx.errors import HiresxError, describe, error_text
 from hiresx.output.saved import identity, record
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.placement import Placement
+from hiresx.simulation.adapted_run import Adaptations
 from hiresx.solver import Solver
 
 
@@ -27,6 +28,8 @@ class LoggedRun(WatchedRun, Protocol):
     def prints(self) -> Any: ...
     @property
     def epochs(self) -> list[dict[str, Any]]: ...
+    @property
+    def adaptations(self) -> Adaptations | None: ...
     @property
     def resolved(self) -> dict[str, Any]: ...
     @property
@@ -46,6 +49,7 @@ class Logbook:
     def __init__(self, simulation: LoggedRun, last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
         self._began, self._first_step = wall.perf_counter(), simulation.step_count
+        self._first_node_steps = 0 if simulation.adaptations is None else simulation.adaptations.node_steps
         self._ranks: list[dict[str, Any]] = []
         self._record: record.Record | None = None
         self._begun = False
@@ -81,7 +85,10 @@ class Logbook:
         steps, seconds = s.step_count - self._first_step, wall.perf_counter() - self._began
         stages = s.solver.stopwatch.seconds
         rhs = sum(value for name, value in stages.items() if name not in ("time step", "update"))
-        evaluations = steps * s.solver.integrator.stages * s.solver.points
+        node_steps = steps * s.solver.points
+        if s.adaptations is not None:
+            node_steps = s.adaptations.node_steps - self._first_node_steps
+        evaluations = s.solver.integrator.stages * node_steps
         return {
             "steps": s.step_count,
             "time": s.time,
@@ -89,12 +96,13 @@ class Logbook:
             "wall_s": seconds,
             # of whole steps it is not known what the right-hand side takes
             "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 and "step" not in stages else None,
-            "point_steps_per_s": steps * s.solver.points / sum(stages.values()) if steps > 0 else None,
+            "point_steps_per_s": node_steps / sum(stages.values()) if steps > 0 else None,
             "stages": stages,
             "grid_hash": identity.grid_hash(s.prints),
             "restarts": s.restarts,
             "retries": s.retries,
             "epochs": s.epochs,
+            "adaptations": None if s.adaptations is None else s.adaptations.document(),
             "implicit": s.solver.integrator.report or None,
             "ranks": self._ranks,
         }

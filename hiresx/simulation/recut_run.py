@@ -1,5 +1,6 @@
 """Another cut of the grid among the ranks in mid-run, with which the run goes on."""
 
+import math
 import time as wall
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -59,8 +60,18 @@ class RecutRun(AttachedRun):
         weights: list[float] | None,
         plan: Plan | None = None,
     ) -> Epoch:
-        began, before = wall.monotonic(), self._ground
-        ground = cut_again(before, parts)
+        began = wall.monotonic()
+        self._go_to(cut_again(self._ground, parts))
+        seconds = float(self.comm.max(wall.monotonic() - began))
+        epoch = Epoch.of(self.solver, len(self.epochs) + 1, reason, self._weights, weights, plan, seconds)
+        self._weights = weights
+        self.epochs.append(epoch.document())
+        self._rebalancing.follow(self.solver, seconds)
+        return epoch
+
+    def _go_to(self, ground: Domain) -> None:
+        """Go on with another cut, or other tiles. Collective; raises as `rebuild`."""
+        before = self._ground
         with self.comm.together():
             self._refuse_oversized(ground)
         self._check()
@@ -95,9 +106,11 @@ class RecutRun(AttachedRun):
             self._open_attachments(True)
         if fault is not None:
             raise fault
-        seconds = float(self.comm.max(wall.monotonic() - began))
-        epoch = Epoch.of(self.solver, len(self.epochs) + 1, reason, self._weights, weights, plan, seconds)
-        self._weights = weights
-        self.epochs.append(epoch.document())
-        self._rebalancing.follow(self.solver, seconds)
-        return epoch
+
+    def _most_steps(self, last_step: int | None) -> float:
+        """Steps until the end, as far as is known."""
+        left = math.inf if last_step is None else last_step - self.step_count
+        end = self.case.time.end
+        if end is not None and self.solver.dt > 0:
+            left = min(left, (end - self.time) / self.solver.dt)
+        return left

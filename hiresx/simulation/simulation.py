@@ -30,14 +30,16 @@ from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
 from hiresx.rhs import closed, fast_waves, frozen, layers
 from hiresx.simulation import blow_up
+from hiresx.simulation.adapted_run import Adaptations, AdaptedRun
 from hiresx.simulation.agreement import check_same, measured_speeds
 from hiresx.simulation.blow_up import BlowUp
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
+from hiresx.simulation.flow_flags import tiles_at_start
 from hiresx.simulation.grid_check import refuse_folded
 from hiresx.simulation.logbook import Logbook
 from hiresx.simulation.rebalance import Rebalancing, Rule, parse_rule
-from hiresx.simulation.recut_run import RecutRun
+from hiresx.simulation.stored_tiles import tiles_of
 from hiresx.simulation.watchdog import Watchdog, WatchdogTimeout
 from hiresx.solver import configuration
 from hiresx.solver.initial_flow import initial_flow
@@ -48,7 +50,7 @@ from hiresx.time.step_recording import STEPS
 HEARING = 0.1
 
 
-class Simulation(RecutRun):
+class Simulation(AdaptedRun):
     """A case on a backend.
 
     `case`: a Case, or the name or file of one. `out`: the run directory (None: nothing is written). `initial`: replaces
@@ -134,9 +136,12 @@ class Simulation(RecutRun):
         if rebalance == "auto" and not (weights is None and parts is None):
             rebalance = "never"  # whoever cuts for himself knows why
         weights = measured_speeds(self.comm, backend, self.case) if weights is None else weights
+        self._cutting = parts
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
-        ground = domain(self.case, self.comm, grid, parts)
+        begin = partial(initial_flow, self.case, initial)
+        tiles = tiles_at_start(begin, self.comm) if found is None else tiles_of(found.container)
+        ground = domain(self.case, self.comm, grid, parts, tiles)
         with self.comm.together():
             if self.comm.local.root:
                 refuse_folded(self.case, ground, compiled)
@@ -149,7 +154,7 @@ class Simulation(RecutRun):
         self.backend = self.placement.backend
         with self.comm.together():
             self._refuse_oversized(ground)
-            flow = initial_flow(self.case, initial) if found is None else None
+            flow = begin() if found is None else None
         self._profiles, self._transport = dict(profiles or {}), transport
         building = wall.monotonic()
         self._build(ground, flow)
@@ -161,6 +166,7 @@ class Simulation(RecutRun):
         self._wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None = None
         self._stepping = False
         self.epochs: list[dict[str, Any]] = []
+        self.adaptations = Adaptations.of(ground)
         self.prints = self.comm.bcast(prints and prints())
         self.monitors = tuple(monitors)
         self.history: list[dict[str, Any]] = []
@@ -242,6 +248,9 @@ class Simulation(RecutRun):
                     while not self._is_finished(last_step) and not self._ends.is_stop_requested(requests):
                         watchdog.record_step()
                         try:
+                            if self._adapt_if_due():
+                                bar.points = self.solver.points
+                                log.cut()
                             self._advance(bar, last_step, log)
                             self._rebalance(bar, last_step, log)
                         except BlowUp as error:
@@ -316,14 +325,6 @@ class Simulation(RecutRun):
                 bar.note(epoch.description)
                 self._pass_notes(bar)
 
-    def _most_steps(self, last_step: int | None) -> float:
-        """Steps until the end, as far as is known."""
-        left = math.inf if last_step is None else last_step - self.step_count
-        end = self.case.time.end
-        if end is not None and self.solver.dt > 0:
-            left = min(left, (end - self.time) / self.solver.dt)
-        return left
-
     def _advance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         self._stepping = True
         try:
@@ -336,6 +337,7 @@ class Simulation(RecutRun):
         first = self.step_count
         dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), self._steps_left(last_step))
         self._pace = (wall.monotonic() - began) / max(self.step_count - first, 1)
+        self._count_steps(self.step_count - first)
         # who gives no waves is not asked again
         if not self._stepped and self.comm.max(float(any(c.moves for c in self.solver.conditions))) and self.comm.root:
             for line in fast_waves.notes(self.solver.case, self._ground.whole, dt, self._profiles):
@@ -363,7 +365,7 @@ class Simulation(RecutRun):
             left.append(self._checkpoints.steps_left(self.solver))
         if last_step is not None:
             left.append(last_step - self.step_count)
-        left.append(self._rebalancing.steps_left(self.solver))
+        left += [self._rebalancing.steps_left(self.solver), self._steps_to_adaptation()]
         left += [STEPS, int(HEARING / self._pace) if self._pace > 0 else 1]
         found = max(1, min(left))
         if self.comm.size > 1 and self.solver.device_resident_steps.possible:

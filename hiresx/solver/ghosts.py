@@ -79,6 +79,12 @@ class Ghosts:
     def finish_field(self, name: str) -> None:
         self.halo.finish_field(name)
 
+    def close(self) -> None:
+        """Give back what MPI and the device hold."""
+        self.halo.close()
+        self.patched.close()
+        self.mirrored.close()
+
     def meanwhile(self, parts: Sequence[Calls]) -> Callable[[], None]:
         """Return a function that makes launches of all parts during a halo exchange, and processes messages in
         between."""

@@ -94,6 +94,7 @@ class Solver:
         self.states = self._blocks.states
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
+        self.close = self._ghosts.close  # gives back what MPI and the device hold
         self._conditions = Conditions(
             case, self._blocks, self.grid, profiles or {}, self.halo.memory, self._ghosts.mirrored.places
         )

@@ -66,6 +66,20 @@ def test_check_knows_the_spacing_of_the_finest_level_at_a_probe(tmp_path):
     assert found["in"] == pytest.approx(4 * found["out"], rel=1e-6)
 
 
+def test_check_knows_the_levels_that_the_initial_flow_asks_for(tmp_path):
+    case = written(tmp_path)
+    text = (case / "case.toml").read_text()
+    given = text[text.index("[[refine.region]]") : text.index("[time]")]
+    (case / "case.toml").write_text(text.replace(given, 'criterion = "density-gradient"\nrefine = 0.1\nlevels = 2\n'))
+    (case / "case.py").write_text(FLOW.replace("1 + 0 * x", "1 + 0.5 * (x < 0.5)"))
+    status, out, err = command("check", case, "--json")
+    assert status == 0, out + err
+    levels = json.loads(out)["levels"]
+    simulation = Simulation(load(case), backend="cpu")
+    assert len(levels) == 3
+    assert sum(level["points"] for level in levels) == simulation.solver.points
+
+
 def test_levels_beyond_the_memory_are_refused_before_they_are_made(tmp_path, monkeypatch):
     monkeypatch.setattr(levels, "host_memory", lambda: 20e9)
     status, _, err = command("check", written(tmp_path, 8))

@@ -21,7 +21,7 @@ MAY_DIFFER = (
     "title", "description", "length_symbol", "alternatives", "plan", "initial",
     "time.integrator", "time.end", "time.steps", "time.dt", "time.cfl", "time.viscous_cfl", "time.wall_limit",
     "time.retries", "time.retry_factor",
-    "implicit", "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface",
+    "implicit", "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface", "refine.most_nodes",
 )  # fmt: skip
 # What grid files hold is compared, not where they lie.
 _GRID_FILES = ("grid.file", "grid.connectivity")

@@ -1,0 +1,131 @@
+"""All levels that a refined case may have, made once: of them tiles are taken again and again as the flow goes on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hiresx.base.arrays import triple
+from hiresx.case.refine import Refine
+from hiresx.decomposition.ghost_layers import GhostLayers
+from hiresx.decomposition.levels import Extended, Space, Tile, finer, refined_extended, refuse_large, spaces_of
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.refinement import (
+    Taken,
+    lattice_of,
+    refined_grid,
+    refuse_in_file,
+    regions_taken,
+    with_tiles,
+)
+from hiresx.decomposition.tile_choice import TileChoice
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Grid
+from hiresx.grid.blocks import whole_box
+from hiresx.mpi.communicator import Communicator
+
+# Chooses tiles among those of a hierarchy, by level and block.
+Choosing = Callable[["Hierarchy"], Sequence[Taken]]
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """`table`: of the case. `grid`: its grid without levels. `grids`: the whole blocks of every level, level 0 first,
+    `nodes`: their coordinates with ghosts, one copy on each host. `lattices`: per level, block and direction where
+    tiles begin and end. `spaces`: by level and block. `choice`: which tiles there may be."""
+
+    comm: Communicator
+    table: Refine
+    grid: Grid
+    grids: tuple[Decomposition, ...]
+    nodes: list[list[Extended]]
+    lattices: list[list[list[list[int]]]]
+    spaces: dict[tuple[int, int], Space]
+    choice: TileChoice
+
+    @property
+    def finest(self) -> int:
+        return len(self.grids) - 1
+
+    def regions(self) -> list[Taken]:
+        """The tiles of the regions that are given, and those around them."""
+        return self.choice.choose(self.choice.none())
+
+    def of(self, tiles: Sequence[Tile]) -> list[Taken]:
+        """`tiles` of levels from 1 on as places in the lattices. Raises ValueError for one that is no tile of these
+        levels."""
+        taken = self.choice.none()
+        for tile in tiles:
+            if tile.level == 0:
+                continue
+            if not (1 <= tile.level <= self.finest and 0 <= tile.base < len(self.grids[0].blocks)):
+                raise ValueError(f"no tile of level {tile.level} of block {tile.base}")
+            lattice = self.lattices[tile.level][tile.base]
+            ends_of_tile = zip(lattice, tile.box, strict=True)
+            if any(lo not in ends[:-1] or ends[ends.index(lo) + 1] != hi for ends, (lo, hi) in ends_of_tile):
+                raise ValueError(f"{tile.box} is no tile of level {tile.level} of block {tile.base}")
+            i, j, k = (ends.index(lo) for ends, (lo, _) in zip(lattice, tile.box, strict=True))
+            taken[tile.level][tile.base][k, j, i] = True
+        return taken
+
+    def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
+        """The grid, the whole blocks and their coordinates with ghosts, with the tiles `taken`. Raises HiresxError for
+        more nodes than `refine.most_nodes`, and as `refine`."""
+        made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken)
+        most = self.table.most_nodes
+        if most is not None and made.points > most:
+            raise HiresxError(
+                f"refine.most_nodes = {most:,}: the levels that the criterion asks for have {made.points:,} nodes",
+                "raise refine.most_nodes (a restart may), or begin anew with a higher refine.refine or fewer levels",
+            )
+        return refined_grid(self.grid, made), made, extended
+
+
+def shared_hierarchy(
+    comm: Communicator,
+    grid: Grid,
+    coarse: Decomposition,
+    extended: Sequence[Extended | GhostLayers],
+    table: Refine,
+) -> Hierarchy:
+    """The levels of `coarse`, the whole blocks of `grid`, whose coordinates with ghosts are `extended`: the first rank
+    of every host makes them. Collective; raises HiresxError as `refine`."""
+    first: tuple[list[Decomposition], list[list[Extended]]] | None = None
+    with comm.together():
+        base = refuse_in_file(extended)
+        if comm.local.root:
+            first = _levels(coarse, base, table)
+    grids, nodes = first or ([], [])
+    finer_grids = comm.local.bcast([replace(g, blocks=()) for g in grids[1:]] if first is not None else None)
+    views = comm.share_on_host(
+        [c for level in nodes[1:] for block in level for c in block] if first is not None else None
+    )
+    arrays = iter(views)
+    all_grids, all_nodes = [coarse], [base]
+    for bare in finer_grids:
+        level = [triple(next(arrays) for _ in range(3)) for _ in coarse.blocks]
+        blocks = [_inner(b.name, c, bare.stencil.halo) for b, c in zip(coarse.blocks, level, strict=True)]
+        parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
+        all_grids.append(replace(bare, blocks=tuple(blocks), parts=parts))
+        all_nodes.append(level)
+    with comm.together():
+        lattices = [[lattice_of(block, table.tile, g) for block in g.blocks] for g in all_grids]
+        choice = TileChoice.of(all_grids, lattices, regions_taken(all_grids, lattices, table))
+        spaces = {key: space for n, g in enumerate(all_grids) for key, space in spaces_of(g, n).items()}
+    return Hierarchy(comm, table, grid, tuple(all_grids), all_nodes, lattices, spaces, choice)
+
+
+def _levels(
+    coarse: Decomposition, base: list[Extended], table: Refine
+) -> tuple[list[Decomposition], list[list[Extended]]]:
+    refuse_large(coarse, table.finest)
+    grids, nodes = [coarse], [base]
+    for _ in range(table.finest):
+        grids.append(finer(grids[-1], nodes[-1]))
+        nodes.append(refined_extended(grids[-1]))
+    return grids, nodes
+
+
+def _inner(name: str, extended: Extended, halo: int) -> Block:
+    """The block whose coordinates with ghosts are `extended`."""
+    inside = tuple(slice(halo, n - halo) for n in extended[0].shape)
+    return Block(name, *triple(c[inside] for c in extended))

@@ -1,0 +1,156 @@
+"""Which tiles there are: those that a criterion asks for and those that must lie around them, where they may lie."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.case.refine import REFINABLE
+from hiresx.decomposition.levels import spaces_of
+from hiresx.decomposition.oblique_walls import mirrored_places
+from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.refinement import Taken, boxes_of, may_end, reach_of, take_around
+from hiresx.grid.blocks import Range, direction, intersection, side
+from hiresx.grid.cutting import image
+
+# Where tiles begin and end along i, j, k of a block.
+Lattice = Sequence[Sequence[int]]
+# A tile: its block, and its place in the lattice along k, j, i.
+Place = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class TileChoice:
+    """`grids`: the whole blocks of every level, `lattices`: where their tiles begin and end. `regions`: tiles that are
+    always there, by level and block. `allowed`: tiles that may be there, likewise. `partners`: by level, of each tile
+    on a join of blocks, the tiles on the other side of it."""
+
+    grids: Sequence[Decomposition]
+    lattices: Sequence[Sequence[Lattice]]
+    regions: Sequence[Taken]
+    allowed: Sequence[Taken]
+    partners: Sequence[dict[Place, list[Place]]]
+
+    @classmethod
+    def of(
+        cls, grids: Sequence[Decomposition], lattices: Sequence[Sequence[Lattice]], regions: Sequence[Taken]
+    ) -> "TileChoice":
+        """Of levels and regions. A tile may not lie on a face whose condition does not go with refinement, nor need
+        such a tile around it or on the other side of a join."""
+        partners = [_partners(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
+        allowed = [[np.ones_like(some) for some in level] for level in regions]
+        for level in range(1, len(grids)):
+            _forbid_faces(grids[level], lattices[level], allowed[level])
+            _forbid_open_around(level, grids, lattices, allowed)
+            _forbid_partners(partners[level], allowed[level])
+        return cls(grids, lattices, regions, allowed, partners)
+
+    def none(self) -> list[Taken]:
+        """No tile at all."""
+        return [[np.zeros_like(some) for some in level] for level in self.regions]
+
+    def choose(self, flagged: Sequence[Taken]) -> list[Taken]:
+        """The regions and the `flagged` tiles, by level and block, with what must be there with them: the tiles on the
+        other side of joins, and those of the level before under and around every tile."""
+        taken = [
+            [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
+            for of_level in zip(self.regions, flagged, self.allowed, strict=True)
+        ]
+        for level in range(len(self.grids) - 1, 0, -1):
+            self._take_partners(level, taken[level])
+            if level > 1:
+                _take_all_around(level, self.grids, self.lattices, taken[level], taken[level - 1])
+        return taken
+
+    def _take_partners(self, level: int, taken: Taken) -> None:
+        partners = self.partners[level]
+        new = [place for place in partners if taken[place[0]][place[1:]]]
+        while new:
+            found = [other for place in new for other in partners[place] if not taken[other[0]][other[1:]]]
+            for other in found:
+                taken[other[0]][other[1:]] = True
+            new = [other for other in dict.fromkeys(found) if other in partners]
+
+
+def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]:
+    """Places (k, j, i) in the lattice of the tiles that hold nodes of a box, as far as it lies in the block."""
+    ranges = []
+    for ends, (lo, hi) in zip(lattice, box, strict=True):
+        first, last = np.searchsorted(ends, [max(lo, 0), min(hi, ends[-1]) - 1], "right") - 1
+        ranges.append(range(int(first), int(last) + 1))
+    yield from product(*reversed(ranges))
+
+
+def _partners(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
+    found: dict[Place, list[Place]] = {}
+    for c in grid.connections:
+        if may_end(c, grid.blocks):
+            continue
+        d, n, halo = direction(c.face), grid.blocks[c.block].size[direction(c.face)], grid.stencil.halo
+        ghosts = (-halo, 0) if side(c.face) < 0 else (n, n + halo)
+        for k, j, i in tiles_within(lattices[c.block], c.range):
+            tile = _box(lattices[c.block], (k, j, i))
+            shared = intersection(tile, c.range)
+            assert shared is not None  # the tile holds nodes of it
+            behind = triple(ghosts if e == d else ends for e, ends in enumerate(shared))
+            donors = image(behind, np.array(c.matrix), np.array(c.offset))
+            others = [(c.donor, *other) for other in tiles_within(lattices[c.donor], donors)]
+            found.setdefault((c.block, k, j, i), []).extend(others)
+    return found
+
+
+def _box(lattice: Lattice, place: tuple[int, int, int]) -> Range:
+    k, j, i = place
+    return triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
+
+
+def _forbid_faces(grid: Decomposition, lattices: Sequence[Lattice], allowed: Taken) -> None:
+    mirroring = set(mirrored_places(grid))
+    for place, patch in enumerate(grid.patches):
+        if patch.condition.type not in REFINABLE or place in mirroring:
+            for tile in tiles_within(lattices[patch.block], patch.range):
+                allowed[patch.block][tile] = False
+
+
+def _forbid_open_around(
+    level: int,
+    grids: Sequence[Decomposition],
+    lattices: Sequence[Sequence[Lattice]],
+    allowed: Sequence[Taken],
+) -> None:
+    """Forbid tiles that need one of the level before that may not be there."""
+    if level == 1 or all(some.all() for some in allowed[level - 1]):
+        return
+    spaces, reach = spaces_of(grids[level - 1], level - 1), reach_of(grids[0])
+    for b, lattice in enumerate(lattices[level]):
+        for k, j, i in np.argwhere(allowed[level][b]).tolist():
+            place = k, j, i
+            around = np.zeros_like(allowed[level - 1][b])
+            take_around(_box(lattice, place), spaces[level - 1, b], reach, lattices[level - 1][b], around)
+            allowed[level][b][place] = bool(allowed[level - 1][b][around].all())
+
+
+def _forbid_partners(partners: dict[Place, list[Place]], allowed: Taken) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for place, others in partners.items():
+            if allowed[place[0]][place[1:]] and not all(allowed[b][at] for b, *rest in others for at in [tuple(rest)]):
+                allowed[place[0]][place[1:]] = False
+                changed = True
+
+
+def _take_all_around(
+    level: int,
+    grids: Sequence[Decomposition],
+    lattices: Sequence[Sequence[Lattice]],
+    tiles: Taken,
+    taken: Taken,
+) -> None:
+    """Take the tiles of the level before under and around the `tiles` of a level."""
+    spaces, reach = spaces_of(grids[level - 1], level - 1), reach_of(grids[0])
+    for b, lattice in enumerate(lattices[level]):
+        for box in boxes_of(lattice, tiles[b]):
+            take_around(box, spaces[level - 1, b], reach, lattices[level - 1][b], taken[b])

@@ -1,0 +1,124 @@
+"""Tiles of refinement that follow the flow of a run."""
+
+import time as wall
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from hiresx.decomposition import Decomposition, Domain, Part
+from hiresx.decomposition.domain import with_tiles
+from hiresx.decomposition.partition import partition
+from hiresx.errors import HiresxError
+from hiresx.output.saved.attachment import MANY
+from hiresx.output.saved.checkpoint import Checkpoints
+from hiresx.simulation.flow_flags import tiles_of_flow
+from hiresx.simulation.recut_run import RecutRun
+
+
+@dataclass
+class Adaptations:
+    """What a run does to its levels. `looks` at the flow, `changes` of the tiles, and the seconds that both took.
+    `node_steps`: nodes of all levels, summed over the `steps` of the run. `most_nodes`: at any time."""
+
+    looks: int = 0
+    changes: int = 0
+    look_s: float = 0.0
+    change_s: float = 0.0
+    node_steps: int = 0
+    steps: int = 0
+    most_nodes: int = 0
+    blocks: list[int] = field(default_factory=list)
+    points: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, ground: Domain) -> "Adaptations | None":
+        """Of a run that begins on `ground`; None where its tiles stay."""
+        if ground.hierarchy is None:
+            return None
+        made = cls()
+        made.count(ground.whole)
+        return made
+
+    def count(self, whole: Decomposition) -> None:
+        """The levels are those of `whole` now: their tiles and points, by level."""
+        assert whole.levels is not None
+        self.blocks, self.points = ([0] * (whole.levels.finest + 1) for _ in range(2))
+        for block, tile in zip(whole.blocks, whole.levels.tiles, strict=True):
+            self.blocks[tile.level] += 1
+            self.points[tile.level] += block.points
+        self.most_nodes = max(self.most_nodes, whole.points)
+
+    def document(self) -> dict[str, Any]:
+        """For run.json."""
+        mean = self.node_steps / self.steps if self.steps else None
+        return {key: value for key, value in vars(self).items() if key != "node_steps"} | {"mean_nodes": mean}
+
+
+class AdaptedRun(RecutRun):
+    """The part of `hiresx.Simulation` that changes the tiles of refinement as the flow goes on. `adaptations`: what it
+    did, as in run.json; None where the tiles stay."""
+
+    adaptations: Adaptations | None
+    _checkpoints: Checkpoints | None
+    _cutting: Callable[[Decomposition], Sequence[Part]] | None
+
+    def adapt(self) -> bool:
+        """Look at the flow and take the tiles that it asks for, as `run` does before every `refine.every`-th step:
+        states of tiles that stay are kept to the last bit, those of new ones are interpolated. Returns whether any tile
+        changed: `solver`, `blocks` and `attachments` are then others. Collective.
+
+        Raises HiresxError, everything left as it was, for a case without a criterion, for more nodes than
+        `refine.most_nodes` and where the memory does not hold them; a checkpoint is written before.
+        """
+        if self.adaptations is None or self._ground.hierarchy is None:
+            raise HiresxError("the levels of this run stay as they are", "give refine.criterion")
+        began = wall.monotonic()
+        hierarchy, levels = self._ground.hierarchy, self._ground.whole.levels
+        assert levels is not None
+        wanted = tiles_of_flow(self._ground, self.solver)
+        there = hierarchy.of(levels.tiles)
+        same = all((a == b).all() for of in zip(wanted, there, strict=True) for a, b in zip(*of, strict=True))
+        self.adaptations.looks += 1
+        looked = wall.monotonic()
+        self.adaptations.look_s += looked - began
+        if same:
+            return False
+        try:
+            ground = with_tiles(self.comm, hierarchy, lambda _: wanted, self._cut_by())
+            with self.comm.together():
+                self._refuse_oversized(ground)
+        except HiresxError:
+            if self._checkpoints is not None and self._open:
+                self._checkpoints.write(self.solver)
+            raise
+        self._go_to(ground)
+        self._rebalancing.begin(self.solver)
+        self.adaptations.changes += 1
+        self.adaptations.count(ground.whole)
+        self.adaptations.change_s += wall.monotonic() - looked
+        return True
+
+    def _cut_by(self) -> Callable[[Decomposition], Sequence[Part]] | None:
+        """What cuts the blocks among the ranks."""
+        if self._cutting is not None or self.comm.size == 1:
+            return self._cutting
+        return partial(partition, ranks=self.comm.size, weights=self._weights)
+
+    def _adapt_if_due(self) -> bool:
+        """Before a step: True if the tiles changed. What a checkpoint of the same step holds are the tiles before."""
+        table = self.case.refine
+        if self.adaptations is None or table is None or self.step_count % table.every:
+            return False
+        return self.adapt()
+
+    def _steps_to_adaptation(self) -> int:
+        table = self.case.refine
+        if self.adaptations is None or table is None:
+            return MANY
+        return table.every - self.step_count % table.every
+
+    def _count_steps(self, steps: int) -> None:
+        if self.adaptations is not None:
+            self.adaptations.steps += steps
+            self.adaptations.node_steps += steps * self._ground.whole.points

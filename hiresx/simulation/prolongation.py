@@ -1,0 +1,176 @@
+"""The state of one set of tiles carried to another one: as it is where tiles stay, interpolated where they are new.
+
+A new tile takes what nodes of the level before have where its own nodes lie on them, and between these the value of
+sixth order in the spacing, by polynomials of degree 5, or the linear one where density or pressure of the two differ by
+a tenth and more, with a smooth passage between, as ghosts of tiles do (kernels/interpolated.h)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.decomposition import Domain
+from hiresx.decomposition.held_arrays import Piece
+from hiresx.decomposition.levels import Levels, Space, stencils
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patched_donors import linear
+from hiresx.equations.gas import Gas
+from hiresx.grid.blocks import Range, intersection, shift_range, slices
+from hiresx.grid.cutting import within
+from hiresx.output.saved import distributed_arrays
+from hiresx.output.saved.distributed_arrays import Reader
+from hiresx.simulation.redistribution import redistribute
+
+# Difference of the two values, in shares of the linear one, around which the linear one takes over.
+APART = 0.1
+# Of a sixth-order density or pressure over the linear one, from which on it is not taken.
+LEAST = 0.1
+STATE = "q"
+
+
+def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas) -> Reader:
+    """Reads the state on the parts of `ground` that `pieces`, those of this rank on the tiles `before`, become.
+    Collective."""
+    after, comm = ground.whole.levels, ground.comm
+    assert after is not None
+    numbers = {tile: n for n, tile in enumerate(after.tiles)}
+    old = set(before.tiles)
+    kept = []
+    for piece in pieces:
+        name, _, number = piece.name.rpartition(".")
+        tile = before.tiles[int(number)]
+        if tile in numbers:
+            kept.append(Piece(f"{name}.{numbers[tile]}", piece.box, piece.array))
+    reader = redistribute(kept, ground.cut.parts, comm)
+    assert reader.pieces is not None  # they lie in memory
+    found = list(reader.pieces)
+    for level in range(1, after.finest + 1):
+        new = {n for n, tile in enumerate(after.tiles) if tile.level == level and tile not in old}
+        if new:
+            found += _prolonged(found, level, new, ground, after, gas)
+    return distributed_arrays.read_from_memory(found)
+
+
+def _prolonged(
+    held: Sequence[Piece], level: int, new: set[int], ground: Domain, levels: Levels, gas: Gas
+) -> Iterator[Piece]:
+    """The state of the parts of this rank of the tiles `new` of a level, from that of the level before."""
+    windows = [_Window(part, levels) for part in ground.cut.parts if part.whole in new]
+    below = [n for n, tile in enumerate(levels.tiles) if tile.level == level - 1]
+    needs: dict[tuple[int, int], Range] = {}  # by rank and tile: a box around all nodes that are needed
+    for window in windows:
+        for n in below:
+            if levels.tiles[n].base != window.base:
+                continue
+            for _, box in window.within(levels.tiles[n].box):
+                key = window.part.rank, n
+                needs[key] = _around(needs[key], box) if key in needs else box
+    parts = [Part(n, within(levels.tiles[n].box, box), rank) for (rank, n), box in sorted(needs.items())]
+    coarse = [piece for piece in held if int(piece.name.rpartition(".")[2]) in set(below)]
+    reader = redistribute(coarse, parts, ground.comm)
+    assert reader.pieces is not None
+    arrays = {
+        int(piece.name.rpartition(".")[2]): (piece.box, np.asarray(piece.array))
+        for piece in reader.pieces
+        if piece.name.startswith(f"{STATE}.")
+    }
+    for window in windows:
+        if window.part.rank == ground.comm.rank:
+            values = window.filled(levels, arrays)
+            made = interpolated(values, window.weights, gas)
+            yield Piece(f"{STATE}.{window.part.whole}", window.part.box, made)
+
+
+def _around(a: Range, b: Range) -> Range:
+    return triple((min(lo, low), max(hi, high)) for (lo, hi), (low, high) in zip(a, b, strict=True))
+
+
+class _Window:
+    """The nodes of the level before from which those of a `part` of a new tile are interpolated. `box`: in the indexes
+    of that level, beyond a block's ends where it goes on in itself. `weights`: per direction (2, nodes, nodes of the
+    window), of sixth order and linear."""
+
+    def __init__(self, part: Part, levels: Levels):
+        tile = levels.tiles[part.whole]
+        self.part, self.base = part, tile.base
+        self._space: Space = levels.spaces[tile.level - 1, tile.base]
+        own = shift_range(part.box, triple(lo for lo, _ in tile.box))
+        box, weights = [], []
+        for (lo, hi), n, wrap in zip(own, self._space.size, self._space.wrapped, strict=True):
+            ends, made = _line(lo, hi, n, wrap is not None and wrap.step == n)
+            box.append(ends)
+            weights.append(made)
+        self.box: Range = triple(box)
+        self.weights = weights
+
+    def within(self, tile: Range) -> Iterator[tuple[tuple[slice, slice, slice], Range]]:
+        """Where in the window nodes of a tile of the level before lie, and which these are."""
+        turns = (
+            (0, n, -n) if lo < 0 or hi > n else (0,) for (lo, hi), n in zip(self.box, self._space.size, strict=True)
+        )
+        for turn in product(*turns):
+            shared = intersection(shift_range(tile, triple(turn)), self.box)
+            if shared is not None:
+                back = shift_range(shared, triple(-t for t in turn))
+                yield slices(within(self.box, shared)), back
+
+    def filled(self, levels: Levels, arrays: Mapping[int, tuple[Range, np.ndarray]]) -> np.ndarray:
+        """The values (variables, nk, nj, ni) of the window, from boxes of the tiles of the level before."""
+        found: np.ndarray | None = None
+        for n, (held, array) in arrays.items():
+            tile = levels.tiles[n]
+            if tile.base != self.base:
+                continue
+            box = shift_range(held, triple(lo for lo, _ in tile.box))
+            for to, nodes in self.within(box):
+                if found is None:
+                    shape = [hi - lo for lo, hi in reversed(self.box)]
+                    found = np.full((len(array), *shape), np.nan, array.dtype)
+                found[(slice(None), *to)] = array[(slice(None), *slices(within(box, nodes)))]
+        assert found is not None and not np.isnan(found).any()  # the level before lies around every tile
+        return found
+
+
+def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.ndarray]:
+    """Along a direction of a level that has `n` nodes on the level before: the nodes of that which the nodes lo ... hi
+    - 1 come from, and the weights (2, hi - lo, nodes), of sixth order and linear."""
+    if n == 1:
+        return (0, 1), np.ones((2, 1, 1))
+    xi = np.arange(lo, hi) / 2
+    base, weights = stencils(xi, *((int(xi[0]) - n, int(xi[-1]) + n) if wrapped else (0, n)))
+    first, last = int(base.min()), int(base.max()) + weights.shape[1]
+    made = np.zeros((2, hi - lo, last - first))
+    rows = np.arange(hi - lo)[:, None]
+    columns = base[:, None] - first + np.arange(weights.shape[1])
+    made[0, rows, columns] = weights
+    made[1, rows, columns] = linear(xi[:, None], base[:, None])[:, 0]
+    return (first, last), made
+
+
+def interpolated(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
+    """Conservative variables (n, nk, nj, ni) of `values` in a window, by `weights` along i, j and k."""
+    high, low = (values.astype(np.float64) for _ in range(2))
+    for d, (fine, coarse) in enumerate(weights):
+        high, low = _along(high, fine, d), _along(low, coarse, d)
+    sixth, second = gas.primitive(high), gas.primitive(low)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        differences = [np.abs(sixth[name] - second[name]) / second[name] for name in ("rho", "p")]
+        admissible = np.all([sixth[name] > LEAST * second[name] for name in ("rho", "p")], axis=0)
+        share = np.where(admissible, _share(np.maximum(*differences)), 0.0)
+        made = low + share * (high - low)
+        for row, name in enumerate(gas.scalars, len(high) - len(gas.scalars)):
+            own = np.minimum(share, _share(sixth[name] - second[name]))
+            made[row] = low[row] + own * (high[row] - low[row])
+    return made.astype(values.dtype)
+
+
+def _share(apart: np.ndarray) -> np.ndarray:
+    found: np.ndarray = 1 / (1 + (apart / APART) ** 4)
+    return found
+
+
+def _along(values: np.ndarray, weights: np.ndarray, d: int) -> np.ndarray:
+    """Values with the nodes of a direction replaced by their weighted sums."""
+    axis = 3 - d
+    return np.moveaxis(np.tensordot(weights, values, axes=(1, axis)), 0, axis)

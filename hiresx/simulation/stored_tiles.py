@@ -1,0 +1,44 @@
+"""The tiles of refinement in a checkpoint."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hiresx.base.arrays import triple
+from hiresx.decomposition import Decomposition
+from hiresx.decomposition.hierarchy import Choosing, Hierarchy
+from hiresx.decomposition.levels import Tile
+from hiresx.decomposition.refinement import Taken
+from hiresx.errors import HiresxError
+from hiresx.output.saved.container import Container
+
+
+def stored_tiles(whole: Decomposition) -> list[Any] | None:
+    """The tiles of a checkpoint: [level, block of the grid, [[first, last + 1], ...]] each; None without levels."""
+    if whole.levels is None:
+        return None
+    return [[tile.level, tile.base, [list(ends) for ends in tile.box]] for tile in whole.levels.tiles]
+
+
+def tiles_of(container: Container) -> Choosing:
+    """Chooses the tiles of a checkpoint. Raises HiresxError where it has none, or none of these levels."""
+
+    def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
+        with hierarchy.comm.together():
+            return _restored(container.values, hierarchy, container.path)
+
+    return choose
+
+
+def _restored(values: Mapping[str, Any], hierarchy: Hierarchy, path: Path) -> list[Taken]:
+    try:
+        stored = values["tiles"]
+        tiles = [
+            Tile(int(level), int(base), triple((int(lo), int(hi)) for lo, hi in box)) for level, base, box in stored
+        ]
+        return hierarchy.of(tiles)
+    except (KeyError, TypeError, ValueError) as error:
+        raise HiresxError(
+            f"{path} does not hold tiles of this case's levels ({error})",
+            "restart with the case that wrote it, or begin a new run",
+        ) from None

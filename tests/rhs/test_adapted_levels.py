@@ -1,0 +1,282 @@
+"""Levels that follow the flow: free stream, accuracy, shocks, ranks, restart, limits, memory."""
+
+import gc
+import resource
+
+import numpy as np
+import pytest
+from ranks import run_ranks
+
+from hiresx import Simulation, load
+from hiresx.case import Case
+from hiresx.decomposition.tile_choice import tiles_within
+from hiresx.errors import HiresxError
+from hiresx.grid import Block
+from hiresx.grid.cutting import cut_along_i
+from hiresx.simulation import flow_flags
+
+P0 = 1 / 1.4
+FLOW = {"rho": 1.0, "u": 0.7, "v": 0.4, "p": P0}
+
+
+def adapted(n=(40, 36, 1), steps=10, amplitude=(0.04, 0.05, 0.0), refine=None, **tables):
+    """A periodic box, its nodes displaced by waves, with levels that follow the flow."""
+    axes = ["x", "y", "z"][: 3 if n[2] > 1 else 2]
+    tables.setdefault("boundary", [{"faces": "all", "type": "periodic"}])
+    tables.setdefault("time", {"steps": steps, "cfl": 0.5})
+    return Case.from_dict(
+        {
+            "grid": {
+                "generator": "wavy", "n": list(n), "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, float(n[2] > 1)],
+                "periodic": axes, "amplitude": list(amplitude),
+            },
+            "refine": {"tile": 8, "criterion": "density-curvature", "every": 2, **(refine or {})},
+            "initial": {"state": FLOW},
+            **tables,
+        }
+    )  # fmt: skip
+
+
+def spot(x, y, z):
+    """A round spot of higher density that the flow carries along."""
+    s = 0.3 * np.exp(-((x - 0.4) ** 2 + (y - 0.5) ** 2) / 0.006)
+    return 1 + s, 0.7 + 0 * x, 0.4 + 0 * x, 0 * x, P0 + 0 * x
+
+
+def off(simulation, **wanted):
+    return max(np.abs(b.state(name) - value).max() for b in simulation.blocks for name, value in wanted.items())
+
+
+def tiles(simulation):
+    return simulation.solver.decomposition.levels.tiles
+
+
+@pytest.mark.parametrize(("n", "levels"), [((40, 36, 1), 2), ((24, 20, 18), 1)])
+def test_a_uniform_flow_stays_while_levels_move(monkeypatch, n, levels):
+    place = [0.3]
+
+    def ball(table, flow, nodes, beyond):
+        inner = tuple(slice(1, -1) if m > 1 else slice(None) for m in nodes[0].shape)
+        away = sum((c[inner] - place[0]) ** 2 for c in nodes[: 2 + (n[2] > 1)])
+        return (away < 0.004).astype(float)
+
+    monkeypatch.setattr(flow_flags, "criterion", ball)
+    amplitude = (0.04, 0.05, 0.0) if n[2] == 1 else (0.03, 0.04, 0.03)
+    simulation = Simulation(adapted(n, 9, amplitude, {"levels": levels, "margin": 0}), backend="cpu")
+    seen = [set(tiles(simulation))]
+    for centre in (0.45, 0.65):
+        place[0] = centre
+        simulation.run(3, progress=False)
+        seen.append(set(tiles(simulation)))
+    assert simulation.adaptations.changes >= 2 and seen[0] != seen[1] != seen[2]
+    assert max(tile.level for tile in seen[2]) == levels
+    assert off(simulation, w=0.0, **FLOW) <= 1e-12
+
+
+def test_tiles_that_stay_keep_their_state_and_new_ones_have_that_of_the_nodes_they_share():
+    simulation = Simulation(
+        adapted(steps=40, refine={"levels": 1, "every": 1000, "margin": 2}), initial=spot, backend="cpu"
+    )
+    simulation.run(40, progress=False)
+    before = {tile: simulation.solver.states[n] for n, tile in enumerate(tiles(simulation))}
+    before = {tile: np.array(state.interior(state.q)) for tile, state in before.items()}
+    solver = simulation.solver
+    assert simulation.adapt() and simulation.solver is not solver
+    after = {tile: simulation.solver.states[n] for n, tile in enumerate(tiles(simulation))}
+    coarse = before[tiles(simulation)[0]]
+    new = 0
+    for tile, state in after.items():
+        q = np.array(state.interior(state.q))
+        if tile in before:
+            assert (q == before[tile]).all()
+            continue
+        (i0, i1), (j0, j1), _ = tile.box
+        assert (q[:, :, ::2, ::2] == coarse[:, :, j0 // 2 : (j1 + 1) // 2, i0 // 2 : (i1 + 1) // 2]).all()
+        new += 1
+    assert new and set(before) - set(after)
+    solver = simulation.solver
+    assert not simulation.adapt() and simulation.solver is solver
+
+
+def test_no_tile_lies_where_a_condition_does_not_go_with_it_and_levels_pass_joins():
+    """A pulse at the far field of one block and at the join to the next one."""
+    y, x = np.meshgrid(np.linspace(0.0, 0.8, 33), np.linspace(0.0, 1.0, 41), indexing="ij")
+    grid = cut_along_i(Block("box", x[None], y[None], 0 * x[None]), [0, 21], ["a", "b"])
+    still = {"rho": 1.0, "u": 0.0, "v": 0.0, "p": P0}
+    boundary = [{"faces": ["jmin"], "type": "slip-wall"}, {"faces": "all", "type": "far-field", "state": still}]
+
+    def pulse(x, y, z):
+        s = 0.3 * np.exp(-((x - 0.5) ** 2 + (y - 0.6) ** 2) / 0.01) + 0.3 * np.exp(-(x**2 + (y - 0.3) ** 2) / 0.01)
+        return 1 + s, 0 * x, 0 * x, 0 * x, P0 + s
+
+    table = {"levels": 2, "tile": 8, "margin": 4}
+    case = adapted(steps=2, grid={"file": "none"}, boundary=boundary, refine=table)
+    simulation = Simulation(case, initial=pulse, backend="cpu", grid=grid)
+    simulation.run(progress=False)
+    hierarchy = simulation._ground.hierarchy
+    last = hierarchy.grids[2].blocks[0].size[0]
+    bases = set()
+    for tile in tiles(simulation)[len(hierarchy.grids[0].blocks) :]:
+        (i0, _), (_, j1), _ = tile.box
+        assert tile.base == 1 or i0 > 0
+        assert j1 < hierarchy.grids[tile.level].blocks[0].size[1]
+        if tile.level == 2 and (i0 == 0 if tile.base else tile.box[0][1] == last):
+            bases.add(tile.base)
+    assert bases == {0, 1}
+    place = next(iter(tiles_within(hierarchy.lattices[2][0], ((0, 1), (20, 21), (0, 1)))))
+    assert not hierarchy.choice.allowed[2][0][place]
+
+
+def tube(x, y, z):
+    left = x < 0.4
+    return np.where(left, 1.0, 0.125), 0 * x, 0 * x, 0 * x, np.where(left, 1.0, 0.1) * P0
+
+
+def run_tube(n, refine=None):
+    faces = [{"faces": ["imin", "imax"], "type": "supersonic-outflow"}, {"faces": ["jmin", "jmax"], "type": "periodic"}]
+    grid = {"generator": "box", "n": [n, 12, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 0.2, 0.0], "periodic": ["y"]}
+    case = adapted(grid=grid, refine=refine, boundary=faces, time={"end": 0.12, "cfl": 0.4})
+    if refine is None:
+        case = case.model_copy(update={"refine": None})
+    simulation = Simulation(case, initial=tube, backend="cpu")
+    simulation.run(progress=False)
+    rho = {}
+    for block in simulation.blocks:
+        rho |= dict(zip(np.round(block.x[0, 0], 9).tolist(), block.state("rho")[0, 0].tolist(), strict=True))
+    return simulation, rho
+
+
+@pytest.mark.slow
+def test_levels_follow_the_waves_of_a_shock_tube():
+    """As well as on the fine grid throughout, to 2 % of what the coarse grid alone is off."""
+    _, fine = run_tube(241)
+    _, coarse = run_tube(61)
+    simulation, found = run_tube(61, {"levels": 2, "every": 8, "tile": 16})
+    shared = sorted(fine.keys() & coarse.keys())
+    assert len(shared) > 55
+
+    def away(values):
+        return np.mean([abs(values[x] - fine[x]) for x in shared])
+
+    assert simulation.adaptations.changes > 2
+    assert away(found) < 0.02 * away(coarse)
+
+
+def vortex_errors(n, tile):
+    """Largest errors of rho, u, v, p over all levels of a vortex that travels with its level."""
+    overrides = [
+        f"grid.n=[{n},{n},1]", "grid.lower=[-7.0,-7.0,0.0]", "grid.upper=[7.0,7.0,0.0]", "parameters.length=14.0",
+        "parameters.strength=2.0", "time.end=1.5", f"time.cfl={0.4 * (56 / n) ** (2 / 3)}", "scheme.weights=linear",
+        f"refine={{tile={tile}, criterion=\"vorticity\", refine=0.1, every={n // 8}, margin={tile}}}",
+    ]  # fmt: skip
+    case = load("isentropic-vortex", overrides=overrides)
+    simulation = Simulation(case, backend="cpu")
+    simulation.run(progress=False)
+    errors = []
+    for block in simulation.blocks:
+        exact = case.evaluate("exact", *(np.asarray(getattr(block, c)) for c in "xyz"), simulation.time)
+        names = zip(("rho", "u", "v", "w", "p"), exact, strict=True)
+        errors.append([np.abs(block.state(name) - e).max() for name, e in names if name != "w"])
+    return np.max(errors, axis=0), simulation.adaptations.changes
+
+
+@pytest.mark.slow
+def test_a_vortex_that_travels_with_its_level_converges_with_the_order_of_the_scheme():
+    (coarse, changes), (fine, more) = vortex_errors(56, 16), vortex_errors(112, 32)
+    assert changes and more
+    assert (np.log2(coarse / fine) >= 4.5).all()
+
+
+def finish(comm=None):
+    """Steps of equal size with a level on the spot, which changes its tiles twice, the second time before step 21."""
+    case = adapted(time={"steps": 22, "dt": 0.006}, refine={"levels": 1, "every": 10, "margin": 0})
+    simulation = Simulation(case, initial=spot, backend="cpu", **({} if comm is None else {"comm": comm}))
+    simulation.run(progress=False)
+    return simulation
+
+
+def parts(comm=None):
+    """The final flow of the parts of this rank, by tile, with the nodes, and how often tiles changed."""
+    simulation = finish(comm)
+    found = {}
+    for block, state in zip(simulation.blocks, simulation.solver.states, strict=True):
+        index = [m + np.arange(n) for m, n in zip(block.first, block.x.shape[::-1], strict=True)]
+        found[tiles(simulation)[state.part.whole], *block.first] = (index, block.state("rho"), block.state("u"))
+    return found, simulation.adaptations.changes, len(tiles(simulation))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_the_answer_does_not_depend_on_the_ranks(ranks):
+    whole, changes, count = parts()
+    alone = {key[0]: values for key, values in whole.items()}
+    assert changes >= 1
+    for found, theirs, held in run_ranks(ranks, parts, timeout=400):
+        assert (theirs, held) == (changes, count)
+        for (tile, *_), (index, rho, u) in found.items():
+            at = np.ix_(index[2], index[1], index[0])
+            assert np.abs(rho - alone[tile][1][at]).max() < 1e-13
+            assert np.abs(u - alone[tile][2][at]).max() < 1e-13
+
+
+def test_a_restart_goes_on_bit_for_bit(tmp_path):
+    """From a checkpoint of the step before which tiles change."""
+    whole = finish()
+    assert whole.adaptations.changes == 2
+    case = whole.case.model_copy(update={"time": whole.case.time.model_copy(update={"steps": 20})})
+    Simulation(case, initial=spot, backend="cpu", out=tmp_path).run(progress=False)
+    again = Simulation(whole.case, backend="cpu", restart=tmp_path)
+    again.run(progress=False)
+    assert again.step_count == 22 and again.adaptations.changes == 1 and tiles(again) == tiles(whole)
+    for a, b in zip(whole.blocks, again.blocks, strict=True):
+        assert (a.state("rho") == b.state("rho")).all() and (a.state("u") == b.state("u")).all()
+
+
+def test_more_nodes_than_a_case_allows_are_refused_behind_a_checkpoint(tmp_path):
+    case = adapted(steps=8, refine={"levels": 1, "most_nodes": 4000})
+    simulation = Simulation(case, initial=spot, backend="cpu", out=tmp_path)
+    points = simulation.solver.points
+    noise = np.random.default_rng(1).random(simulation.blocks[0].x.shape)
+    simulation.blocks[0].set_state(1 + 0.5 * noise, 0.0, 0.0, 0.0, P0)
+    with pytest.raises(HiresxError, match=r"refine.most_nodes = 4,000: .* have [5-9],\d{3} nodes"):
+        simulation.run(progress=False)
+    assert simulation.solver.points == points
+    assert list((tmp_path / "checkpoints").glob("*.hxc"))
+
+
+@pytest.mark.parametrize(
+    ("refine", "tables", "said"),
+    [
+        ({"criterion": "vorticity"}, {}, "needs refine"),
+        ({"coarsen": 0.1}, {}, "must be less than refine"),
+        ({"margin": 9}, {}, "more than tile"),
+        ({"criterion": None, "levels": 2, "region": [{"x": [0.4, 0.6]}]}, {}, "levels belongs to a criterion"),
+        ({}, {"average": {}}, r"\[average\] and refine.criterion"),
+        ({}, {"probe": [{"name": "p", "points": [[0.5, 0.5, 0.0]], "every": 5}]}, "filtered"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(refine, tables, said):
+    with pytest.raises(HiresxError, match=said):
+        adapted(refine=refine, **tables)
+
+
+@pytest.mark.slow
+def test_memory_stays_through_many_changes(monkeypatch):
+    place = [0.3]
+
+    def disc(table, flow, nodes, beyond):
+        x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
+        return ((x - place[0]) ** 2 + (y - 0.5) ** 2 < 0.01).astype(float)
+
+    monkeypatch.setattr(flow_flags, "criterion", disc)
+    simulation = Simulation(adapted((24, 24, 1), refine={"levels": 1, "margin": 0}), backend="cpu")
+    used = []
+    for cycle in range(200):
+        place[0] = 0.3 if cycle % 2 else 0.7
+        assert simulation.adapt()
+        if cycle in (49, 199):
+            gc.collect()
+            used.append((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(gc.get_objects())))
+    place[0] = 9.0
+    assert simulation.adapt() and len(tiles(simulation)) == 1  # all is given up again
+    assert used[1][0] < used[0][0] + 8000 and used[1][1] < used[0][1] + 2000
