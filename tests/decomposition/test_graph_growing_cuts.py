@@ -1,0 +1,31 @@
+"""Boxes that graph growing cuts: by the shares of the ranks that they go to."""
+
+from math import prod
+
+import numpy as np
+import pytest
+
+from hiresx.decomposition.contacts import Boxes, Contacts
+from hiresx.decomposition.graph_growing import GraphGrowing
+
+
+class Apart:
+    """Blocks that touch nowhere."""
+
+    def contacts(self, boxes):
+        return Contacts(*np.zeros((4, 0), dtype=int))
+
+
+def growing(size, speed):
+    boxes = Boxes(np.array([0]), np.array([[(0, n) for n in size]]))
+    return GraphGrowing(Apart(), boxes, speed, 4)
+
+
+@pytest.mark.parametrize("shares", [(1.0, 3.0), (4.0, 1.0), (200.0, 100.0, 500.0), (1.0, 1.0, 1.0, 5.0)])
+def test_a_box_is_cut_by_the_shares(shares):
+    size = (80, 6, 5)
+    pieces = growing(size, [1.0])._cut(0, shares)
+    points = np.array([prod(hi - lo for lo, hi in piece) for piece in pieces])
+    wanted = np.array(shares) / sum(shares) * prod(size)
+    assert len(pieces) == len(shares) and points.sum() == prod(size)
+    assert np.abs(points - wanted).max() <= 30  # a layer of nodes
