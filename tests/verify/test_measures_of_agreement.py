@@ -1,10 +1,14 @@
 """What checks measure: how far results of kernels lie apart, and what a flow that does not survive has for errors."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from hiresx.solver import Solver
-from hiresx.verify.checks import Workbench
+from hiresx.verify import runner
+from hiresx.verify.checks import Limit, Workbench
 from hiresx.verify.groups import kernels, mms
 
 
@@ -37,3 +41,16 @@ def test_a_manufactured_flow_that_does_not_survive_has_no_errors(monkeypatch):
     setup = mms.Setup(mms.PLANE, (), (("weights", "linear"),), amplitude=0.02, boundary=boundary)
     found = mms.errors(Workbench("cpu", None), setup, 12)
     assert len(found) == 3 and np.isnan(found).all() and asked == [0]
+
+
+def test_limits_are_those_that_the_kept_results_were_judged_by():
+    """What the pages say of a check holds of the program: a limit that changes asks for its results anew."""
+    limits = {(name, check.name): check.limit for name in runner.names() for check in runner.group(name).CHECKS}
+    compared = set()
+    for path in sorted((Path(__file__).parents[2] / "docs/results").glob("verification-*.json")):
+        for kept in json.loads(path.read_text(encoding="utf-8"))["checks"]:
+            key = kept["group"], kept["check"]
+            threshold = tuple(kept["threshold"]) if isinstance(kept["threshold"], list) else kept["threshold"]
+            assert limits[key] == Limit(kept["relation"], threshold), (path.name, *key)
+            compared.add(key)
+    assert {group for group, _ in compared} >= {"precision", "accuracy", "mms", "robustness"}
