@@ -158,11 +158,11 @@ def test_places_of_any_block_are_looked_for_together_and_nodes_not_at_all(monkey
     decomposition = decompose(jet, build(jet.grid, jet.directory))
     middles = [np.array([axis[0, 1::5, 1::5] for axis in (b.x, b.y, b.z)]).reshape(3, -1) for b in decomposition.blocks]
     block, xi = interpolation.locate_places(decomposition, np.concatenate(middles, axis=1).T, "surface")
-    assert (
-        len(middles) > 2
-        and block.tolist() == np.repeat(np.arange(len(middles)), [m.shape[1] for m in middles]).tolist()
-    )
+    wanted = np.repeat(np.arange(len(middles)), [own.shape[1] for own in middles])
+    assert len(middles) > 2 and block.tolist() == wanted.tolist()
     assert np.abs(xi - np.round(xi)).max() < 1e-9
+    for n, own in enumerate(middles):
+        assert set(interpolation.locate_places(decomposition, own.T, "surface")[0].tolist()) == {n}
     monkeypatch.setattr(surface_monitor, "locate_places", fail)
     made = case(LISTED[2])
     places, block, xi = surface_monitor._find_surface("s", made.surface[0], decompose(made, build(made.grid, None)))

@@ -154,7 +154,7 @@ class Plotter:
 
 @pytest.mark.parametrize(("azimuth", "elevation", "zoom"), [(270, 0, 1.0), (30, 20, 2.0), (0, 90, 1.0)])
 def test_the_camera_stands_where_it_is_asked(monkeypatch, azimuth, elevation, zoom):
-    """Outside the box, on the side that its angles name; a length has the pixels that the view of the cut picture says."""
+    """Outside the box, on the side that its angles name; a length has the pixels that the view says."""
     pytest.importorskip("vtkmodules", reason="pip install 'hiresx[surface]'")
     module = sys.modules[isosurface.__module__]
     monkeypatch.setattr(module, "_check_gl", lambda: None)
