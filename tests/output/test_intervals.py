@@ -10,7 +10,7 @@ from hiresx.case.outputs import Checkpoint
 from hiresx.output.saved.checkpoint import Checkpoints
 from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.output.watch.gather import Take
-from hiresx.simulation.epochs import _move
+from hiresx.simulation.epochs import Epoch, _move
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,13 @@ def test_a_rank_without_nodes_takes_none():
     values = found()
     assert set(values) == {"rho", "u", "v", "w", "p"} and {len(array) for array in values.values()} == {0}
     assert found.field("eddy_viscosity").shape == (0,) and found.field("eddy_viscosity").dtype == np.float64
+
+
+@pytest.mark.parametrize(("speeds", "gain", "why"), [
+    (None, None, "asked for"), ([2e6, 1.5e6, 4e6], None, "asked for"),
+    ([2e6, 1.5e6, 4e6], 0.127, "ranks compute 1.5e+06 to 4e+06 points a second, 13% less computing a step"),
+])  # fmt: skip
+def test_a_new_cut_is_told_in_one_line(speeds, gain, why):
+    epoch = Epoch(1, 40, 0.5, "asked for", None, None, speeds, gain, [1200, 900, 123_456], 0.0534)
+    assert epoch.description == f"step 40: the grid is cut anew in 0.053 s ({why}): 900 to 123,456 points a rank"
+    assert epoch.document()["gain"] == gain and epoch.document()["points"] == [1200, 900, 123_456]
