@@ -106,7 +106,7 @@ def _gpus(facts: Sequence[RankFacts], pair: tuple[int, int]) -> int:
 
 
 def _check_sizes(facts: Sequence[RankFacts], a: int, b: int) -> None:
-    (first, last), (begin, end) = facts[a].sends.get(b, (0, -1)), facts[b].receives.get(a, (0, -1))
+    (first, last), (begin, end) = facts[a].sends.get(b, (0, 0)), facts[b].receives.get(a, (0, 0))
     if last - first != end - begin:
         raise HiresxError(
             f"rank {a} has {last - first} halo nodes for rank {b}, which expects {end - begin}",

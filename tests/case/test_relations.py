@@ -200,3 +200,13 @@ def test_an_integer_that_python_does_not_convert_is_named_with_its_line(folder):
 def test_digits_of_a_formula_are_bounded(folder):
     assert load(folder, overrides=["sponge.0.end== 4 + round(5, -9999999999)"]).sponge[0].end == 4.0
     assert load(folder, overrides=["sponge.0.end== round(4.123, 2)"]).sponge[0].end == 4.12
+
+
+def test_a_formula_is_shown_whole_up_to_200_characters():
+    for length in (200, 201):
+        text = "= none + " + "1" * (length - len("= none + "))
+        assert len(text) == length
+        with pytest.raises(HiresxError) as found:
+            load("sod", overrides=[f"time.end={text}"])
+        assert (f'"{text}"' in found.value.message) == (length == 200), found.value.message
+        assert (f'"{text[:200]}..."' in found.value.message) == (length == 201)

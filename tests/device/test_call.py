@@ -7,7 +7,7 @@ from kernels_alone import PLACE, POINTS, SHAPE, SIZE, SMALL, inside, program
 
 from hiresx import kernels
 from hiresx.device import Configuration
-from hiresx.device.arguments import place
+from hiresx.device.arguments import place, scalar
 from hiresx.device.wrappers import generate
 
 
@@ -46,6 +46,25 @@ def test_swapped_arguments(update, one, other, message):
     kernel.call("update", SIZE, **arguments)
     with pytest.raises(TypeError, match=f"^kernel update, {message}"):
         kernel.call("update", SIZE, **exchanged(arguments, one, other))
+
+
+@pytest.mark.parametrize("kind", ["i4", "i8"])
+def test_whole_numbers_fit_up_to_the_ends_of_their_type(kind):
+    dtype, limits = np.dtype(kind), np.iinfo(kind)
+    for number in (limits.min, limits.max, np.int16(-7), True):
+        assert scalar(dtype, number) == number
+    for number in (int(limits.min) - 1, int(limits.max) + 1):
+        with pytest.raises(TypeError, match=f"^{number} does not fit {dtype}$"):
+            scalar(dtype, number)
+    with pytest.raises(TypeError):
+        scalar(dtype, 1.0)
+
+
+@pytest.mark.parametrize(("value", "said"), [(1, "got the int 1"), ("1", "wants a number, got str")])
+def test_a_real_number_is_no_whole_one(value, said):
+    assert scalar(np.dtype("f4"), np.float32(0.5)) == 0.5
+    with pytest.raises(TypeError, match=said):
+        scalar(np.dtype("f8"), value)
 
 
 def test_missing_and_unknown_arguments(update):

@@ -186,6 +186,21 @@ def sensed(name: str, s: np.ndarray, m: np.ndarray, jacobian: np.ndarray) -> np.
     return inside(quick * divergence**2 / (divergence**2 + curl2 + (1e-6 * crossing) ** 2))
 
 
+def test_a_sensor_of_divergence_and_curl():
+    """Ducros' alone, compiled without the fluxes that read it."""
+    (s, q), (m, jacobian) = states(), geometry()
+    found, strides = np.zeros(SHAPE), dict(zip(("di", "dj", "dk"), STRIDES, strict=True))
+    kernels = program("cpu", ("terms/shock_sensor.h",), inviscid="hybrid", sensor="ducros")
+    value = sensed("ducros", s, m, jacobian)
+    threshold = float(np.median(value[value > 0]))
+    kernels.launch(
+        "shock_sensor", SIZE, **PLACE, **strides, sv=POINTS, q=q, m=m, jacobian=jacobian, sensor=found[None],
+        threshold=threshold, smooth=1, floor=0.0,
+    )  # fmt: skip
+    share = np.clip(value / threshold - 0.5, 0, 1)
+    compare(found, share * share * (3 - 2 * share))
+
+
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
 @pytest.mark.parametrize(
     "name",

@@ -80,6 +80,11 @@ def test_slices_of_one_card_are_two_gpus():
         pair("signals", slices[0], slices[0])
 
 
+def test_ranks_of_which_one_only_gives_and_one_only_takes():
+    giving, taking = {"sends": {1: (2, 6)}, "receives": {}}, {"sends": {}, "receives": {0: (0, 4)}}
+    assert pair("auto", giving, taking) == "window" and pair("auto", giving, taking | FAR) == "mpi"
+
+
 def test_choice_without_shared_memory():
     assert pair("auto", CPU, CPU, room=False) == "mpi"
     assert pair("staged", GPU, CPU, room=False) == "staged over mpi"
@@ -105,6 +110,8 @@ def test_choice_without_shared_memory():
         ("auto", CPU, CPU | {"widths": (5,)}, "rank 0 exchanges 5 and 4 numbers per node, rank 1 5"),
         ("auto", CPU, CPU | {"asked": "mpi"}, 'rank 0 is to use the transport "auto", rank 1 "mpi"'),
         ("auto", CPU, CPU | {"receives": {0: (0, 5)}}, "rank 0 has 4 halo nodes for rank 1, which expects 5"),
+        ("auto", CPU, CPU | {"receives": {}}, "rank 0 has 4 halo nodes for rank 1, which expects 0"),
+        ("auto", CPU | {"receives": {}}, CPU, "rank 1 has 6 halo nodes for rank 0, which expects 0"),
     ],
 )
 def test_no_choice(asked, first, second, message):

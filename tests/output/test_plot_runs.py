@@ -168,6 +168,24 @@ def watched(tmp_path):
     return tmp_path / "run"
 
 
+def test_curves_of_a_history_are_its_columns(watched, tmp_path, monkeypatch):
+    """Of this run, of another one, and of a file of numbers; norms and their axis."""
+    drawn = []
+    monkeypatch.setattr(plot_history_module.picture_file, "save", lambda figure, path: drawn.append(figure) or path)
+    (tmp_path / "r.csv").write_text("time,p,T\n0,2,1\n20,2.5,1\n")
+    plot_history(watched, "lip.p", reference=tmp_path / "r.csv", against=watched, start=10.0)
+    plot_history(watched, "residual")
+    read = history.read(watched / "history" / "lip.nc").flat()
+    later = read["time"] >= 10.0
+    (axes,) = drawn[0].axes
+    curves = {line.get_label(): line.get_xydata() for line in axes.lines}
+    assert len(curves) == len(axes.lines) == 3
+    np.testing.assert_allclose(curves.pop("r"), [[0, 2], [20, 2.5]])
+    for curve in curves.values():
+        np.testing.assert_allclose(curve, np.stack([read["time"], read["p"]], axis=1)[later])
+    assert {axes.get_yscale() for axes in drawn[1].axes} == {"log", "linear"}
+
+
 @pytest.mark.slow
 def test_histories_are_drawn(watched, tmp_path):
     (path,) = plot_history(watched, "lip")

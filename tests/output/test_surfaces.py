@@ -16,6 +16,7 @@ from hiresx.decomposition import decompose
 from hiresx.grid import build
 from hiresx.output.saved import checkpoint
 from hiresx.output.watch import interpolation, monitors, surface_file, surface_places
+from hiresx.output.watch.monitors import surface as surface_monitor
 from hiresx.output.watch.surface_places import surface
 
 BOX = {"lower": [0.4, 0.2, 0.2], "upper": [1.6, 0.8, 0.8], "spacing": 0.15}
@@ -144,6 +145,28 @@ def test_places_are_found_between_blocks_and_in_the_last_gap_of_a_period():
     with pytest.raises(HiresxError, match=r"surface.0 .* lies outside the grid"):  # in the lip of the nozzle
         lip = decompose(jet, build(jet.grid, jet.directory))
         interpolation.locate_places(lip, np.array([[-0.1, 0.55, 0.0]]), 'surface.0 "a"')
+
+
+def test_places_of_any_block_are_looked_for_together_and_nodes_not_at_all(monkeypatch):
+    """One by one, which takes long, are those alone that Newton's method has not found in a block."""
+
+    def fail(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(interpolation, "_locate_one_by_one", fail)
+    jet = load("planar-jet", preset="quick")
+    decomposition = decompose(jet, build(jet.grid, jet.directory))
+    middles = [np.array([axis[0, 1::5, 1::5] for axis in (b.x, b.y, b.z)]).reshape(3, -1) for b in decomposition.blocks]
+    block, xi = interpolation.locate_places(decomposition, np.concatenate(middles, axis=1).T, "surface")
+    wanted = np.repeat(np.arange(len(middles)), [own.shape[1] for own in middles])
+    assert len(middles) > 2 and block.tolist() == wanted.tolist()
+    assert np.abs(xi - np.round(xi)).max() < 1e-9
+    for n, own in enumerate(middles):
+        assert set(interpolation.locate_places(decomposition, own.T, "surface")[0].tolist()) == {n}
+    monkeypatch.setattr(surface_monitor, "locate_places", fail)
+    made = case(LISTED[2])
+    places, block, xi = surface_monitor._find_surface("s", made.surface[0], decompose(made, build(made.grid, None)))
+    assert block is places.block and xi is places.index and len(xi) == len(places.at)
 
 
 def test_a_place_is_as_at_a_probe(tmp_path):

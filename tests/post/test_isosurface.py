@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import ClassVar
 
 import made_runs
 import matplotlib.image
@@ -15,6 +17,7 @@ from hiresx import HiresxError, cli
 from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.formats import netcdf
+from hiresx.post import isosurface
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +132,56 @@ def test_the_scales_of_the_box_stand_at_the_border_of_its_picture(azimuth, eleva
             np.testing.assert_allclose(axis.pixels[0], start, atol=1e-9)
             # Nothing of the box lies on the side where the numbers are.
             assert ((corners - axis.ends[0]) @ axis.away).max() < 1e-9
+
+
+class Plotter:
+    """Notes how a scene is looked at, and shows a grey box in a white picture."""
+
+    made: ClassVar[list] = []
+
+    def __init__(self, off_screen, window_size):
+        self.size, self.camera, self.camera_position = window_size, SimpleNamespace(), None
+        self.made.append(self)
+
+    def __getattr__(self, name):
+        return lambda *given, **named: None
+
+    def screenshot(self, return_img):
+        picture = np.full((self.size[1], self.size[0], 3), 255, np.uint8)
+        picture[20:-40, 60:-10] = 100
+        return picture
+
+
+@pytest.mark.parametrize(("azimuth", "elevation", "zoom"), [(270, 0, 1.0), (30, 20, 2.0), (0, 90, 1.0)])
+def test_the_camera_stands_where_it_is_asked(monkeypatch, azimuth, elevation, zoom):
+    """Outside the box, on the side that its angles name; a length has the pixels that the view says."""
+    pytest.importorskip("vtkmodules", reason="pip install 'hiresx[surface]'")
+    module = sys.modules[isosurface.__module__]
+    monkeypatch.setattr(module, "_check_gl", lambda: None)
+    box = SimpleNamespace(extract_all_edges=lambda: None)
+    fake = SimpleNamespace(Plotter=Plotter, Box=lambda bounds: box)
+    points = {"u": np.linspace(0, 1, 5)}
+    found = SimpleNamespace(point_data=points, copy=lambda: SimpleNamespace(point_data={}))
+    bounds, wide = [-2.0, 4.0, -1.0, 1.5, 0.0, 3.0], 300
+    cut, view = module._picture(fake, found, "u", lambda v: v, "viridis", bounds, 1.0, (azimuth, elevation, zoom), wide)
+    plotter = Plotter.made.pop()
+    a, e = np.radians(azimuth), np.radians(elevation)
+    towards = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])
+    place, middle, up = map(np.array, plotter.camera_position)
+    np.testing.assert_allclose(middle, [1.0, 0.25, 1.5])
+    np.testing.assert_allclose((place - middle) / np.linalg.norm(place - middle), towards, atol=1e-14)
+    assert np.linalg.norm(place - middle) > np.linalg.norm([3.0, 1.25, 1.5]), "outside the box"
+    assert abs(up @ towards) < 0.95
+    high = plotter.size[1] // 2
+    assert plotter.size == (2 * wide, 2 * high) and cut.shape == (high - 30, wide - 35, 3) and (cut == 100).all()
+    right = np.cross(up, towards) / np.linalg.norm(np.cross(up, towards))
+    # half of the picture's height is the scale of the parallel view
+    pixels = high / 2 / plotter.camera.parallel_scale
+    np.testing.assert_allclose(view.at(middle), [wide / 2 - 30, high / 2 - 10], atol=1e-9)
+    np.testing.assert_allclose(view.at(middle + right) - view.at(middle), [pixels, 0], atol=1e-9)
+    np.testing.assert_allclose(view.at(middle + np.cross(towards, right)) - view.at(middle), [0, -pixels], atol=1e-9)
+    corners = np.array(np.meshgrid(bounds[:2], bounds[2:4], bounds[4:])).reshape(3, -1).T - middle
+    assert zoom > 1 or abs(corners @ right).max() <= wide / 2 / pixels, "all of it is seen"
 
 
 @pytest.mark.slow

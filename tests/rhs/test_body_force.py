@@ -25,6 +25,19 @@ def box(**tables) -> Case:
     return Case.from_dict(given | {"boundary": [{"faces": "all", "type": "periodic"}]} | tables)
 
 
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_directions_are_those_of_the_acceleration_and_of_the_flow_that_is_kept(axis):
+    kept = tuple(float(name == axis) for name in "xyz")
+    along = tuple(0.9 * n for n in kept)
+    asked = (
+        {"acceleration": [2.0, -1.0, 2.0]},
+        {"acceleration": along, "keep": "mass_flow", "axis": axis},
+        {"keep": "mass_flow", "axis": axis},
+    )
+    found = [box(body_force=force).body_force.directions for force in asked]
+    assert found == [((2 / 3, -1 / 3, 2 / 3),), (kept, kept), (kept,)]
+
+
 def channel(force=KEEP, steps: int = 150, **tables) -> Case:
     """Flow between plates at y = -1 and 1 that is periodic along x."""
     grid = {"generator": "box", "n": [8, 17, 1], "lower": [0, -1, 0], "upper": [1, 1, 0], "periodic": ["x"]}

@@ -146,6 +146,33 @@ def test_optimal_is_the_shortest_exchange(name):
             assert search.values(search.improve(known, place_search.MOST_WORK)).min() <= shortest * 1.01
 
 
+@pytest.mark.parametrize("gives", [True, False])
+@pytest.mark.parametrize("name", list(EIGHT))
+def test_the_bound_of_one_rank_with_all_others(name, gives):
+    """From the routes: what the link that every way passes takes for the sum, the largest message on the best way of
+    all, and a latency each; where all links are alike it is that of the best placement."""
+    model, amounts, gpus = Model(EIGHT[name]), np.array([2e6, 2.5e6, 3e6]), range(5)
+    matrix = np.zeros((4, 4))
+    matrix[(0, slice(1, None)) if gives else (slice(1, None), 0)] = amounts
+    times, pairs = [], []
+    for a in gpus:
+        ways = [(a, b) if gives else (b, a) for b in gpus if b != a]
+        held = []
+        for up, down, overhead, _ in (model.routes[way] for way in ways):
+            held.append({link: overhead / (model.links[link].bandwidth * 1e9) for link in [*up, *down]})
+        passed = set.intersection(*map(set, held))
+        quickest = min(1 / (model.bandwidth[way] * 1e9) for way in ways)
+        times.append(max([amounts.sum() * min(one[link] for one in held) for link in passed] + [3e6 * quickest]))
+        pairs.append(min(model.latency[way] for way in ways))
+    wanted = min(times) + (len(amounts) if gives else 1) * min(pairs)
+    demand = traffic(matrix)
+    bound = place_search.exchange_bound(model, demand, list(gpus), 1)
+    assert bound == pytest.approx(wanted, rel=1e-12)
+    if name == "two switches of five":
+        every = np.array(list(itertools.permutations(gpus, 4)))
+        assert bound == pytest.approx(Exchange(model, demand).times(every).seconds.min(), rel=1e-12)
+
+
 def test_a_sum_over_pairs_is_not_the_exchange():
     """Two ranks that each send to one far away: the sum is indifferent to whether both use one uplink."""
     machine = EIGHT["four switches in two"]
