@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from hiresx import kernels
 from hiresx.case.hybrid import Hybrid
 from hiresx.case.model import Positive, State, Table, case_error, kernel_choice
-from hiresx.case.named_scheme import LOW_DISSIPATION, NONE, complete_scheme
+from hiresx.case.named_scheme import LOW_DISSIPATION, complete_scheme
 from hiresx.case.regularised import Regularised
 from hiresx.equations.stencil import has_cutoff, suited_weights, weighted_nodes
 from hiresx.equations.storage import Precision
@@ -26,7 +26,7 @@ class Scheme(Table):
     """
 
     choice: Literal["none", "low_dissipation"] = Field(
-        NONE,
+        "none",
         description=f"{LOW_DISSIPATION}: little dissipation away from shocks, one choice for all flows; none: the keys "
         "as they are",
     )

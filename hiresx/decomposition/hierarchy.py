@@ -84,7 +84,7 @@ def shared_hierarchy(
     comm: Communicator,
     grid: Grid,
     coarse: Decomposition,
-    extended: Sequence[Extended | GhostLayers],
+    extended: Sequence[Sequence[np.ndarray] | GhostLayers],
     table: Refine,
 ) -> Hierarchy:
     """The levels of `coarse`, the whole blocks of `grid`, whose coordinates with ghosts are `extended`: the first rank
