@@ -31,6 +31,7 @@ class ImplicitSettings(NamedTuple):
     linear_drop: float
     sweeps: int
     drop: float
+    lines: str
 
 
 class Linearised(ABC):
