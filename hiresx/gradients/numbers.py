@@ -21,7 +21,8 @@ def measure(simulation: Simulation, wanted: Sequence[str]) -> dict[str, float]:
     """Return the numbers `wanted`, by full name HISTORY.QUANTITY, of the flow that the simulation holds. Collective.
     Raises HiresxError for a name that the case does not have, and for one that several histories have."""
     values = _all(simulation, {name.partition(".")[0] for name in wanted if "." in name} or None)
-    return {name: values[name] for name in (full_name(values, name) for name in wanted)}
+    with simulation.comm.together():
+        return {name: values[name] for name in (full_name(values, name) for name in wanted)}
 
 
 def full_name(values: Mapping[str, float], name: str) -> str:

@@ -91,17 +91,8 @@ class TangentSolver:
             found = differences.numbers(self._x, y, self._shifted, wanted)
         finally:
             differences.close()
-        if size == 0 and not any(found.values()):
-            raise HiresxError(
-                f"--by {parameter.key}: neither the steady flow nor what is asked of it depends on it",
-                "name a key that enters the grid, the boundary conditions, the gas or what is watched",
-            )
-        if size > 0 and left > UNSOLVED:
-            raise HiresxError(
-                f"--by {parameter.key}: the linear equations of the derivative are solved to {left:.2g} only",
-                "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl; where the mass of a "
-                "closed flow is not determined there is no derivative (docs/implicit.md)",
-            )
+        with self._flow.comm.together():
+            _check(parameter, size > 0, left, any(found.values()))
         return Tangent(y, found, differences.step, left if size > 0 else 0.0, products)
 
     def _step(self, parameter: Parameter, y: Vector) -> float:
@@ -138,6 +129,21 @@ class TangentSolver:
         return left, products
 
 
+def _check(parameter: Parameter, moves: bool, left: float, changes: bool) -> None:
+    """Raises HiresxError where the flow does not move with the parameter nor a number changes, and where `left` of the
+    linear equations is too much."""
+    if not moves and not changes:
+        raise HiresxError(
+            f"--by {parameter.key}: neither the steady flow nor what is asked of it depends on it",
+            "name a key that enters the grid, the boundary conditions, the gas or what is watched",
+        )
+    if moves and not left <= UNSOLVED:
+        raise HiresxError(
+            f"--by {parameter.key}: the linear equations of the derivative are solved to {left:.2g} only",
+            "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)",
+        )
+
+
 class _Differences:
     """Central differences of fourth order by `parameter`, from the four cases around its value, of whose states the
     arrays are those of `flow`. Raises HiresxError for cases that have other grids. Collective."""
@@ -149,8 +155,9 @@ class _Differences:
         with flow.comm.together():
             cases = [family.shifted(parameter, n * step, krylov=1) for n, _ in POINTS]
         self._flows = [SteadyFlow(case, flow.backend, flow.comm) for case in cases]
-        for there in self._flows:
-            if not there.is_cut_as(flow):
+        alike = [there.is_cut_as(flow) for there in self._flows]
+        with flow.comm.together():
+            if not all(alike):
                 raise HiresxError(
                     f"--by {parameter.key}: the grid has other numbers of nodes a step {step:.3g} away",
                     "name a key that moves the nodes of the grid, not one that adds some",

@@ -160,3 +160,11 @@ def test_the_command_prints_a_table_or_json(monkeypatch, capsys):
     assert execute([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["derivatives"] == {"wing.lift": {"parameters.mach": 1.5}}
     assert execute(["gradient", "bump", "--of", "lift,", "--by", "a"]) == 2
+
+
+@pytest.mark.slow
+def test_a_key_that_adds_nodes_is_refused(solver):
+    family = CaseFamily(solver._family.name, (), {"grid.n": ["= 8 + round(parameters.back + 0.78)", 7, 1]})
+    flow = SteadyFlow(family.case(), "cpu", world())
+    with pytest.raises(HiresxError, match=r"--by parameters.back: the grid has other numbers of nodes a step 0.001"):
+        TangentSolver(family, flow, forward._ignore).solve(parameter(flow.case, "parameters.back"), ["force_y"], 1e-3)
