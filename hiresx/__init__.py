@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # for those who read the sources, people's editors among them
     from hiresx.case import load as load
     from hiresx.case.waves import Waves as Waves
     from hiresx.errors import HiresxError as HiresxError
+    from hiresx.gradients import gradient as gradient
     from hiresx.results import open as open
     from hiresx.simulation import Simulation as Simulation
     from hiresx.simulation.blow_up import BlowUp as BlowUp
@@ -30,6 +31,7 @@ __all__ = [
     "Terminated",
     "Waves",
     "__version__",
+    "gradient",
     "load",
     "open",
     "sweep",
@@ -44,6 +46,7 @@ _MODULES = {
     "Waves": "hiresx.case.waves",
     "Simulation": "hiresx.simulation",
     "HiresxError": "hiresx.errors",
+    "gradient": "hiresx.gradients",
     "open": "hiresx.results",
     "sweep": "hiresx.sweeps",
 }

@@ -178,6 +178,14 @@ class AirfoilC(Generator):
 
     generator: Literal["airfoil-c"] = "airfoil-c"
     naca: str = Field(pattern=r"^\d{2}(0[1-9]|[1-3]\d|40)$", description='the four digits, as text: "0012"')
+    thickness: Annotated[float, Field(gt=0, le=0.4)] | None = Field(
+        None, description="thickness, in chords; absent: that of the last two digits"
+    )
+    camber: Annotated[float, Field(ge=-0.1, le=0.1)] | None = Field(
+        None,
+        description="height of the mean line, in chords, where the second digit has it, or at 0.4 where that is 0; "
+        "absent: that of the first digit",
+    )
     n_airfoil: Stencil = Field(description="nodes on the airfoil, from the trailing edge around to the trailing edge")
     n_wake: Points = Field(description="nodes behind the trailing edge, on each side of the cut")
     n_normal: Stencil = Field(description="nodes from the airfoil to the outer boundary")

@@ -82,6 +82,8 @@ class Steady(Integrator):
     """An iteration towards steady flow."""
 
     steady = True
+    # What `attach` was given.
+    linearised: Linearised
 
     @abstractmethod
     def attach(self, system: System, linearised: Linearised) -> None:

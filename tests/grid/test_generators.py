@@ -235,6 +235,20 @@ def test_section():
     assert slope[1].imag == pytest.approx(0, abs=1e-9)
 
 
+def test_sections_between_those_of_digits():
+    """Thickness and camber that are given in chords; the digits 00 say no place of the camber."""
+    (block,) = build(c_grid(naca="4412")).blocks
+    for naca, given in (
+        ("0012", {"camber": 0.04}),
+        ("4430", {"thickness": 0.12}),
+        ("2430", {"thickness": 0.12, "camber": 0.04}),
+    ):
+        (other,) = build(c_grid(naca=naca, **given)).blocks
+        np.testing.assert_array_equal(other.y, block.y)
+    (flat,) = build(c_grid(naca="0012", camber=0.0)).blocks
+    np.testing.assert_array_equal(flat.y, build(c_grid(naca="0012")).blocks[0].y)
+
+
 def test_symmetric_airfoil_has_a_symmetric_grid():
     (block,) = build(c_grid()).blocks
     np.testing.assert_allclose(block.x, block.x[..., ::-1], atol=1e-13)

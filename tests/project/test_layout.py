@@ -32,6 +32,7 @@ LAYERS = (
     ("output",),
     ("bench",),
     ("simulation",),
+    ("gradients",),
     ("blow_up",),  # an alias of simulation.blow_up
     ("scaling",),
     ("verify",),

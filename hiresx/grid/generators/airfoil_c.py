@@ -37,7 +37,7 @@ def generate(spec: AirfoilC) -> Grid:
     surface and the upper side of the cut to the outflow; j from there to the outer boundary, a half ellipse that ends
     above and below the end of the cut; k along +z, `span` the period (no node at the upper end).
     """
-    section = Section(spec.naca)
+    section = Section(spec.naca, spec.thickness, spec.camber)
     u, outline = _line(spec, section)
     eta = _distances(spec, section, u, outline)
     w = section.unfold(outline, u)
@@ -66,16 +66,23 @@ def generate(spec: AirfoilC) -> Grid:
     return cut_along_i(Block("airfoil", x, y, z, regions), starts, names, cut, period)
 
 
+# Of the largest camber, where the digits have none.
+USUAL_POSITION = 0.4
+
+
 class Section:
     """A four-digit section with closed trailing edge, and the cut behind it, which leaves along the mean line and turns
     into the chord's direction. Points are complex numbers x + i y.
 
     Source: Jacobs, Ward & Pinkerton, NACA Report 460 (1933); the last coefficient of the thickness is -0.1036, for
-    which it vanishes at x = 1. `focus`: the point z0; `trailing_edge`: Re w there.
+    which it vanishes at x = 1. `thickness` and `camber`, in chords, replace those of the digits. `focus`: the point z0;
+    `trailing_edge`: Re w there.
     """
 
-    def __init__(self, digits: str):
-        self.camber, self.position, self.thickness = int(digits[0]) / 100, int(digits[1]) / 10, int(digits[2:]) / 100
+    def __init__(self, digits: str, thickness: float | None = None, camber: float | None = None):
+        self.camber = int(digits[0]) / 100 if camber is None else camber
+        self.thickness = int(digits[2:]) / 100 if thickness is None else thickness
+        self.position = int(digits[1]) / 10 or (USUAL_POSITION if camber else 0.0)
         _, slope = self._mean_line(np.array(0.0))
         direction = (1 + 1j * slope) / abs(1 + 1j * slope)
         self.focus = 0.5 * 1.1019 * self.thickness**2 * complex(direction)

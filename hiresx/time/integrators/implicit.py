@@ -40,7 +40,7 @@ class Scheme(Steady):
 
     def attach(self, system: System, linearised: Linearised) -> None:
         """Take the system's linearisation, and the vectors."""
-        self._linear = linearised
+        self._linear = self.linearised = linearised
         self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
         self._gmres = FlexibleGmres(system, linearised.settings.krylov)
 

@@ -1,0 +1,93 @@
+"""`hiresx gradient`: derivatives of forces and other numbers of a steady flow by keys of its case."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from hiresx.cli import options, terminal
+from hiresx.cli.options import option
+from hiresx.errors import HiresxError
+
+if TYPE_CHECKING:
+    from hiresx.gradients import Gradient
+
+Of = Annotated[
+    str,
+    option(
+        "--of",
+        "NUMBER,...",
+        "What is differentiated: numbers of the case's monitors, HISTORY.QUANTITY, or lift and drag of a force.",
+    ),
+]
+By = Annotated[str, option("--by", "KEY,...", "Dotted keys of real numbers, e.g. parameters.mach,gas.reynolds.")]
+Step = Annotated[
+    float | None,
+    option("--step", "H", "Step of the differences in each key; by default the flow changes by 3e-4 in it."),
+]
+Check = Annotated[
+    bool, option("--check", None, "Beside each derivative the difference of flows that are converged around the key.")
+]
+
+
+def gradient(
+    name: options.CaseName,
+    of: Of,
+    by: By,
+    preset: options.Preset = None,
+    set_: options.Overrides = None,
+    step: Step = None,
+    check: Check = False,
+    backend: options.Backend = "auto",
+    json: options.Json = False,
+) -> int:
+    """Find the steady flow of a case and the derivatives of its forces, and of other numbers that are watched, by keys
+    of the case.
+
+    The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of the
+    flow's linear equations; --check costs four converged flows for each.
+
+    Started by mpirun, srun or hiresx launch, all ranks compute together.
+    """
+    with terminal.only_json(json):
+        from hiresx.gradients import gradient as differentiate
+        from hiresx.mpi.communicator import world
+
+        comm = world()
+        say = terminal.progress if not json else None
+        found = differentiate(
+            name, _names("--of", of), _names("--by", by), preset, set_ or (), backend, step, check, comm, say
+        )
+    if comm.root:
+        if json:
+            terminal.print_json(found.document())
+        else:
+            _print(found)
+    return 0
+
+
+def _names(what: str, text: str) -> list[str]:
+    names = [word.strip() for word in text.split(",")]
+    if not all(names):
+        raise HiresxError(f'{what} "{text}": a name is empty', f"write them with commas, e.g. {what} a,b")
+    return names
+
+
+def _print(found: "Gradient") -> None:
+    """Print the derivatives, number by number, and how the equations were solved."""
+    flow = found.flow
+    terminal.say(
+        f"steady flow: {flow['steps']} steps, its residual fell by {flow['drop']:.3g} to {flow['residual']:.3g}"
+    )
+    rows = []
+    for number, value in found.values.items():
+        for key, derivative in found.derivatives[number].items():
+            row = [number, f"{value:.10g}", key, f"{found.parameters[key]:.10g}", f"{derivative:.10g}"]
+            if found.differences is not None:
+                other = found.differences[number][key]
+                off = abs(derivative - other) / abs(other) if other else abs(derivative)
+                row += [f"{other:.10g}", f"{off:.1e}"]
+            rows.append(row)
+    checked = ["of flows", "off by"] if found.differences is not None else []
+    terminal.table("Derivatives", ["of", "value", "by", "at", "derivative", *checked], rows)
+    solved = [
+        (key, f"{one['step']:.3g}", f"{one['residual']:.1e}", one["products"]) for key, one in found.solved.items()
+    ]
+    terminal.table("Linear equations", ["by", "step", "residual", "products"], solved)

@@ -1,0 +1,10 @@
+"""Derivatives of what a steady flow is watched by, its forces for instance, by keys of its case.
+
+`parameters`: keys and the cases with other values of them. `numbers`: what can be differentiated. `flow`: a case with
+its converged flow and its residual. `tangent`: the derivative of the flow by one parameter, from linear equations.
+`forward`: all of it, for several parameters, one after another.
+"""
+
+from hiresx.gradients.forward import Gradient, gradient
+
+__all__ = ["Gradient", "gradient"]

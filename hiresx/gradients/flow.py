@@ -1,0 +1,152 @@
+"""A case, the steady flow of it, and its residual at any state."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hiresx.case import Case
+from hiresx.errors import HiresxError
+from hiresx.gradients import numbers
+from hiresx.mpi.communicator import Communicator
+from hiresx.simulation import Simulation
+from hiresx.time.gmres import FlexibleGmres
+from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Steady
+from hiresx.time.ode_system import System, Vector
+
+# The residual counts as at rest after so many steps that do not halve it.
+PATIENCE = 4
+# Newton steps of `polish`, at most, and how far GMRES solves its equations in one call.
+NEWTON, ONCE = 8, 1e-3
+
+Say = Callable[[str], None]
+
+
+class SteadyFlow:
+    """The `case` on a backend, cut alike on the ranks for all values of a parameter. Collective.
+
+    The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step with the conditions C at the
+    nodes of faces, whose length e follows from x as in the implicit integrator (docs/implicit.md)."""
+
+    def __init__(self, case: Case, backend: str, comm: Communicator):
+        self.simulation = Simulation(
+            case, backend, comm=comm, weights=[1.0] * comm.size if comm.size > 1 else None, rebalance="never"
+        )
+        self.case, self.backend, self.comm = case, backend, comm
+        integrator = self.simulation.solver.integrator
+        assert isinstance(integrator, Steady)  # see check_steady
+        self.integrator = integrator
+        self.report: dict[str, Any] = {}
+
+    @property
+    def system(self) -> System:
+        return self.simulation.solver.system
+
+    @property
+    def linear(self) -> Linearised:
+        return self.integrator.linearised
+
+    def close(self) -> None:
+        """Give back what the exchange of halos holds."""
+        self.simulation.solver.halo.close()
+
+    def converge(self, drop: float, below: float = 0.0) -> None:
+        """Step until the residual is round-off, or has come to rest after it has fallen by `drop`, or to `below`.
+        Raises HiresxError for a flow that does not come so far in `time.steps`, with the place where it hangs."""
+        last, best, resting = self.case.time.steps, math.inf, 0
+        while last is None or self.simulation.step_count < last:
+            if self._is_converged(drop, below) and resting >= PATIENCE:
+                return
+            try:
+                self.simulation.step()
+            except HiresxError:
+                if self._is_converged(drop, below):  # no step lowers a residual that is nearly round-off
+                    return
+                raise
+            self.report = self.integrator.report
+            resting = 0 if self.report["residual"] < 0.5 * best else resting + 1
+            best = min(best, self.report["residual"])
+            if self.integrator.memory["residual"] <= self.integrator.memory.get("round_off", 0.0):
+                return
+        if not self._is_converged(drop, below):
+            raise self._not_converged(drop)
+
+    def _is_converged(self, drop: float, below: float) -> bool:
+        report = self.report
+        return bool(report) and (report["drop"] >= drop or report["residual"] <= below)
+
+    def _not_converged(self, drop: float) -> HiresxError:
+        report = self.report
+        largest = report.get("largest", {})
+        error = HiresxError(
+            f"the flow is not converged: in {self.simulation.step_count} steps its residual fell by "
+            f"{report.get('drop', 1.0):.3g}, not by {drop:.3g}; it is largest in the equation of "
+            f"{largest.get('equation')} at node (i, j, k) = {largest.get('node')} of block '{largest.get('block')}'",
+            "raise time.steps, or see what docs/implicit.md says of a run that stalls",
+        )
+        error.everywhere = True
+        return error
+
+    def polish(self) -> None:
+        """Take Newton steps without a pseudo-time step while they halve the residual: beyond the estimate of round-off
+        at which the integrator ends. What is left of the residual counts more the less a step of a difference is."""
+        system, x = self.system, self.state()
+        value, update, trial = (system.vector() for _ in range(3))
+        gmres = FlexibleGmres(system, self.case.implicit.krylov)
+        self.residual(x, value)
+        left = system.norm(value)
+        for _ in range(NEWTON):
+            self.assemble(x)
+            gmres(self.product(x, value), self.linear.precondition, value, ONCE, update)
+            system.copy(x, trial)
+            system.axpy(1.0, update, trial)
+            system.impose(trial, system.time)
+            self.residual(trial, value)
+            after = system.norm(value)
+            if after < left:
+                system.copy(trial, x)
+            if not after < 0.5 * left:
+                break
+            left = after
+        self.put(x)
+
+    def assemble(self, x: Vector) -> None:
+        """Make the blocks of the preconditioner at x."""
+        self.put(x)
+        self.linear.begin()
+        self.linear.assemble(x, EXPLICIT_CFL / self.case.implicit.largest_cfl)
+
+    def product(self, x: Vector, value: Vector) -> Callable[[Vector, Vector], None]:
+        """Return what computes the product of -df/dx at x, where f is `value`, with a vector, by one-sided
+        differences."""
+
+        def compute(along: Vector, into: Vector) -> None:
+            self.system.derivative(self.residual, x, value, along, into)
+            self.system.scale(-1.0, into)
+
+        return compute
+
+    def state(self) -> Vector:
+        """Return a copy of the state."""
+        x = self.system.vector()
+        self.system.state(x)
+        return x
+
+    def put(self, x: Vector) -> None:
+        """Set the state to x, with the conditions at nodes."""
+        self.system.accept(x, self.system.time)
+
+    def residual(self, x: Vector, into: Vector) -> None:
+        """Compute f(x)."""
+        self.put(x)
+        self.linear.begin()
+        self.linear.change(x, into)
+
+    def measure(self, x: Vector, wanted: Sequence[str]) -> dict[str, float]:
+        """Return the numbers `wanted` of the flow x."""
+        self.put(x)
+        return numbers.measure(self.simulation, wanted)
+
+    def is_cut_as(self, other: "SteadyFlow") -> bool:
+        """True if the states of both have the same arrays."""
+        mine, theirs = ([(s.index, s.size, s.q.shape) for s in flow.simulation.solver.states] for flow in (self, other))
+        return bool(self.comm.min([float(mine == theirs)])[0] == 1.0)

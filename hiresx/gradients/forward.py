@@ -1,0 +1,157 @@
+"""Derivatives of numbers of a steady flow by keys of its case, one key after another."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hiresx.case.loader import parse_override
+from hiresx.errors import HiresxError
+from hiresx.gradients import numbers
+from hiresx.gradients.flow import Say, SteadyFlow
+from hiresx.gradients.parameters import CaseFamily, Parameter, check_steady, parameter
+from hiresx.gradients.tangent import Tangent, TangentSolver, difference
+from hiresx.mpi.communicator import Communicator, world
+from hiresx.rhs import closed
+from hiresx.time.ode_system import Vector
+
+# A flow of the check is converged when its residual is at most so many times that of the flow itself.
+AS_FAR = 10.0
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """`values`: the numbers by full name. `parameters`: the values of the keys. `derivatives[number][key]`.
+    `differences`: the same from converged flows on both sides of each key's value, or None where they were not asked
+    for. `solved`, by key: the `step` of the differences, the `residual` that is left of the linear equations and the
+    `products` with the Jacobian. `flow`: the `steps` in which the flow converged, its `residual` and `drop`."""
+
+    values: dict[str, float]
+    parameters: dict[str, float]
+    derivatives: dict[str, dict[str, float]]
+    differences: dict[str, dict[str, float]] | None
+    solved: dict[str, dict[str, float]]
+    flow: dict[str, float]
+
+    def document(self) -> dict[str, Any]:
+        """Return all of it as JSON data."""
+        return dict(vars(self))
+
+
+def gradient(
+    case: str | Path,
+    of: Sequence[str],
+    by: Sequence[str],
+    preset: str | Sequence[str] | None = None,
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    backend: str = "auto",
+    step: float | None = None,
+    check: bool = False,
+    comm: Communicator | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Gradient:
+    """Return the derivatives of the numbers `of` of the steady flow of `case` by its keys `by` (docs/gradients.md).
+
+    `case`, `preset` and `overrides` are those of `hiresx.load`; the integrator must be the implicit one. `of`: numbers
+    of its monitors, HISTORY.QUANTITY, or the quantity alone where one history has it; each force has also the
+    coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `step`: that of the differences in each key, by
+    default one in which the flow changes by 1e-3. `check`: find the differences of converged flows, too. `say` is
+    called with lines about the progress. Collective over `comm`, by default all ranks that were started together.
+
+    Raises HiresxError for what the case does not have, for a flow that does not converge, for one whose mass nothing
+    determines, for a key without influence, and for linear equations that are not solved.
+    """
+    comm = world() if comm is None else comm
+    say = say if say is not None and comm.root else _ignore
+    with comm.together():
+        family, parameters = _asked(case, of, by, preset, overrides, step)
+        base = family.case()
+    flow = SteadyFlow(base, backend, comm)
+    try:
+        with comm.together():
+            _check_mass(flow)
+        values = numbers.measure(flow.simulation, of)
+        flow.converge(base.implicit.drop)
+        report = flow.report
+        say(f"the flow: {flow.simulation.step_count} steps, residual {report['residual']:.2e}")
+        solver = TangentSolver(family, flow, say)
+        values = flow.measure(solver.state, list(values))
+        tangents = {one.key: solver.solve(one, list(values), step) for one in parameters}
+        checks = None
+        if check:
+            checks = {one.key: _checked(family, flow, solver.state, one, tangents[one.key], say) for one in parameters}
+    finally:
+        flow.close()
+    return Gradient(
+        values,
+        {one.key: one.value for one in parameters},
+        _by_number(values, {key: tangent.numbers for key, tangent in tangents.items()}),
+        None if checks is None else _by_number(values, checks),
+        {key: {"step": t.step, "residual": t.residual, "products": t.products} for key, t in tangents.items()},
+        {"steps": flow.simulation.step_count, "residual": report["residual"], "drop": report["drop"]},
+    )
+
+
+def _ignore(line: str) -> None:
+    """Say nothing."""
+
+
+def _asked(
+    case: str | Path,
+    of: Sequence[str],
+    by: Sequence[str],
+    preset: str | Sequence[str] | None,
+    overrides: Sequence[str] | Mapping[str, Any],
+    step: float | None,
+) -> tuple[CaseFamily, list[Parameter]]:
+    """Return the family of cases and the parameters. Raises HiresxError for what is asked wrongly."""
+    for name, given in (("of", of), ("by", by)):
+        if isinstance(given, str) or not given:
+            raise HiresxError(f"{name} = {given!r} is not a list of names", f'write for instance {name}=["..."]')
+        if len(set(given)) < len(given):
+            raise HiresxError(f"--{name} {','.join(given)}: a name is given twice", "give each once")
+    if step is not None and not (step > 0 and math.isfinite(step)):
+        raise HiresxError(f"--step {step:g}: no step has this size", "give a number above 0, or leave it out")
+    if not isinstance(overrides, Mapping):
+        parsed = [parse_override(text) for text in overrides]
+        overrides = {".".join(keys): value for keys, value in parsed}
+    chosen = [preset] if isinstance(preset, str) else list(preset or ())
+    family = CaseFamily(case, chosen, overrides)
+    base = family.case()
+    check_steady(base)
+    return family, [parameter(base, key) for key in by]
+
+
+def _check_mass(flow: SteadyFlow) -> None:
+    """Raises HiresxError for a closed flow: to each mass there is a steady one, and no derivative is determined."""
+    for note in closed.notes(flow.case, flow.simulation.solver.decomposition):
+        raise HiresxError(
+            f"the steady flow has no derivatives: {note}", "take a case with an inflow, an outflow or a sponge"
+        )
+
+
+def _checked(
+    family: CaseFamily, flow: SteadyFlow, x: Vector, of: Parameter, tangent: Tangent, say: Say
+) -> dict[str, float]:
+    """Return the differences of converged flows, of the same order and step as those of the tangent. Each starts from
+    the flow x itself."""
+
+    def values(n: int) -> dict[str, float]:
+        with flow.comm.together():
+            case = family.shifted(of, n * tangent.step)
+        there = SteadyFlow(case, flow.backend, flow.comm)
+        try:
+            there.put(x)
+            there.converge(math.inf, AS_FAR * flow.report["residual"])
+            there.polish()
+            say(f"{of.key} + {n * tangent.step:.3g}: {there.simulation.step_count} steps")
+            return there.measure(there.state(), list(tangent.numbers))
+        finally:
+            there.close()
+
+    return difference(values, tangent.step)
+
+
+def _by_number(values: Mapping[str, float], found: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    return {number: {key: theirs[number] for key, theirs in found.items()} for number in values}

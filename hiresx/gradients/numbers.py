@@ -1,0 +1,73 @@
+"""The numbers of a flow that can be differentiated: single values that its monitors measure, and lift and drag."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from hiresx.case import Case
+from hiresx.case.error_messages import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.output.watch.monitors.force import ForceMonitor
+from hiresx.output.watch.monitors.user import UserMonitor
+from hiresx.output.watch.sampling import Monitor
+from hiresx.simulation import Simulation
+
+# Kinds of monitors whose samples are single numbers of the flow at that moment.
+KINDS = ("force", "conservation", "kinetic_energy", "function")
+# Coefficients of a force: across and along the velocity of `initial.state`, in the plane of x and y.
+LIFT, DRAG = "lift", "drag"
+
+
+def measure(simulation: Simulation, wanted: Sequence[str]) -> dict[str, float]:
+    """Return the numbers `wanted`, by full name HISTORY.QUANTITY, of the flow that the simulation holds. Collective.
+    Raises HiresxError for a name that the case does not have, and for one that several histories have."""
+    values = _all(simulation, {name.partition(".")[0] for name in wanted if "." in name} or None)
+    with simulation.comm.together():
+        return {name: values[name] for name in (full_name(values, name) for name in wanted)}
+
+
+def full_name(values: Mapping[str, float], name: str) -> str:
+    """Return the full name of a number of `values`. Raises HiresxError where there is none, or there are several."""
+    if name in values:
+        return name
+    near = [full for full in values if full.partition(".")[2] == name]
+    if len(near) == 1:
+        return near[0]
+    if near:
+        raise HiresxError(f"--of {name}: {' and '.join(near)} have this name", "name one of them in full")
+    if not values:
+        raise HiresxError(
+            f"--of {name}: nothing of this case is watched by single numbers",
+            "add a [[force]] to the case, a [conservation], or a function of case.py that `monitors` names",
+        )
+    last = [full.partition(".")[2] for full in values]
+    raise HiresxError(
+        f"--of {name}: no monitor of the case has such a number", did_you_mean(name, [*values, *last], "numbers")
+    )
+
+
+def _all(simulation: Simulation, histories: set[str] | None) -> dict[str, float]:
+    """Return all numbers, of these histories alone where they are given and all exist."""
+    watching = [m for m in simulation.attachments if isinstance(m, Monitor) and m.history.kind in KINDS]
+    if histories is not None and histories <= {m.history.name for m in watching}:
+        watching = [m for m in watching if m.history.name in histories]
+    simulation.solver.steps += 1  # functions of users are called once in a step
+    found: dict[str, float] = {}
+    for monitor in watching:
+        solver, name = simulation.solver, monitor.history.name
+        values = monitor.values(solver) if isinstance(monitor, UserMonitor) else monitor.measure(solver)
+        if isinstance(monitor, ForceMonitor):
+            values = {**_coefficients(simulation.case, values), **values}
+        found |= {f"{name}.{quantity}": float(value) for quantity, value in values.items()}
+    return found
+
+
+def _coefficients(case: Case, force: Mapping[str, float]) -> dict[str, float]:
+    """Return lift and drag over rho V^2/2 and the unit of area: L, or L^2 in three dimensions, where the flow starts
+    from a uniform state that moves."""
+    state = case.initial.state
+    if state is None or case.axisymmetric or math.hypot(state.u, state.v) == 0.0:
+        return {}
+    speed = math.hypot(state.u, state.v)
+    along, across, pressure = state.u / speed, state.v / speed, 0.5 * state.rho * speed**2
+    x, y = force["force_x"], force["force_y"]
+    return {LIFT: (y * along - x * across) / pressure, DRAG: (x * along + y * across) / pressure}

@@ -1,0 +1,88 @@
+"""Keys of a case by which is differentiated, and the cases with other values of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hiresx.case import Case, load
+from hiresx.case.error_messages import did_you_mean
+from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.errors import HiresxError
+
+
+@dataclass(frozen=True)
+class CaseFamily:
+    """A case as `hiresx.case.load` takes it: its `name`, `preset` and `overrides` by dotted key."""
+
+    name: str | Path
+    preset: Sequence[str]
+    overrides: Mapping[str, Any]
+
+    def case(self, **more: Any) -> Case:
+        """Return the case with further overrides, whose keys have "__" for ".". Raises HiresxError as `load`."""
+        return self.with_keys({key.replace("__", "."): value for key, value in more.items()})
+
+    def with_keys(self, more: Mapping[str, Any]) -> Case:
+        """Return the case with further overrides by dotted key. Raises HiresxError as `load`."""
+        return load(self.name, list(self.preset), {**self.overrides, **more})
+
+    def shifted(self, parameter: "Parameter", by: float, krylov: int | None = None) -> Case:
+        """Return the case with another value of a parameter, and with other directions of GMRES, if given. Raises
+        HiresxError where the case has no such value."""
+        value = parameter.value + by
+        try:
+            return self.with_keys({parameter.key: value, **({} if krylov is None else {"implicit.krylov": krylov})})
+        except HiresxError as error:
+            raise HiresxError(
+                f"{parameter.key} = {value:.10g}, a step {by:.3g} from its value, is not taken: {error.message}",
+                "the derivative needs values on both sides: take a smaller --step, or another value of the key",
+            ) from error
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """The dotted `key` of a number of a case, and its `value` there."""
+
+    key: str
+    value: float
+
+
+def check_steady(case: Case) -> None:
+    """Raises HiresxError for a case whose integrator does not seek steady flow."""
+    if case.time.integrator != IMPLICIT:
+        raise HiresxError(
+            f'time.integrator = "{case.time.integrator}": derivatives are those of a steady flow, which the integrator '
+            f'"{IMPLICIT}" finds',
+            f"take it: --set time.integrator={IMPLICIT}",
+        )
+
+
+def parameter(case: Case, key: str) -> Parameter:
+    """Return the parameter of a dotted key. Raises HiresxError for a key that the case lacks, and for one that is no
+    real number."""
+    value: Any = case.model_dump(mode="json")
+    walked: list[str] = []
+    for part in key.split("."):
+        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        elif isinstance(value, Mapping) and part in value:
+            value = value[part]
+        else:
+            there = list(value) if isinstance(value, Mapping) else []
+            before = f"{'.'.join(walked)}." if walked else ""
+            near = did_you_mean(part, there, "keys") if there else "name a number of the case by its dotted key"
+            raise HiresxError(f'--by {key}: the case has no "{before}{part}"', near)
+        walked.append(part)
+    real = isinstance(value, float) or (isinstance(value, int) and walked[0] == "parameters")
+    if isinstance(value, bool) or not real:
+        raise HiresxError(
+            f"--by {key}: its value is {_described(value)}, by which nothing can be differentiated",
+            "name a real number, e.g. one of [parameters], gas.reynolds, or an angle of the grid",
+        )
+    return Parameter(key, float(value))
+
+
+def _described(value: Any) -> str:
+    kinds = {bool: "true or false", int: "a whole number", str: "a text", list: "a list", dict: "a table"}
+    return "not given" if value is None else kinds.get(type(value), type(value).__name__)

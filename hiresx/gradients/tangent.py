@@ -1,0 +1,198 @@
+"""The derivative of a steady flow by a parameter.
+
+The flow x(p) has f(x, p) = 0. With y = dx/dp is df/dx y = -df/dp, both taken of the whole high-order residual. The
+equations are solved by restarted flexible GMRES, whose products are one-sided differences, and whose answers are
+improved until r(y) = d/dt f(x + t y, p + t) is 0 at t = 0. This derivative along the tangent is a central difference
+of fourth order, in which the grid, the conditions and all constants are those of p + t: its accuracy is that of y, not
+that of the products.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hiresx.case import Case
+from hiresx.errors import HiresxError
+from hiresx.gradients.flow import ONCE, Say, SteadyFlow
+from hiresx.gradients.parameters import CaseFamily, Parameter
+from hiresx.time.gmres import FlexibleGmres
+from hiresx.time.ode_system import Vector
+
+# Where a central difference of fourth order takes a function, in steps, and with which factors.
+POINTS = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
+# The step as a share of the parameter while nothing is known of the flow's derivative, and then the largest change of
+# a variable in it as a share of the largest variable. The error of the difference is of the fourth power, round-off is
+# over the first.
+STEP = 3e-4
+# A step is at most this share of the parameter.
+LARGEST = 5e-4
+# The equations are solved so far before the step is chosen, and at last.
+ROUGHLY, DROP = 1e-2, 1e-11
+# Calls of GMRES, and how many in a row may gain little. Below the last number, what does not fall by half is round-off.
+CALLS, IDLE, SMALL = 60, 4, 1e-8
+# What a step changes of the residual is round-off below this share of the state.
+ROUND_OFF = 1e-14
+# Above this the equations are not solved.
+UNSOLVED = 1e-5
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """dx/dp (`flow`) and the derivatives of numbers by name (`numbers`), with the `step` of the differences; the last
+    `residual` of the linear equations over df/dp, and the `products` with the Jacobian."""
+
+    flow: Vector
+    numbers: dict[str, float]
+    step: float
+    residual: float
+    products: int
+
+
+class TangentSolver:
+    """Solves for the derivatives of a `flow` that is converged, by parameters of its `family`. Collective."""
+
+    def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say):
+        self._family, self._flow, self._say = family, flow, say
+        self._system = flow.system
+        self._x = flow.state()
+        self._value, self._right, self._update, self._shifted = (self._system.vector() for _ in range(4))
+        self._gmres = FlexibleGmres(self._system, flow.case.implicit.krylov)
+        flow.residual(self._x, self._value)
+        flow.assemble(self._x)
+        self._product = flow.product(self._x, self._value)
+
+    @property
+    def case(self) -> Case:
+        """The case of the flow."""
+        return self._flow.case
+
+    @property
+    def state(self) -> Vector:
+        """The steady flow."""
+        return self._x
+
+    def solve(self, parameter: Parameter, wanted: Sequence[str], step: float | None) -> Tangent:
+        """Return the derivative by `parameter`. `step`: of the differences; by default it follows from the derivative.
+        Raises HiresxError for a parameter without influence, and for equations that GMRES does not solve."""
+        system, y = self._system, self._system.vector()
+        first = step or STEP * (abs(parameter.value) or 1.0)
+        differences = _Differences(self._family, self._flow, parameter, first)
+        left, products = 1.0, 0
+        try:
+            size = self._tangent_residual(differences, y)
+            if size * first <= ROUND_OFF * system.norm(self._x):  # the flow does not depend on it
+                size = 0.0
+            if size > 0:
+                left, products = self._improve(differences, y, size, ROUGHLY if step is None else DROP)
+                if step is None:
+                    differences.close()
+                    differences = _Differences(self._family, self._flow, parameter, self._step(parameter, y))
+                    left, more = self._improve(differences, y, size, DROP)
+                    products += more
+            found = differences.numbers(self._x, y, self._shifted, wanted)
+        finally:
+            differences.close()
+        with self._flow.comm.together():
+            _check(parameter, size > 0, left, any(found.values()))
+        return Tangent(y, found, differences.step, left if size > 0 else 0.0, products)
+
+    def _step(self, parameter: Parameter, y: Vector) -> float:
+        """Return the step in which the flow changes by `STEP`."""
+        largest = self._flow.linear.largest
+        step = STEP * largest(self._x)[0] / largest(y)[0]
+        return min(step, LARGEST * abs(parameter.value)) if parameter.value else step
+
+    def _tangent_residual(self, differences: "_Differences", y: Vector) -> float:
+        """Put r(y) into the right-hand side, and return its norm."""
+        differences.residual(self._x, y, self._shifted, self._right)
+        return self._system.norm(self._right)
+
+    def _improve(self, differences: "_Differences", y: Vector, size: float, drop: float) -> tuple[float, int]:
+        """Improve y until |r(y)| is `drop` of `size`, or does not fall. Returns what is left of it, and the products
+        made."""
+        system, products, idle = self._system, 0, 0
+        left = self._tangent_residual(differences, y) / size
+        for _ in range(CALLS):
+            if left <= drop or idle >= IDLE:
+                break
+            _, count = self._gmres(self._product, self._flow.linear.precondition, self._right, ONCE, self._update)
+            products += count
+            system.axpy(1.0, self._update, y)
+            after = self._tangent_residual(differences, y) / size
+            if after >= left:  # round-off of the differences
+                system.axpy(-1.0, self._update, y)
+                break
+            idle = idle + 1 if after > 0.7 * left else 0
+            if left < SMALL and after > 0.5 * left:
+                idle = IDLE
+            left = after
+            self._say(f"{differences.parameter.key}: linear residual {left:.2e} after {products} products")
+        return left, products
+
+
+def _check(parameter: Parameter, moves: bool, left: float, changes: bool) -> None:
+    """Raises HiresxError where the flow does not move with the parameter nor a number changes, and where `left` of the
+    linear equations is too much."""
+    if not moves and not changes:
+        raise HiresxError(
+            f"--by {parameter.key}: neither the steady flow nor what is asked of it depends on it",
+            "name a key that enters the grid, the boundary conditions, the gas or what is watched",
+        )
+    if moves and not left <= UNSOLVED:
+        raise HiresxError(
+            f"--by {parameter.key}: the linear equations of the derivative are solved to {left:.2g} only",
+            "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)",
+        )
+
+
+class _Differences:
+    """Central differences of fourth order by `parameter`, from the four cases around its value, of whose states the
+    arrays are those of `flow`. Raises HiresxError for cases that have other grids. Collective."""
+
+    def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float):
+        self.parameter, self.step = parameter, step
+        self._system = flow.system
+        self._found = self._system.vector()
+        with flow.comm.together():
+            cases = [family.shifted(parameter, n * step, krylov=1) for n, _ in POINTS]
+        self._flows = [SteadyFlow(case, flow.backend, flow.comm) for case in cases]
+        alike = [there.is_cut_as(flow) for there in self._flows]
+        with flow.comm.together():
+            if not all(alike):
+                raise HiresxError(
+                    f"--by {parameter.key}: the grid has other numbers of nodes a step {step:.3g} away",
+                    "name a key that moves the nodes of the grid, not one that adds some",
+                )
+
+    def close(self) -> None:
+        for flow in self._flows:
+            flow.close()
+
+    def residual(self, x: Vector, y: Vector, at: Vector, into: Vector) -> None:
+        """Compute d/dt f(x + t y, p + t) at t = 0. `at` is overwritten."""
+        self._system.scale(0.0, into)
+        for (n, factor), flow in zip(POINTS, self._flows, strict=True):
+            self._move(x, y, n, at)
+            flow.residual(at, self._found)
+            self._system.axpy(factor / self.step, self._found, into)
+
+    def numbers(self, x: Vector, y: Vector, at: Vector, wanted: Sequence[str]) -> dict[str, float]:
+        """Return the derivatives of numbers of the flow x + t y with the case of p + t. `at` is overwritten."""
+        found = dict.fromkeys(wanted, 0.0)
+        for (n, factor), flow in zip(POINTS, self._flows, strict=True):
+            self._move(x, y, n, at)
+            for name, value in flow.measure(at, wanted).items():
+                found[name] += factor / self.step * value
+        return found
+
+    def _move(self, x: Vector, y: Vector, n: int, at: Vector) -> None:
+        self._system.copy(x, at)
+        self._system.axpy(n * self.step, y, at)
+
+
+def difference(values: Callable[[int], dict[str, float]], step: float) -> dict[str, float]:
+    """Return the central difference of fourth order of numbers by name, of which `values(n)` are those n steps away."""
+    found: dict[str, float] = {}
+    for n, factor in POINTS:
+        for name, value in values(n).items():
+            found[name] = found.get(name, 0.0) + factor / step * value
+    return found

@@ -1,0 +1,170 @@
+"""Derivatives of steady flows: against closed forms, against differences of converged flows, and what is refused."""
+
+import json
+
+import pytest
+from ranks import run_ranks
+
+from hiresx import HiresxError, gradients
+from hiresx.cli import execute
+from hiresx.gradients import forward, gradient
+from hiresx.gradients.flow import SteadyFlow
+from hiresx.gradients.parameters import CaseFamily, parameter
+from hiresx.gradients.tangent import TangentSolver
+from hiresx.mpi.communicator import world
+
+# Uniform flow between slip walls: it is at rest with the pressure behind it, which presses on the floor.
+DUCT = """
+[grid]
+generator = "box"
+n = [9, 7, 1]
+lower = [0.0, 0.0, 0.0]
+upper = [2.0, 1.0, 0.0]
+[scheme]
+flux = "hllc"
+epsilon = 1e-2
+[time]
+integrator = "implicit"
+[parameters]
+speed = 0.5
+back = 0.72
+[initial]
+state = { rho = 1.0, u = "= parameters.speed", p = 0.7142857142857143 }
+[[force]]
+name = "floor"
+faces = ["jmin"]
+[[boundary]]
+faces = ["imin"]
+type = "far-field"
+state = { rho = 1.0, u = "= parameters.speed", p = 0.7142857142857143 }
+[[boundary]]
+faces = ["imax"]
+type = "pressure-outflow"
+pressure = "= parameters.back"
+[[boundary]]
+faces = "all"
+type = "slip-wall"
+"""
+BUMP = {
+    "time.integrator": "implicit", "time.cfl": 2.0, "time.steps": 60, "grid.cells": [4, 8, 4], "grid.n_normal": 13,
+    "grid.first_spacing": 0.1,
+}  # fmt: skip
+CLOSED = ['boundary=[{faces="all", type="slip-wall"}]', 'grid.upper=["= parameters.back", 1.0, 0.0]']
+PRESSURE, LENGTH, SPEED = 0.72, 2.0, 0.5
+
+
+@pytest.fixture(scope="module")
+def duct(tmp_path_factory):
+    path = tmp_path_factory.mktemp("duct") / "duct.toml"
+    path.write_text(DUCT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def solver(duct):
+    family = CaseFamily(duct, (), {})
+    flow = SteadyFlow(family.case(), "cpu", world())
+    flow.converge(1e10)
+    return TangentSolver(family, flow, forward._ignore)
+
+
+LIFT = -PRESSURE * LENGTH / (0.5 * SPEED**2)
+
+
+@pytest.mark.parametrize(
+    ("key", "force", "lift"),
+    [
+        ("parameters.back", -LENGTH, -LENGTH / (0.5 * SPEED**2)),
+        ("grid.upper.0", -PRESSURE, LIFT / LENGTH),
+        pytest.param("parameters.speed", 0.0, -2 * LIFT / SPEED, marks=pytest.mark.slow),
+        pytest.param("force.0.pressure", LENGTH, LENGTH / (0.5 * SPEED**2), marks=pytest.mark.slow),
+    ],
+)
+def test_of_a_uniform_flow_in_closed_form(solver, key, force, lift):
+    """By a condition, the grid, the free stream and a number that the monitor alone has."""
+    found = solver.solve(parameter(solver.case, key), ["floor.force_y", "floor.lift"], 1e-3).numbers
+    assert found["floor.force_y"] == pytest.approx(force, rel=1e-8, abs=1e-8)
+    assert found["floor.lift"] == pytest.approx(lift, rel=1e-8)
+
+
+def test_what_has_no_influence_is_refused(solver):
+    with pytest.raises(HiresxError, match=r"--by time.cfl: neither the steady flow nor what is asked of it depends"):
+        solver.solve(parameter(solver.case, "time.cfl"), ["floor.force_y"], 1e-3)
+
+
+@pytest.mark.slow
+def test_of_a_bump_against_converged_flows():
+    """By its shape; the step follows from the flow."""
+    found = gradient("bump", ["force_x", "bump.force_y"], ["grid.thickness"], "subsonic", BUMP, "cpu", check=True)
+    assert found.solved["grid.thickness"]["residual"] < 1e-9
+    for number in ("bump.force_x", "bump.force_y"):
+        derivative = found.derivatives[number]["grid.thickness"]
+        assert abs(derivative) > 1e-3
+        assert found.differences[number]["grid.thickness"] == pytest.approx(derivative, rel=2e-8)
+
+
+def _on_ranks(comm, path) -> float:
+    longer = {"grid.n": [15, 7, 1]}
+    found = gradient(path, ["force_y"], ["parameters.back"], None, longer, "cpu", 1e-3, comm=comm)
+    return found.derivatives["floor.force_y"]["parameters.back"]
+
+
+@pytest.mark.slow
+def test_on_two_ranks(duct):
+    assert run_ranks(2, _on_ranks, duct, timeout=300.0) == pytest.approx([-LENGTH] * 2, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("of", "by", "overrides", "named"),
+    [
+        (["force_y"], ["parameters.bak"], [], r'--by parameters.bak: the case has no "parameters.bak"'),
+        (["force_y"], ["boundary.7.pressure"], [], r'--by boundary.7.pressure: the case has no "boundary.7"'),
+        (["force_y"], ["grid.n.0"], [], r"--by grid.n.0: its value is a whole number"),
+        (["force_y"], ["gas.reynolds"], [], r"--by gas.reynolds: its value is not given"),
+        (["force_y"], ["parameters.back"] * 2, [], "a name is given twice"),
+        ([], ["parameters.back"], [], r"of = \[\] is not a list of names"),
+        (["force_q"], ["parameters.back"], [], r"--of force_q: no monitor of the case has such a number"),
+        (["force_y"], ["parameters.back"], ["time.integrator=ssp_rk3", "time.steps=5"], r'"ssp_rk3": derivatives are'),
+        (
+            ["force_y"],
+            ["parameters.back"],
+            ["time.steps=3"],
+            r"the flow is not converged: in 3 steps its resid",
+        ),
+        (["force_y"], ["parameters.back"], CLOSED, "do not determine the mass"),
+    ],
+)
+def test_what_cannot_be_differentiated_is_refused(duct, of, by, overrides, named):
+    with pytest.raises(HiresxError, match=named):
+        gradient(duct, of, by, overrides=overrides, backend="cpu")
+
+
+def test_values_that_a_key_cannot_have_are_named(duct):
+    family = CaseFamily(duct, (), {"grid.upper": [1e-4, 1.0, 0.0]})
+    with pytest.raises(HiresxError, match=r"grid.upper.0 = -0.0019, a step -0.002 from its value, is not taken"):
+        family.shifted(parameter(family.case(), "grid.upper.0"), -2e-3)
+
+
+def test_the_command_prints_a_table_or_json(monkeypatch, capsys):
+    asked = []
+    made = gradients.Gradient(
+        {"wing.lift": 0.25}, {"parameters.mach": 0.5}, {"wing.lift": {"parameters.mach": 1.5}},
+        {"wing.lift": {"parameters.mach": 1.25}}, {"parameters.mach": {"step": 1e-3, "residual": 2e-11, "products": 7}},
+        {"steps": 9, "residual": 1e-13, "drop": 1e11},
+    )  # fmt: skip
+    monkeypatch.setattr(gradients, "gradient", lambda *given: asked.append(given) or made)
+    words = ["gradient", "bump", "--of", "lift, drag", "--by", "parameters.mach", "--check", "--set", "a.b=1"]
+    assert execute(words) == 0
+    assert asked[0][:5] == ("bump", ["lift", "drag"], ["parameters.mach"], None, ["a.b=1"])
+    assert "1.5" in (said := capsys.readouterr().out) and "2.0e-01" in said and "wing.lift" in said
+    assert execute([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["derivatives"] == {"wing.lift": {"parameters.mach": 1.5}}
+    assert execute(["gradient", "bump", "--of", "lift,", "--by", "a"]) == 2
+
+
+@pytest.mark.slow
+def test_a_key_that_adds_nodes_is_refused(solver):
+    family = CaseFamily(solver._family.name, (), {"grid.n": ["= 8 + round(parameters.back + 0.78)", 7, 1]})
+    flow = SteadyFlow(family.case(), "cpu", world())
+    with pytest.raises(HiresxError, match=r"--by parameters.back: the grid has other numbers of nodes a step 0.001"):
+        TangentSolver(family, flow, forward._ignore).solve(parameter(flow.case, "parameters.back"), ["force_y"], 1e-3)
