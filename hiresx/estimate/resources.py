@@ -348,9 +348,7 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
     if given.model == "none" or case.time.dt is not None:
         return said
     with np.errstate(all="ignore"):  # a radius of 0 is that of a ring around a pole
-        room = min(
-            float(np.nanmin((case.time.viscous_cfl / dt - viscous) / eddies)) for _, viscous, eddies in of_nodes
-        )
+        room = min(float(np.nanmin((case.time.viscous_cfl / dt - viscous) / eddies)) for _, viscous, eddies in of_nodes)
     return [
         *said,
         "the time step is that without eddy viscosity: a run's is smaller where the model's exceeds "
@@ -359,8 +357,8 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
 
 
 def _radii(case: Case, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The inviscid and the viscous spectral radius of the initial state on a sample of the nodes of a block, and what an
-    eddy viscosity of mu_ref adds to the latter (kernels/timestep.h). All three are one-dimensional, in c_ref / L."""
+    """The inviscid and the viscous spectral radius of the initial state on a sample of the nodes of a block, and what
+    an eddy viscosity of mu_ref adds to the latter (kernels/timestep.h). All one-dimensional, in c_ref / L."""
     stride = max(1, round((block.points / SAMPLES) ** (1 / max(len(block.active), 1))))
     sample = tuple(slice(None, None, stride) for _ in range(3))
     x, y, z = (c[sample] for c in (block.x, block.y, block.z))
