@@ -359,7 +359,7 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
 
 def _radii(case: Case, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The inviscid and the viscous spectral radius of the initial state on a sample of the nodes of a block, and what
-    an eddy viscosity of mu_ref adds to the latter (kernels/timestep.h). All three are one-dimensional, in c_ref / L."""
+    an eddy viscosity of mu_ref adds to the latter (kernels/timestep.h). All one-dimensional, in c_ref / L."""
     stride = max(1, round((block.points / SAMPLES) ** (1 / max(len(block.active), 1))))
     sample = tuple(slice(None, None, stride) for _ in range(3))
     x, y, z = (c[sample] for c in (block.x, block.y, block.z))
