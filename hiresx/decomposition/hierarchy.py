@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hiresx.base.arrays import triple
 from hiresx.case.refine import Refine
 from hiresx.decomposition.ghost_layers import GhostLayers
@@ -84,7 +86,7 @@ def shared_hierarchy(
     comm: Communicator,
     grid: Grid,
     coarse: Decomposition,
-    extended: Sequence[Extended | GhostLayers],
+    extended: Sequence[Sequence[np.ndarray] | GhostLayers],
     table: Refine,
 ) -> Hierarchy:
     """The levels of `coarse`, the whole blocks of `grid`, whose coordinates with ghosts are `extended`: the first rank
