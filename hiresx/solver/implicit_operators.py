@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_CONSERVED
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_states import LocalBlocks
@@ -49,8 +49,9 @@ class ImplicitOperators(Linearised):
         self._blocks, self._ghosts, self._conditions, self._system = blocks, ghosts, conditions, system
         self._step_size = step_size
         self._inverse_reynolds = 0.0 if case.gas.reynolds is None else 1.0 / case.gas.reynolds
+        self._variables = equations(case).variables
         self._program = blocks.compile_kernels(
-            replace(blocks.configuration, program="implicit", turbulence="none", source=(), face_formulas=())
+            replace(blocks.configuration, program="implicit", source=(), face_formulas=())
         )
         self._sides = [blocks.backend.to_device(sides) for sides in _sides(blocks)]
         self._prepared: dict[Any, Callable[[], None]] = {}
@@ -78,7 +79,7 @@ class ImplicitOperators(Linearised):
         system = self._system
         system.copy(x, self._kept)
         system.impose(self._kept, system.time)
-        for which in range(len(GAS_CONSERVED)):
+        for which in range(self._variables):
             self._launch("shift_faces", self._of_sides, which=which, length=_SHIFT, x=x, y=self._shifted)
             system.copy(self._shifted, self._result)
             system.impose(self._result, system.time)
@@ -90,6 +91,7 @@ class ImplicitOperators(Linearised):
             "implicit_blocks",
             lambda s: {
                 **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
+                **({} if s.array("wall_distance") is None else {"wall_distance": s.array("wall_distance")}),
                 **self._of_blocks(s),
             },
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl),
@@ -172,7 +174,7 @@ class ImplicitOperators(Linearised):
         """Raise HiresxError, on all ranks, for a diagonal block that has no inverse, with its place."""
         found: Place | None = None
         for s in self._blocks.states:
-            values = self._blocks.host_values(s, s.array("implicit_blocks"))[: len(GAS_CONSERVED) ** 2]
+            values = self._blocks.host_values(s, s.array("implicit_blocks"))[: self._variables**2]
             bad = np.argwhere(~np.isfinite(values).all(axis=0))
             if len(bad) and found is None:
                 found = _place(s, (0, *bad[0]))
