@@ -3,6 +3,8 @@
 #include "gas.h"
 #include "half_point.h"
 #include "implicit/blocks.h"
+#include "implicit/lines.h"
+#include "implicit/outflow.h"
 
 // x = x + dt R of the state q = x, of rates r
 KERNEL(explicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, state_field<block_variables> q,

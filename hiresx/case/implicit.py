@@ -1,7 +1,7 @@
 """The `[implicit]` table, and what the implicit integrator does not take."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 from pydantic_core import PydanticCustomError
@@ -18,7 +18,7 @@ STEPS, FIRST_CFL = 500, 2.0
 
 class Implicit(Table):
     """Steady flow with `time.integrator = "implicit"`: Newton's method with pseudo-time steps of each node. Its linear
-    equations are solved by flexible GMRES with point-implicit sweeps in two colours (docs/implicit.md).
+    equations are solved by flexible GMRES with sweeps over grid lines or nodes in two colours (docs/implicit.md).
 
     The CFL number begins at `time.cfl` (2 where it is not given) and grows as the residual falls. A step is one of
     `time.steps` (500 where they are not given), at most; the run ends when the residual has fallen by `drop`.
@@ -34,7 +34,17 @@ class Implicit(Table):
     linear_drop: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.01, description="residual of the linear equations, over that at the start, at which GMRES ends"
     )
+    lines: Literal["auto", "none", "i", "j", "k"] = Field(
+        "auto",
+        description="grid lines whose nodes are solved for at once: those along an index direction, or auto: in "
+        "every block, in turn, those along each direction in which a tenth of its cells are thin",
+    )
     sweeps: Points = Field(10, description="sweeps over both colours that make one preconditioning")
+
+    @property
+    def directions(self) -> int:
+        """The directions in which a block may have lines at once."""
+        return {"none": 0, "auto": 3}.get(self.lines, 1)
 
 
 def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:

@@ -26,7 +26,8 @@ class Layout:
     (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity
     (`eddy_fields`) and of its coefficient (`eddy_coefficients`), the variables that a model of turbulence transports
     (`transported`), the distance to the nearest wall (`wall_distance`), a `body_force`, an explicit filter
-    (`filtered`), `coordinates` that kernels read, and an `implicit` integrator."""
+    (`filtered`), `coordinates` that kernels read, and an `implicit` integrator and its `implicit_lines`, the number of
+    directions in which a block may have lines at once."""
 
     storage: Storage
     equations: Equations = GAS
@@ -45,6 +46,7 @@ class Layout:
     filtered: bool = False
     coordinates: bool = False
     implicit: bool = False
+    implicit_lines: int = 0
 
     @property
     def numbers_per_point(self) -> int:
@@ -245,6 +247,10 @@ FIELDS: tuple[Field, ...] = (
     # and the update that they are solved for
     Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
     Field("update", "work", _of_state, count=lambda layout: int(layout.implicit), halo="term"),
+    # of line-implicit sweeps: the inverses of pivots, of lines along each direction that a block may have
+    Field(
+        "line_factors", "real", lambda layout: layout.equations.variables**2, count=lambda layout: layout.implicit_lines
+    ),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )

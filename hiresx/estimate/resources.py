@@ -238,7 +238,8 @@ def layout(case: Case, plan: str) -> Layout:
         eddy_coefficients=int(case.turbulence.dynamic), transported=int(case.turbulence.transported),
         wall_distance=bool(case.turbulence.transported) or case.output.writes("wall_distance"),
         body_force=case.body_force is not None, filtered=case.filter is not None, coordinates=case.source is not None,
-        implicit=integrator(case.time.integrator).steady,
+        implicit=(steady := integrator(case.time.integrator).steady),
+        implicit_lines=case.implicit.directions if steady else 0,
     )  # fmt: skip
 
 

@@ -55,7 +55,9 @@ class Outflow:
     """All outflow patches of this rank. Calling it corrects `r` of their nodes; `convection()` before that finds the
     means over their faces. It stays on the device unless a face lies on several ranks, which `meet()` finds out, and
     even then where launches can add what ranks have (`sums_of_ranks`, as `SignalledMemory.sums`). Both are collective.
-    `any`: whether a rank has such patches; `on_host`: whether a face lies on several ranks whose sums meet there."""
+    `nodes`: of each part with such nodes its state, the nodes and their faces, as `_faces_of_nodes` has them; `given`:
+    what the patches give, on the device (kernels/outflow_given.h). `any`: whether a rank has such patches; `on_host`:
+    whether a face lies on several ranks whose sums meet there."""
 
     def __init__(
         self,
@@ -71,6 +73,7 @@ class Outflow:
         self._backend, self._comm, self._program, self._sums_of_ranks = backend, comm, program, sums_of_ranks
         places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
         self.any, self.on_host = bool(places), False
+        self.nodes: list[tuple[BlockState, np.ndarray, np.ndarray]] = []
         self._between: Callable[[], None] | None = None
         if not places:
             return
@@ -87,7 +90,7 @@ class Outflow:
                 if held is None:
                     held, given[n, -1] = spec.mass_flux, OF_MASS_FLUX
             given[n, :GIVEN] = held, usual if spec.relaxation is None else spec.relaxation, firmness
-        self._given = backend.to_device(given)
+        self.given = backend.to_device(given)
         owned = [(state, [p for p in cut.patches if p.block == state.index and p.place in number]) for state in states]
         owned = [(state, patches) for state, patches in owned if patches]
         # The face of every row of sums: of patches, block by block.
@@ -102,10 +105,11 @@ class Outflow:
                 "sv": state.variable_stride, "q": state.q, "m": state.metrics, "jacobian": state.jacobian
             }  # fmt: skip
             nodes, faces = _faces_of_nodes(state, [(number[p.place], p) for p in patches])
+            self.nodes.append((state, nodes, faces))
             rates.append(
                 program.call(
                     "outflow_rates", (len(nodes), 1, 1), n1=len(nodes), nodes=backend.to_device(nodes),
-                    faces=backend.to_device(faces), given=self._given, **fields, r=state.r,
+                    faces=backend.to_device(faces), given=self.given, **fields, r=state.r,
                 )
             )  # fmt: skip
             own = [_nodes(state, p) for p in patches]
@@ -138,7 +142,7 @@ class Outflow:
         extent = (MEANS, len(self._faces), 1)
         call = program.call(
             "outflow_means", extent, rows=len(faces), threads=lanes, face_of_row=of_rows, face_of_patch=of_patches,
-            sums=sums, given=self._given,
+            sums=sums, given=self.given,
         )  # fmt: skip
         return program.prepare([call])
 

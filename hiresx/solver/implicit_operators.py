@@ -16,6 +16,7 @@ from hiresx.solver.conditions import Conditions
 from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
+from hiresx.solver.sweeps import Sweeps
 from hiresx.time.integrator import Integrator
 from hiresx.time.linearised import EXPLICIT_CFL, ImplicitSettings, Linearised, Place, Steady
 from hiresx.time.ode_system import Vector
@@ -46,7 +47,7 @@ class ImplicitOperators(Linearised):
         system: FlowSystem,
     ):
         self.settings = settings(case)
-        self._blocks, self._ghosts, self._conditions, self._system = blocks, ghosts, conditions, system
+        self._blocks, self._conditions, self._system = blocks, conditions, system
         self._step_size = step_size
         self._inverse_reynolds = 0.0 if case.gas.reynolds is None else 1.0 / case.gas.reynolds
         self._variables = equations(case).variables
@@ -54,7 +55,13 @@ class ImplicitOperators(Linearised):
             replace(blocks.configuration, program="implicit", source=(), face_formulas=())
         )
         self._sides = [blocks.backend.to_device(sides) for sides in _sides(blocks)]
-        self._prepared: dict[Any, Callable[[], None]] = {}
+        self._sweeps = Sweeps(self.settings, blocks, ghosts, self._program, self._inverse_reynolds)
+        device = blocks.backend.to_device
+        # of each part with nodes on outflows: these, their faces, and space for their conditions
+        self._outflow = [
+            (s, device(nodes), device(faces), blocks.backend.zeros((self._variables**2, len(nodes)), s.real))
+            for s, nodes, faces in conditions.outflow.nodes
+        ]
         self._shifted, self._kept, self._result = (system.vector() for _ in range(3))
 
     # ---- the explicit step
@@ -87,6 +94,11 @@ class ImplicitOperators(Linearised):
                 "face_derivative", self._of_blocks, which=which, length=_SHIFT, x=x, kept=self._kept, y=self._result
             )
         system.fill_ghosts(x, system.time)
+        for s, nodes, _, kept in self._outflow:
+            self._program.launch(
+                "keep_conditions", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, sv=s.variable_stride,
+                blocks=s.array("implicit_blocks"), kept=kept,
+            )  # fmt: skip
         self._launch(
             "implicit_blocks",
             lambda s: {
@@ -96,6 +108,17 @@ class ImplicitOperators(Linearised):
             },
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl),
         )  # fmt: skip
+        self._outflow_blocks(over_cfl)
+        self._sweeps.factor()
+
+    def _outflow_blocks(self, over_cfl: float) -> None:
+        for s, nodes, faces, kept in self._outflow:
+            self._program.launch(
+                "outflow_blocks", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, faces=faces,
+                given=self._conditions.outflow.given, kept=kept, sv=s.variable_stride, **s.derivative_strides, q=s.q,
+                m=s.metrics, jacobian=s.jacobian, dt=s.dt, inverse_reynolds=self._inverse_reynolds,
+                over_cfl=float(over_cfl), blocks=s.array("implicit_blocks"),
+            )  # fmt: skip
 
     def _of_sides(self, s: BlockState) -> dict[str, Any]:
         return {"sides": self._sides[self._blocks.place[s.index]]}
@@ -104,49 +127,7 @@ class ImplicitOperators(Linearised):
         return {**self._of_sides(s), "blocks": s.array("implicit_blocks")}
 
     def precondition(self, right: Vector, into: Vector) -> None:
-        key = (id(right), id(into))
-        if key not in self._prepared:
-            self._prepared[key] = self._sweeps(right, into)
-        self._prepared[key]()
-
-    def _sweeps(self, right: Vector, into: Vector) -> Callable[[], None]:
-        """Return the launches of all sweeps: the update from 0, colour by colour, each with the exchange of what the
-        other will read."""
-        states = self._blocks.states
-        clear = self._program.prepare([
-            self._program.call(
-                "clear_update", (s.shape[2], s.shape[1], s.shape[0]), o=0, sj=s.strides[1], sk=s.strides[2],
-                sv=s.variable_stride, update=s.array("update"),
-            )
-            for s in states
-        ])  # fmt: skip
-        colours = [
-            self._program.prepare([
-                self._program.call(
-                    "colour_sweep", s.size, **s.place, **s.derivative_strides, first=sum(s.first), colour=colour,
-                    sv=s.variable_stride, blocks=s.array("implicit_blocks"), right=array, update=s.array("update"),
-                )
-                for s, array in zip(states, right.arrays, strict=True)
-            ])
-            for colour in (0, 1)
-        ]  # fmt: skip
-        result = self._program.prepare([
-            self._program.call(
-                "update_to_vector", s.size, **s.place, sv=s.variable_stride, update=s.array("update"), x=array
-            )
-            for s, array in zip(states, into.arrays, strict=True)
-        ])  # fmt: skip
-
-        def solve() -> None:
-            clear()
-            for _ in range(self.settings.sweeps):
-                for sweep in colours:
-                    sweep()
-                    self._ghosts.send_field("update")
-                    self._ghosts.finish_field("update")
-            result()
-
-        return solve
+        self._sweeps(right, into)
 
     # ---- how far, and where
 
@@ -173,11 +154,12 @@ class ImplicitOperators(Linearised):
     def check_blocks(self) -> None:
         """Raise HiresxError, on all ranks, for a diagonal block that has no inverse, with its place."""
         found: Place | None = None
-        for s in self._blocks.states:
-            values = self._blocks.host_values(s, s.array("implicit_blocks"))[: self._variables**2]
-            bad = np.argwhere(~np.isfinite(values).all(axis=0))
-            if len(bad) and found is None:
-                found = _place(s, (0, *bad[0]))
+        for n, s in enumerate(self._blocks.states):
+            for factors in self._sweeps.factors(n):
+                values = self._blocks.host_values(s, factors)[: self._variables**2]
+                bad = np.argwhere(~np.isfinite(values).all(axis=0))
+                if len(bad) and found is None:
+                    found = _place(s, (0, *bad[0]))
         first = next((place for place in self._blocks.comm.allgather(found) if place is not None), None)
         if first is not None:
             raise HiresxError(
@@ -209,7 +191,9 @@ def settings(case: Case) -> ImplicitSettings:
     """Return what the case asks of the implicit scheme."""
     given, first = case.implicit, case.time.cfl
     assert first is not None  # local steps have one
-    return ImplicitSettings(first, given.largest_cfl, given.krylov, given.linear_drop, given.sweeps, given.drop)
+    return ImplicitSettings(
+        first, given.largest_cfl, given.krylov, given.linear_drop, given.sweeps, given.drop, given.lines
+    )
 
 
 def _place(s: BlockState, at: Any) -> Place:

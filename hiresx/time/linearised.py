@@ -35,6 +35,7 @@ class ImplicitSettings(NamedTuple):
     linear_drop: float
     sweeps: int
     drop: float
+    lines: str
 
 
 class Linearised(ABC):

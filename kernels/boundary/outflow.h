@@ -11,6 +11,7 @@
 // Together:  p_t - P - g rho c (u_n,t - Q) = -relaxation (c - u_n) (p - pressure far away).
 #include "../half_point.h"
 #include "../continuation.h"
+#include "../outflow_given.h"
 
 //
 // This relation integrates over time to the state far away only for one and the same g. What is left over, pressure that
@@ -21,34 +22,11 @@
 // that alternates from node to node, so that it would stay: the damping of fifth-order differences is put back
 // (`upwind_share` of the speed of sound times the sixth differences).
 
-// What a patch gives: pressure far away or mean mass flux, relaxation, firmness (rate per length), then the means over its
-// face: V as the normal velocity takes it and V along the face (see outflow_sums), pressure, velocity of what comes in,
-// mass flux; and what the patch holds (of_eddies, ...).
-// Shares of the firmness: small enough that 5 % of sound at 45 degrees come back at most, large enough that nothing grows.
-constexpr double hold_shear = 1.4, hold_pressure = 0.35, upwind_share = 1.0 / 60;
-constexpr int outflow_given = 15, outflow_sums_count = 19, mean_mass_flux = 13, what_is_held = 14;
-// `pressure-outflow` has P = Q = 0 and a = 0, so that p is the pressure far away where the flow is steady, whatever its
-// gradients; with a mass flux, c times what the mean one has over it takes the place of pressure far away - p.
-enum { OF_EDDIES, OF_PRESSURE, OF_MASS_FLUX };
 // Share of the mean square by which the variance of the divergence is enlarged where velocities are traced back to none.
 constexpr double ridge = 0.05;
 // Changes from node to node, of the velocity as a share of the speed of sound and of the pressure as one of gamma p, below
 // which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
 constexpr double faintest = sizeof(real) == 4 ? 1e-4 : 1e-10;
-
-// 0 where gas comes in at a Mach number up to `threshold`, 1 from 0.04 more on; from the outward velocity.
-HD real inflow_share(real outward, real sound, real threshold) {
-    return smaller(real(1), larger(real(0), real(-25) * (outward / sound + threshold)));
-}
-
-// Outward unit normal and area of face 2 d + (0: first, 1: last node).
-HD real outward_normal(const work_real *m, long long p, stride sv, int face, real *n) {
-    const real side = face % 2 ? real(1) : real(-1);
-    for (int c = 0; c < 3; ++c) n[c] = side * m[(3 * (face / 2) + c) * sv + p];
-    const real area = square_root(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
-    for (int c = 0; c < 3; ++c) n[c] = n[c] / area;
-    return area;
-}
 
 // Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
 // the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say

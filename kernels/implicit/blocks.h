@@ -19,15 +19,13 @@ constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
 // flux of momentum is mu J (|m|^2 du + m (m.du)/3), of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. With a model of
 // turbulence mu and mu/Pr have its share.
 template <class T>
-HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, T *f) {
-    const T area[3] = {T(m[0]), T(m[1]), T(m[2])};
-    numerical_flux(ql, qr, area, f);
+HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, T *f) {
 #ifdef HX_VISCOUS
     const Primitive<T> l = primitive(ql), r = primitive(qr);
     const T tl = gas_gamma * l.p * l.volume, tr = gas_gamma * r.p * r.volume;
     const T scale = T(inverse_reynolds * jacobian), laminar = viscosity(real(0.5) * (tl + tr)) * scale;
 #if HX_TRANSPORTED
-    const T eddy = transported_face(ql, qr, viscosity(tl), viscosity(tr), area, scale, f), mu = laminar + eddy;
+    const T eddy = transported_face(ql, qr, viscosity(tl), viscosity(tr), m, scale, f), mu = laminar + eddy;
     const T heat = real(1.0 / HX_PRANDTL) * laminar + real(1.0 / HX_EDDY_PRANDTL) * eddy;
 #else
     const T mu = laminar, heat = real(1.0 / HX_PRANDTL) * laminar;
@@ -43,8 +41,14 @@ HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real i
     }
     f[4] = f[4] - work - real(1.0 / (HX_GAMMA - 1.0)) * area2 * heat * (tr - tl);
 #else
-    (void)jacobian, (void)inverse_reynolds;
+    (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)f;
 #endif
+}
+template <class T>
+HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, T *f) {
+    const T area[3] = {T(m[0]), T(m[1]), T(m[2])};
+    numerical_flux(ql, qr, area, f);
+    viscous_flux_between(ql, qr, m, jacobian, inverse_reynolds, f);
 }
 
 // dF/dq of one of the two states, row by row
@@ -105,7 +109,7 @@ HD void invert_block(real *a, real *inverse) {
 }
 
 // Blocks of the matrix 1/c + (1 - P) - P dt dR/dq of a node, of which `blocks` holds P, the derivative of the node's
-// conditions, and is given the inverse of the diagonal block (25 or 36 reals) and, behind it in FP32, those of the six
+// conditions, and is given the diagonal block (25 or 36 reals) and, behind it in FP32, those of the six
 // neighbours. A ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
 // field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
 KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
@@ -157,12 +161,10 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
                 beside[((2 * d + side) * block_entries + e) * sv + p] = float(product[e]);
         }
     }
-    real whole[block_entries], inverse[block_entries];
+    real whole[block_entries];
     multiply_blocks(given, diagonal, step, whole);
     for (int e = 0; e < block_entries; ++e) {
         const real one = real(e % (block_variables + 1) == 0);
-        whole[e] += (one - given[e]) + over_cfl * one;
+        blocks[e * sv + p] = whole[e] + (one - given[e]) + over_cfl * one;
     }
-    invert_block(whole, inverse);
-    for (int e = 0; e < block_entries; ++e) blocks[e * sv + p] = inverse[e];
 }

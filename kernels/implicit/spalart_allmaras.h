@@ -15,10 +15,10 @@ template <class T> HD TransportedNode<T> transported_of(const T *q, T mu) {
 // Adds the flux of rho s between two nodes of viscosities mul and mur: the mass flux f[0] takes s of the node that it
 // leaves, and s diffuses thin layer, as in face_flux. Returns the eddy viscosity of the face; all times `scale`.
 template <class T>
-HD T transported_face(const T *ql, const T *qr, T mul, T mur, const T *area, T scale, T *f) {
+HD T transported_face(const T *ql, const T *qr, T mul, T mur, const real *m, T scale, T *f) {
     const TransportedNode<T> l = transported_of(ql, mul), r = transported_of(qr, mur);
-    const T area2 = area[0] * area[0] + area[1] * area[1] + area[2] * area[2];
-    const T spread = real(0.5) * (l.diffusing() + r.diffusing()) * sa_over_sigma * scale * area2;
+    const real area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
+    const T spread = real(0.5) * (l.diffusing() + r.diffusing()) * (sa_over_sigma * area2) * scale;
     f[transported_at] = f[0] * select(f[0] > T(real(0)), l.s, r.s) - spread * (r.s - l.s);
     return real(0.5) * (l.eddies() + r.eddies()) * scale;
 }

@@ -144,9 +144,10 @@ def off_on_ranks(comm, case) -> float:
     return float(np.abs(found - swept(Solver(case, backend("cpu")))).max())
 
 
-@pytest.mark.parametrize(("where", "ranks"), [("cpu", 2), ("emulated", 1)])
-def test_sweeps_do_not_depend_on_the_cut_or_the_backend(where, ranks):
-    case = bump("implicit.sweeps=2", "grid.cells=[5, 8, 5]")
+@pytest.mark.parametrize(("where", "ranks", "lines"), [("cpu", 2, "none"), ("cpu", 2, "j"), ("emulated", 1, "auto")])
+def test_sweeps_do_not_depend_on_the_cut_or_the_backend(where, ranks, lines):
+    """Lines do not where none is cut."""
+    case = bump("implicit.sweeps=2", "grid.cells=[5, 8, 5]", f"implicit.lines={lines}")
     wanted = swept(solver_of(case, "cpu", 1))
     solver = solver_of(case, where, ranks)
     assert ranks == 1 or sum(solver.states[1].first) % 2  # its own first node has the other colour
@@ -157,7 +158,7 @@ def test_sweeps_do_not_depend_on_the_cut_or_the_backend(where, ranks):
 
 @pytest.mark.slow
 def test_sweeps_do_not_depend_on_the_ranks():
-    assert max(run_ranks(2, off_on_ranks, bump("implicit.sweeps=2"))) < 1e-12
+    assert max(run_ranks(2, off_on_ranks, bump("implicit.sweeps=2", "implicit.lines=none"))) < 1e-12
 
 
 def test_steady_flow_to_round_off_and_on_from_a_checkpoint(tmp_path):

@@ -1,0 +1,169 @@
+// The blocks of nodes on subsonic outflows (boundary/outflow.h), where the rate of the entering sound wave w is not that
+// of the inner terms. With dw = dp - rho c du_n, of a wave that comes straight in a flow that is even along the face, that
+// file has w_t = -(c - u_n) (relaxation + share of the firmness) (p - pressure far away) - t grad w, where t is the velocity
+// along the face, and a damping of p along the face. Here the derivative along the face is the upwind one of two nodes, and
+// the damping is the second difference that takes as much from what alternates from node to node. Viscous terms are whole.
+#pragma once
+#include "../outflow_given.h"
+#include "blocks.h"
+
+// The derivatives of p and of p_t - rho c u_n,t by the conserved variables, and what the variables change by with an
+// entering wave of which the latter is 1. n: outward normal.
+HD void entering_wave(const Primitive<real> &s, const real *n, real sound, real *of_pressure, real *of_wave, real *wave) {
+    const real velocity[3] = {s.u, s.v, s.w};
+    const real normal = n[0] * s.u + n[1] * s.v + n[2] * s.w;
+    const real kinetic = real(0.5) * (s.u * s.u + s.v * s.v + s.w * s.w), over = real(0.5) / (sound * sound);
+    of_pressure[0] = gas_gamma_1 * kinetic, of_pressure[4] = gas_gamma_1;
+    of_wave[0] = of_pressure[0] + sound * normal, of_wave[4] = gas_gamma_1;
+    wave[0] = over, wave[4] = real(0.5 / (HX_GAMMA - 1.0)) + over * (kinetic - sound * normal);
+    for (int c = 0; c < 3; ++c) {
+        of_pressure[c + 1] = -gas_gamma_1 * velocity[c];
+        of_wave[c + 1] = of_pressure[c + 1] - sound * n[c];
+        wave[c + 1] = over * (velocity[c] - sound * n[c]);
+    }
+}
+
+// block = block - wave (of_wave block)
+template <class number> HD void without_wave(const real *of_wave, const real *wave, stride sv, number *block) {
+    for (int b = 0; b < block_variables; ++b) {
+        real share = real(0);
+        for (int a = 0; a < block_variables; ++a) share += of_wave[a] * real(block[(a * block_variables + b) * sv]);
+        for (int a = 0; a < block_variables; ++a) block[(a * block_variables + b) * sv] -= number(wave[a] * share);
+    }
+}
+
+// block = block + factor wave row
+template <class number> HD void add_wave(real factor, const real *wave, const real *row, stride sv, number *block) {
+    for (int a = 0; a < block_variables; ++a)
+        for (int b = 0; b < block_variables; ++b) block[(a * block_variables + b) * sv] += number(factor * wave[a] * row[b]);
+}
+
+// The conditions of nodes on outflows, of which `blocks` has the derivative, are kept for `outflow_blocks`, and `blocks`
+// gets the unit matrix: what the inner terms give is changed before the conditions are applied.
+KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, stride sv, field<4 * block_entries> blocks, real *kept) {
+    for (int e = 0; e < block_entries; ++e) {
+        kept[e * n1 + i] = blocks[e * sv + nodes[i]];
+        blocks[e * sv + nodes[i]] = real(e % (block_variables + 1) == 0);
+    }
+}
+
+// What friction and conduction through the two faces of direction d add to the rates: to the diagonal block, and to those
+// of the neighbours
+HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
+                           int d, int apart, real inverse_reynolds, real *own_block, real other_block[2][block_entries]) {
+    real own[block_variables], other[block_variables], area[3];
+    for (int e = 0; e < block_entries; ++e) own_block[e] = real(0);
+    for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p];
+    for (int side = 0; side < 2; ++side) {
+        const long long n = side ? p + apart : p - apart;
+        for (int c = 0; c < 3; ++c) area[c] = real(0.5) * (m[(3 * d + c) * sv + p] + m[(3 * d + c) * sv + n]);
+        for (int v = 0; v < block_variables; ++v) other[v] = q[v * sv + n];
+        const real face = real(0.5) * (jacobian[p] + jacobian[n]), sign = side ? real(1) : real(-1);
+        for (int of_own = 0; of_own < 2; ++of_own) {
+            state_dual states[2][block_variables], f[block_variables];
+            for (int v = 0; v < block_variables; ++v) {
+                states[side][v] = state_dual(other[v]), states[1 - side][v] = state_dual(own[v]), f[v] = state_dual(real(0));
+                states[of_own ? 1 - side : side][v].slope[v] = real(1);
+            }
+            viscous_flux_between(states[0], states[1], area, face, inverse_reynolds, f);
+            for (int a = 0; a < block_variables; ++a)
+                for (int b = 0; b < block_variables; ++b) {
+                    const real entry = sign * f[a].slope[b];
+                    if (of_own)
+                        own_block[a * block_variables + b] += entry;
+                    else
+                        other_block[side][a * block_variables + b] = entry;
+                }
+        }
+    }
+}
+
+// The row of the entering wave in a block
+HD void row_of_wave(const real *of_wave, const real *block, real *row) {
+    for (int b = 0; b < block_variables; ++b) {
+        row[b] = real(0);
+        for (int a = 0; a < block_variables; ++a) row[b] += of_wave[a] * block[a * block_variables + b];
+    }
+}
+
+// block = P block
+template <class number> HD void apply_conditions(const real *kept, int n1, stride sv, number *block) {
+    for (int b = 0; b < block_variables; ++b) {
+        real column[block_variables];
+        for (int a = 0; a < block_variables; ++a) column[a] = real(block[(a * block_variables + b) * sv]);
+        for (int a = 0; a < block_variables; ++a) {
+            real sum = real(0);
+            for (int c = 0; c < block_variables; ++c) sum += kept[(a * block_variables + c) * n1] * column[c];
+            block[(a * block_variables + b) * sv] = number(sum);
+        }
+    }
+}
+
+// The rows of an entering wave along the face, of direction d: convection, damping, friction and conduction. `step`: dt over
+// volume.
+HD void along_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int d,
+                      int apart, real inverse_reynolds, real step, const real *velocity, real sound, const real *of_pressure,
+                      const real *of_wave, const real *wave, field<4 * block_entries> blocks) {
+    real across[3], row[block_variables], own[block_entries], other[2][block_entries];
+    const real area = step * outward_normal(m, p, sv, 2 * d + 1, across);
+    const real along = area * (across[0] * velocity[0] + across[1] * velocity[1] + across[2] * velocity[2]);
+    const real damping = area * sound * real(16 * upwind_share);
+    float *const lower = reinterpret_cast<float *>(blocks + block_entries * sv) + 2 * d * block_entries * sv + p;
+    float *const upper = lower + block_entries * sv;
+    viscous_of_outflow(q, m, jacobian, p, sv, d, apart, inverse_reynolds, own, other);
+    row_of_wave(of_wave, own, row);
+    add_wave(step, wave, row, sv, blocks + p);
+    add_wave(absolute(along), wave, of_wave, sv, blocks + p);
+    add_wave(real(2) * damping, wave, of_pressure, sv, blocks + p);
+    add_wave(-absolute(along), wave, of_wave, sv, along < real(0) ? upper : lower);
+    for (int side = 0; side < 2; ++side) {
+        row_of_wave(of_wave, other[side], row);
+        add_wave(step, wave, row, sv, side ? upper : lower);
+        add_wave(-damping, wave, of_pressure, sv, side ? upper : lower);
+    }
+}
+
+// Nodes, faces and what is given are those of `outflow_rates`; `kept`: their conditions (keep_conditions). Where faces meet,
+// one is taken after the other.
+KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, const real *kept,
+       stride sv, int di, int dj, int dk, const_state_field<block_variables> q, const_work_field<9> m,
+       const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, field<4 * block_entries> blocks) {
+    const long long p = nodes[i];
+    float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
+    const int apart[3] = {di, dj, dk};
+    real state[block_variables];
+    for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
+    const Primitive<real> s = primitive(state);
+    const real sound = square_root(gas_gamma * s.p / s.rho);
+    int crossed = 0;
+    for (int f = 0; f < 3; ++f) crossed |= faces[f * n1 + i] < 0 ? 0 : 1 << (faces[f * n1 + i] % 8 / 2);
+    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + p] -= over_cfl;
+    for (int f = 0; f < 3; ++f) {
+        const int code = faces[f * n1 + i];
+        if (code < 0) continue;
+        real n[3], of_pressure[block_variables] = {}, of_wave[block_variables] = {},
+             wave[block_variables] = {};
+        outward_normal(m, p, sv, code % 8, n);
+        const real *patch = given + (code / 8) * outflow_given;
+        const real normal = n[0] * s.u + n[1] * s.v + n[2] * s.w, held = patch[what_is_held];
+        if (normal >= sound) continue;
+        entering_wave(s, n, sound, of_pressure, of_wave, wave);
+        without_wave(of_wave, wave, sv, blocks + p);
+        for (int d = 0; d < 6; ++d) without_wave(of_wave, wave, sv, beside + d * block_entries * sv + p);
+        // a mean mass flux is not of one node
+        const real firm = held == real(OF_EDDIES) ? real(hold_pressure) * patch[2] : real(0);
+        const real pull = (sound - normal) * (firm + (held == real(OF_MASS_FLUX) ? real(0) : patch[1]));
+        add_wave(dt[p] * pull, wave, of_pressure, sv, blocks + p);
+        const real tangential[3] = {s.u - normal * n[0], s.v - normal * n[1], s.w - normal * n[2]};
+        for (int d = 0; d < 3; ++d)
+            if (apart[d] != 0 && !(crossed >> d & 1))
+                along_outflow(q, m, jacobian, p, sv, d, apart[d], inverse_reynolds, dt[p] * jacobian[p], tangential, sound,
+                              of_pressure, of_wave, wave, blocks);
+    }
+    apply_conditions(kept + i, n1, sv, blocks + p);
+    for (int d = 0; d < 6; ++d) apply_conditions(kept + i, n1, sv, beside + d * block_entries * sv + p);
+    for (int e = 0; e < block_entries; ++e) {
+        const real one = real(e % (block_variables + 1) == 0);
+        blocks[e * sv + p] += (one + over_cfl * one) - kept[e * n1 + i];
+    }
+}
