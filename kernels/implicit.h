@@ -7,89 +7,89 @@
 #include "implicit/outflow.h"
 
 // x = x + dt R of the state q = x, of rates r
-KERNEL(explicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, state_field<gas_variables> q,
-       const_rate_field<gas_variables> r, const_work_field<1> jacobian, const_field<1> dt) {
+KERNEL(explicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, state_field<block_variables> q,
+       const_rate_field<block_variables> r, const_work_field<1> jacobian, const_field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < gas_variables; ++v) q[v * sv + p] += dt[p] * jacobian[p] * r[v * sv + p];
+    for (int v = 0; v < block_variables; ++v) q[v * sv + p] += dt[p] * jacobian[p] * r[v * sv + p];
 }
 
 // x = f/dt
 KERNEL(over_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<1> dt,
-       const_field<gas_variables> f, field<gas_variables> x) {
+       const_field<block_variables> f, field<block_variables> x) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < gas_variables; ++v) x[v * sv + p] = f[v * sv + p] / dt[p];
+    for (int v = 0; v < block_variables; ++v) x[v * sv + p] = f[v * sv + p] / dt[p];
 }
 
 // Variable `which` of the nodes on physical faces is shifted by the share `length` of a scale of it.
 HD real shift_of(const real *q, long long p, long long sv, int which, real length) {
-    return length * (which == 0 ? q[p] : which == 4 ? q[4 * sv + p] : square_root(q[p] * q[4 * sv + p]));
+    return length * (which == 0 || which > 4 ? q[p] : which == 4 ? q[4 * sv + p] : square_root(q[p] * q[4 * sv + p]));
 }
 KERNEL(shift_faces, int i, int j, int k, int o, int sj, int sk, stride sv, const int *sides, int which, real length,
-       const_field<gas_variables> x, field<gas_variables> y) {
+       const_field<block_variables> x, field<block_variables> y) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < gas_variables; ++v) y[v * sv + p] = x[v * sv + p];
+    for (int v = 0; v < block_variables; ++v) y[v * sv + p] = x[v * sv + p];
     if (sides[p]) y[which * sv + p] += shift_of(x, p, sv, which, length);
 }
 // Column `which` of the derivative of the conditions, from what they make of x and of the shifted state y; that of a
 // node without conditions is the unit matrix's.
 KERNEL(face_derivative, int i, int j, int k, int o, int sj, int sk, stride sv, const int *sides, int which, real length,
-       const_field<gas_variables> x, const_field<gas_variables> kept, const_field<gas_variables> y, field<100> blocks) {
+       const_field<block_variables> x, const_field<block_variables> kept, const_field<block_variables> y, field<4 * block_entries> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const real over = real(1) / shift_of(x, p, sv, which, length);
-    for (int v = 0; v < gas_variables; ++v)
-        blocks[(v * gas_variables + which) * sv + p] =
+    for (int v = 0; v < block_variables; ++v)
+        blocks[(v * block_variables + which) * sv + p] =
             sides[p] ? (y[v * sv + p] - kept[v * sv + p]) * over : real(v == which);
 }
 
-KERNEL(clear_update, int i, int j, int k, int o, int sj, int sk, stride sv, field<gas_variables> update) {
+KERNEL(clear_update, int i, int j, int k, int o, int sj, int sk, stride sv, field<block_variables> update) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < gas_variables; ++v) update[v * sv + p] = real(0);
+    for (int v = 0; v < block_variables; ++v) update[v * sv + p] = real(0);
 }
 
 // The nodes of one colour, those with i + j + k + first of its parity, solve their own equations with their neighbours'
 // last values.
 KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour, stride sv,
-       const_field<100> blocks, const_field<gas_variables> right, field<gas_variables> update) {
+       const_field<4 * block_entries> blocks, const_field<block_variables> right, field<block_variables> update) {
     if (((i + j + k + first) & 1) != colour) return;
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const float *const beside = reinterpret_cast<const float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk};
-    real rest[gas_variables];
-    for (int v = 0; v < gas_variables; ++v) rest[v] = right[v * sv + p];
+    real rest[block_variables];
+    for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + p];
     for (int d = 0; d < 3; ++d)
         for (int side = 0; side < 2 && apart[d] != 0; ++side) {
             const long long n = side ? p + apart[d] : p - apart[d];
             const float *const block = beside + (2 * d + side) * block_entries * sv + p;
-            for (int b = 0; b < gas_variables; ++b) {
+            for (int b = 0; b < block_variables; ++b) {
                 const real value = update[b * sv + n];
-                for (int a = 0; a < gas_variables; ++a) rest[a] -= real(block[(a * gas_variables + b) * sv]) * value;
+                for (int a = 0; a < block_variables; ++a) rest[a] -= real(block[(a * block_variables + b) * sv]) * value;
             }
         }
-    for (int a = 0; a < gas_variables; ++a) {
+    for (int a = 0; a < block_variables; ++a) {
         real sum = real(0);
-        for (int b = 0; b < gas_variables; ++b) sum += blocks[(a * gas_variables + b) * sv + p] * rest[b];
+        for (int b = 0; b < block_variables; ++b) sum += blocks[(a * block_variables + b) * sv + p] * rest[b];
         update[a * sv + p] = sum;
     }
 }
 
-KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<gas_variables> update,
-       field<gas_variables> x) {
+KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<block_variables> update,
+       field<block_variables> x) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < gas_variables; ++v) x[v * sv + p] = update[v * sv + p];
+    for (int v = 0; v < block_variables; ++v) x[v * sv + p] = update[v * sv + p];
 }
 
 // Per column: the largest of 1, 1/2, 1/4, ... by which the change d keeps density and pressure above `least` of what
 // they are and below 1/least; 0 below 2^-10.
 KERNEL(admissible_share, int i, int j, int k, int o, int sj, int sk, int height, stride sv, real least,
-       const_field<gas_variables> x, const_field<gas_variables> d, int width, real *share) {
+       const_field<block_variables> x, const_field<block_variables> d, int width, real *share) {
     real all = real(1);
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
-        real state[gas_variables], changed[gas_variables];
-        for (int v = 0; v < gas_variables; ++v) state[v] = x[v * sv + p];
+        real state[block_variables], changed[block_variables];
+        for (int v = 0; v < block_variables; ++v) state[v] = x[v * sv + p];
         const real pressure = primitive(state).p;
         while (all > real(0)) {
-            for (int v = 0; v < gas_variables; ++v) changed[v] = state[v] + all * d[v * sv + p];
+            for (int v = 0; v < block_variables; ++v) changed[v] = state[v] + all * d[v * sv + p];
             const real p1 = primitive(changed).p;
             if (changed[0] > least * state[0] && least * changed[0] < state[0] && p1 > least * pressure
                 && least * p1 < pressure)

@@ -73,10 +73,10 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
         yield case_error(f"scalar: passive scalars are not for {NAME}; leave them out, or take an explicit integrator")
     if case.axisymmetric:
         yield case_error(f"axisymmetric {without}; take an explicit integrator")
-    if case.turbulence.model != "none":
+    if case.turbulence.model != "none" and not case.turbulence.transported:
         yield case_error(
-            f'turbulence.model {without}, whose Jacobian does not have the terms of models; take "none", or an '
-            "explicit integrator"
+            f'turbulence.model = "{case.turbulence.model}" {without}, whose Jacobian has the terms of '
+            '"spalart_allmaras" alone: large eddies are not steady; take that model, "none", or an explicit integrator'
         )
     if case.average is not None:
         yield case_error(f"average {without}, whose steps are not times of one flow; leave it out")

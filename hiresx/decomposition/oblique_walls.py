@@ -261,6 +261,8 @@ def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
 
 def _local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
     """Unit normals (dimensions, nk, nj, ni) at the nodes of a face, by central differences; of either side."""
+    if not tangents:  # of a line
+        return np.ones_like(face)
     slopes = []
     for e in tangents:
         axis = 3 - e

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hiresx.equations import DIRECTIONS, GAS, GAS_CONSERVED, METRICS, Equations
+from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
 from hiresx.equations.storage import STORAGE, Storage
 from hiresx.errors import HiresxError
 
@@ -136,7 +136,7 @@ def _of_state(layout: Layout) -> int:
 
 def _of_blocks(layout: Layout) -> int:
     """A block in reals and six in numbers of half their size."""
-    return 4 * len(GAS_CONSERVED) ** 2
+    return 4 * layout.equations.variables**2
 
 
 def _of_gradients(layout: Layout) -> int:
@@ -242,12 +242,15 @@ FIELDS: tuple[Field, ...] = (
     Field("filter_change", "rate", _of_state, count=lambda layout: int(layout.filtered)),
     # x, y, z of the nodes, for the sources of the user
     Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
-    # of the implicit integrator: a block of 25 reals for each node, behind it the blocks of its six neighbours in FP32,
+    # of the implicit integrator: a block of 25 reals for each node, 36 with the variable of a model of turbulence,
+    # behind it the blocks of its six neighbours in FP32,
     # and the update that they are solved for
     Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
     Field("update", "work", _of_state, count=lambda layout: int(layout.implicit), halo="term"),
     # of line-implicit sweeps: the inverses of pivots, of lines along each direction that a block may have
-    Field("line_factors", "real", lambda layout: len(GAS_CONSERVED) ** 2, count=lambda layout: layout.implicit_lines),
+    Field(
+        "line_factors", "real", lambda layout: layout.equations.variables**2, count=lambda layout: layout.implicit_lines
+    ),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )

@@ -22,6 +22,7 @@ from hiresx.solver.updates import update_tasks
 from hiresx.solver.vectors import Vectors
 from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
+from hiresx.time.linearised import OF_TRANSPORTED
 from hiresx.time.ode_system import Earlier, System, Vector
 
 # Performs tasks in order, for a stage.
@@ -70,7 +71,7 @@ class FlowSystem(System):
         self.tasks = list(self._ordinary)
         self._looks: list[Task] = []
         self._send = [send]
-        self._vectors = Vectors(blocks)
+        self._vectors = Vectors(blocks, OF_TRANSPORTED if integrator.steady and case.turbulence.transported else 1.0)
         self._history = StateHistory(blocks, self._vectors, integrator.history) if integrator.iterates else None
         integrator.prepare(self)
 

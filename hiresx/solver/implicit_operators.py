@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_CONSERVED
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_states import LocalBlocks
@@ -50,15 +50,16 @@ class ImplicitOperators(Linearised):
         self._blocks, self._conditions, self._system = blocks, conditions, system
         self._step_size = step_size
         self._inverse_reynolds = 0.0 if case.gas.reynolds is None else 1.0 / case.gas.reynolds
+        self._variables = equations(case).variables
         self._program = blocks.compile_kernels(
-            replace(blocks.configuration, program="implicit", turbulence="none", source=(), face_formulas=())
+            replace(blocks.configuration, program="implicit", source=(), face_formulas=())
         )
         self._sides = [blocks.backend.to_device(sides) for sides in _sides(blocks)]
         self._sweeps = Sweeps(self.settings, blocks, ghosts, self._program, self._inverse_reynolds)
         device = blocks.backend.to_device
         # of each part with nodes on outflows: these, their faces, and space for their conditions
         self._outflow = [
-            (s, device(nodes), device(faces), blocks.backend.zeros((len(GAS_CONSERVED) ** 2, len(nodes)), s.real))
+            (s, device(nodes), device(faces), blocks.backend.zeros((self._variables**2, len(nodes)), s.real))
             for s, nodes, faces in conditions.outflow.nodes
         ]
         self._shifted, self._kept, self._result = (system.vector() for _ in range(3))
@@ -85,7 +86,7 @@ class ImplicitOperators(Linearised):
         system = self._system
         system.copy(x, self._kept)
         system.impose(self._kept, system.time)
-        for which in range(len(GAS_CONSERVED)):
+        for which in range(self._variables):
             self._launch("shift_faces", self._of_sides, which=which, length=_SHIFT, x=x, y=self._shifted)
             system.copy(self._shifted, self._result)
             system.impose(self._result, system.time)
@@ -102,6 +103,7 @@ class ImplicitOperators(Linearised):
             "implicit_blocks",
             lambda s: {
                 **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
+                **({} if s.array("wall_distance") is None else {"wall_distance": s.array("wall_distance")}),
                 **self._of_blocks(s),
             },
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl),
@@ -154,7 +156,7 @@ class ImplicitOperators(Linearised):
         found: Place | None = None
         for n, s in enumerate(self._blocks.states):
             for factors in self._sweeps.factors(n):
-                values = self._blocks.host_values(s, factors)[: len(GAS_CONSERVED) ** 2]
+                values = self._blocks.host_values(s, factors)[: self._variables**2]
                 bad = np.argwhere(~np.isfinite(values).all(axis=0))
                 if len(bad) and found is None:
                     found = _place(s, (0, *bad[0]))

@@ -1,10 +1,14 @@
-// The first-order Jacobian of the right-hand side, a block of 5 x 5 for a node and for each of its neighbours along the
-// grid lines: the chosen numerical flux between the states of two nodes, and the thin-layer viscous flux between them.
+// The first-order Jacobian of the right-hand side, a block of 5 x 5 (6 x 6 with the variable of a model of turbulence) for
+// a node and for each of its neighbours along the grid lines: the chosen numerical flux between the states of two nodes,
+// the thin-layer viscous flux between them, and what the model changes.
 #pragma once
 #include "dual.h"
 
-constexpr int block_entries = gas_variables * gas_variables;
-typedef dual<gas_variables> state_dual;
+// The gas, and behind it what a model of turbulence transports
+constexpr int block_variables = conserved_variables;
+constexpr int block_entries = block_variables * block_variables;
+typedef dual<block_variables> state_dual;
+#include "spalart_allmaras.h"
 
 // What a node has behind each of its six sides (imin, imax, jmin, ...), two bits each
 constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
@@ -12,13 +16,20 @@ constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
 // The flux through the face between two nodes with states ql and qr, as it enters the rates: `m` its area vector,
 // `jacobian` that of the face (1/volume).
 // Thin layer: derivatives across the face alone (T. H. Pulliam, von Karman Institute LS 1986-02, section 3), so that the
-// flux of momentum is mu J (|m|^2 du + m (m.du)/3), of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT.
+// flux of momentum is mu J (|m|^2 du + m (m.du)/3), of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. With a model of
+// turbulence mu and mu/Pr have its share.
 template <class T>
 HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, T *f) {
 #ifdef HX_VISCOUS
     const Primitive<T> l = primitive(ql), r = primitive(qr);
     const T tl = gas_gamma * l.p * l.volume, tr = gas_gamma * r.p * r.volume;
-    const T mu = viscosity(real(0.5) * (tl + tr)) * T(inverse_reynolds * jacobian);
+    const T scale = T(inverse_reynolds * jacobian), laminar = viscosity(real(0.5) * (tl + tr)) * scale;
+#if HX_TRANSPORTED
+    const T eddy = transported_face(ql, qr, viscosity(tl), viscosity(tr), m, scale, f), mu = laminar + eddy;
+    const T heat = real(1.0 / HX_PRANDTL) * laminar + real(1.0 / HX_EDDY_PRANDTL) * eddy;
+#else
+    const T mu = laminar, heat = real(1.0 / HX_PRANDTL) * laminar;
+#endif
     const real area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
     const T jump[3] = {r.u - l.u, r.v - l.v, r.w - l.w}, mean[3] = {l.u + r.u, l.v + r.v, l.w + r.w};
     const T across = m[0] * jump[0] + m[1] * jump[1] + m[2] * jump[2];
@@ -28,7 +39,7 @@ HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacob
         f[c + 1] = f[c + 1] - stress;
         work = work + real(0.5) * mean[c] * stress;
     }
-    f[4] = f[4] - work - real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0))) * area2 * mu * (tr - tl);
+    f[4] = f[4] - work - real(1.0 / (HX_GAMMA - 1.0)) * area2 * heat * (tr - tl);
 #else
     (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)f;
 #endif
@@ -43,84 +54,93 @@ HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real i
 // dF/dq of one of the two states, row by row
 HD void flux_derivative(const real *ql, const real *qr, const real *m, real jacobian, real inverse_reynolds, bool of_right,
                         real *block) {
-    state_dual left[gas_variables], right[gas_variables], f[gas_variables];
-    for (int v = 0; v < gas_variables; ++v) {
+    state_dual left[block_variables], right[block_variables], f[block_variables];
+    for (int v = 0; v < block_variables; ++v) {
         left[v] = state_dual(ql[v]), right[v] = state_dual(qr[v]);
         (of_right ? right : left)[v].slope[v] = real(1);
     }
     face_flux(left, right, m, jacobian, inverse_reynolds, f);
-    for (int a = 0; a < gas_variables; ++a)
-        for (int b = 0; b < gas_variables; ++b) block[a * gas_variables + b] = f[a].slope[b];
+    for (int a = 0; a < block_variables; ++a)
+        for (int b = 0; b < block_variables; ++b) block[a * block_variables + b] = f[a].slope[b];
 }
 
 // block = block M, of the mirror image about the plane normal to m, or of the reversal of the velocity at a wall
 HD void mirror_columns(const real *m, bool reversed, real *block) {
     const real twice = real(2) / (m[0] * m[0] + m[1] * m[1] + m[2] * m[2]);
-    for (int a = 0; a < gas_variables; ++a) {
-        real *row = block + a * gas_variables;
+    for (int a = 0; a < block_variables; ++a) {
+        real *row = block + a * block_variables;
         const real along = row[1] * m[0] + row[2] * m[1] + row[3] * m[2];
         for (int c = 0; c < 3; ++c) row[c + 1] = reversed ? -row[c + 1] : row[c + 1] - twice * along * m[c];
     }
 }
 
 HD void multiply_blocks(const real *a, const real *b, real factor, real *product) {
-    for (int r = 0; r < gas_variables; ++r)
-        for (int c = 0; c < gas_variables; ++c) {
+    for (int r = 0; r < block_variables; ++r)
+        for (int c = 0; c < block_variables; ++c) {
             real sum = real(0);
-            for (int l = 0; l < gas_variables; ++l) sum += a[r * gas_variables + l] * b[l * gas_variables + c];
-            product[r * gas_variables + c] = factor * sum;
+            for (int l = 0; l < block_variables; ++l) sum += a[r * block_variables + l] * b[l * block_variables + c];
+            product[r * block_variables + c] = factor * sum;
         }
 }
 
 // The inverse by Gauss and Jordan's elimination with pivots of a column; NaN where a pivot is 0
 HD void invert_block(real *a, real *inverse) {
-    for (int e = 0; e < block_entries; ++e) inverse[e] = real(e % (gas_variables + 1) == 0);
-    for (int c = 0; c < gas_variables; ++c) {
+    for (int e = 0; e < block_entries; ++e) inverse[e] = real(e % (block_variables + 1) == 0);
+    for (int c = 0; c < block_variables; ++c) {
         int pivot = c;
-        for (int r = c + 1; r < gas_variables; ++r)
-            if (absolute(a[r * gas_variables + c]) > absolute(a[pivot * gas_variables + c])) pivot = r;
-        const real over = real(1) / a[pivot * gas_variables + c];
-        for (int l = 0; l < gas_variables; ++l) {
-            const real x = a[pivot * gas_variables + l], y = inverse[pivot * gas_variables + l];
-            a[pivot * gas_variables + l] = a[c * gas_variables + l];
-            inverse[pivot * gas_variables + l] = inverse[c * gas_variables + l];
-            a[c * gas_variables + l] = x * over, inverse[c * gas_variables + l] = y * over;
+        for (int r = c + 1; r < block_variables; ++r)
+            if (absolute(a[r * block_variables + c]) > absolute(a[pivot * block_variables + c])) pivot = r;
+        const real over = real(1) / a[pivot * block_variables + c];
+        for (int l = 0; l < block_variables; ++l) {
+            const real x = a[pivot * block_variables + l], y = inverse[pivot * block_variables + l];
+            a[pivot * block_variables + l] = a[c * block_variables + l];
+            inverse[pivot * block_variables + l] = inverse[c * block_variables + l];
+            a[c * block_variables + l] = x * over, inverse[c * block_variables + l] = y * over;
         }
-        for (int r = 0; r < gas_variables; ++r) {
+        for (int r = 0; r < block_variables; ++r) {
             if (r == c) continue;
-            const real share = a[r * gas_variables + c];
-            for (int l = 0; l < gas_variables; ++l) {
-                a[r * gas_variables + l] -= share * a[c * gas_variables + l];
-                inverse[r * gas_variables + l] -= share * inverse[c * gas_variables + l];
+            const real share = a[r * block_variables + c];
+            for (int l = 0; l < block_variables; ++l) {
+                a[r * block_variables + l] -= share * a[c * block_variables + l];
+                inverse[r * block_variables + l] -= share * inverse[c * block_variables + l];
             }
         }
     }
 }
 
 // Blocks of the matrix 1/c + (1 - P) - P dt dR/dq of a node, of which `blocks` holds P, the derivative of the node's
-// conditions, and is given the diagonal block (25 reals) and, behind it in FP32, those of the six neighbours (25 each). A ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow
-// or a far field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
+// conditions, and is given the diagonal block (25 or 36 reals) and, behind it in FP32, those of the six
+// neighbours. A ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
+// field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
 KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
-       const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
-       const int *sides, real inverse_reynolds, real over_cfl, field<100> blocks) {
+       const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
+       const_work_field<HX_TRANSPORTED> wall_distance, const int *sides, real inverse_reynolds, real over_cfl,
+       field<4 * block_entries> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk};
-    real given[block_entries], diagonal[block_entries], own[gas_variables];
+    real given[block_entries], diagonal[block_entries], own[block_variables];
     for (int e = 0; e < block_entries; ++e) given[e] = blocks[e * sv + p], diagonal[e] = real(0);
-    for (int v = 0; v < gas_variables; ++v) own[v] = q[v * sv + p];
+    for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p];
     const real step = dt[p] * jacobian[p];
+#if HX_TRANSPORTED
+    real along[6];
+    diagonal[block_entries - 1] = -transported_derivative(q, m, jacobian, p, sv, apart, wall_distance[p], inverse_reynolds,
+                                                          along) / jacobian[p];
+#else
+    (void)wall_distance;
+#endif
     for (int d = 0; d < 3; ++d) {
         real found[2][block_entries];
         for (int e = 0; e < block_entries; ++e) found[0][e] = found[1][e] = real(0);
         for (int side = 0; side < 2 && apart[d] != 0; ++side) {
             const long long n = side ? p + apart[d] : p - apart[d];
             const int behind = sides[p] >> (2 * (2 * d + side)) & 3;
-            real area[3], other[gas_variables], block[block_entries];
+            real area[3], other[block_variables], block[block_entries];
             for (int c = 0; c < 3; ++c)
                 area[c] = behind ? m[(3 * d + c) * sv + p]
                                  : real(0.5) * (m[(3 * d + c) * sv + p] + m[(3 * d + c) * sv + n]);
-            for (int v = 0; v < gas_variables; ++v) other[v] = q[v * sv + n];
+            for (int v = 0; v < block_variables; ++v) other[v] = q[v * sv + n];
             const real face = behind ? jacobian[p] : real(0.5) * (jacobian[p] + jacobian[n]);
             const real *left = side ? own : other, *right = side ? other : own;
             const real sign = side ? real(1) : real(-1);
@@ -130,6 +150,9 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             if (behind == side_mirror || behind == side_wall) mirror_columns(area, behind == side_wall, block);
             real *const to = found[behind ? 1 - side : side];
             for (int e = 0; e < block_entries && behind != side_given; ++e) to[e] += sign * block[e];
+#if HX_TRANSPORTED
+            if (!behind) to[block_entries - 1] -= along[2 * d + side] / jacobian[p];
+#endif
         }
         for (int side = 0; side < 2; ++side) {
             real product[block_entries];
@@ -141,7 +164,7 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
     real whole[block_entries];
     multiply_blocks(given, diagonal, step, whole);
     for (int e = 0; e < block_entries; ++e) {
-        const real one = real(e % (gas_variables + 1) == 0);
+        const real one = real(e % (block_variables + 1) == 0);
         blocks[e * sv + p] = whole[e] + (one - given[e]) + over_cfl * one;
     }
 }

@@ -6,7 +6,7 @@
 #include "blocks.h"
 
 // Of a whole block: the inverse of the diagonal block takes its place.
-KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, field<100> blocks) {
+KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, field<4 * block_entries> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real diagonal[block_entries], inverse[block_entries];
     for (int e = 0; e < block_entries; ++e) diagonal[e] = blocks[e * sv + p];
@@ -16,19 +16,19 @@ KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, 
 
 // product = A B of a block in FP32
 HD void multiply_neighbour(const float *a, stride sv, const real *b, real *product) {
-    for (int r = 0; r < gas_variables; ++r)
-        for (int c = 0; c < gas_variables; ++c) {
+    for (int r = 0; r < block_variables; ++r)
+        for (int c = 0; c < block_variables; ++c) {
             real sum = real(0);
-            for (int l = 0; l < gas_variables; ++l)
-                sum += real(a[(r * gas_variables + l) * sv]) * b[l * gas_variables + c];
-            product[r * gas_variables + c] = sum;
+            for (int l = 0; l < block_variables; ++l)
+                sum += real(a[(r * block_variables + l) * sv]) * b[l * block_variables + c];
+            product[r * block_variables + c] = sum;
         }
 }
 
 // Inverses of the pivots D_n - L_n D'_(n-1)^-1 U_(n-1) of the lines of `length` nodes that are `step` apart along
 // `direction`, of which the range has the first node alone.
 KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int direction, int length, stride sv,
-       const_field<100> blocks, field<25> factors) {
+       const_field<4 * block_entries> blocks, field<block_entries> factors) {
     const long long begin = o + i + (long long)j * sj + (long long)k * sk;
     const float *const beside = reinterpret_cast<const float *>(blocks + block_entries * sv);
     const float *const lower = beside + 2 * direction * block_entries * sv;
@@ -51,15 +51,15 @@ KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int d
 
 // rest = rest - B x of a neighbour
 HD void take_neighbour(const float *block, stride sv, const real *x, real *rest) {
-    for (int b = 0; b < gas_variables; ++b) {
+    for (int b = 0; b < block_variables; ++b) {
         const real value = x[b * sv];
-        for (int a = 0; a < gas_variables; ++a) rest[a] -= real(block[(a * gas_variables + b) * sv]) * value;
+        for (int a = 0; a < block_variables; ++a) rest[a] -= real(block[(a * block_variables + b) * sv]) * value;
     }
 }
 HD void multiply_factor(const real *factor, stride sv, const real *x, real *product) {
-    for (int a = 0; a < gas_variables; ++a) {
+    for (int a = 0; a < block_variables; ++a) {
         real sum = real(0);
-        for (int b = 0; b < gas_variables; ++b) sum += factor[(a * gas_variables + b) * sv] * x[b];
+        for (int b = 0; b < block_variables; ++b) sum += factor[(a * block_variables + b) * sv] * x[b];
         product[a] = sum;
     }
 }
@@ -67,16 +67,16 @@ HD void multiply_factor(const real *factor, stride sv, const real *x, real *prod
 // The lines of one colour, those of which the sum of the indices across, with `first`, has its parity, solve their
 // equations with the last values of the nodes beside them.
 KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int direction, int length, int first,
-       int colour, stride sv, const_field<100> blocks, const_field<25> factors, const_field<gas_variables> right,
-       field<gas_variables> update) {
+       int colour, stride sv, const_field<4 * block_entries> blocks, const_field<block_entries> factors, const_field<block_variables> right,
+       field<block_variables> update) {
     if (((i + j + k + first) & 1) != colour) return;
     const long long begin = o + i + (long long)j * sj + (long long)k * sk;
     const float *const beside = reinterpret_cast<const float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk}, step = apart[direction];
     for (int n = 0; n < length; ++n) {
         const long long p = begin + (long long)n * step;
-        real rest[gas_variables], found[gas_variables];
-        for (int v = 0; v < gas_variables; ++v) rest[v] = right[v * sv + p];
+        real rest[block_variables], found[block_variables];
+        for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + p];
         for (int d = 0; d < 3; ++d)
             for (int side = 0; side < 2 && apart[d] != 0; ++side) {
                 if (d == direction && side == 1 && n + 1 < length) continue;
@@ -84,28 +84,28 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, i
                 take_neighbour(beside + (2 * d + side) * block_entries * sv + p, sv, update + beyond, rest);
             }
         multiply_factor(factors + p, sv, rest, found);
-        for (int v = 0; v < gas_variables; ++v) update[v * sv + p] = found[v];
+        for (int v = 0; v < block_variables; ++v) update[v * sv + p] = found[v];
     }
     for (int n = length - 2; n >= 0; --n) {
         const long long p = begin + (long long)n * step;
-        real rest[gas_variables] = {}, found[gas_variables];
+        real rest[block_variables] = {}, found[block_variables];
         take_neighbour(beside + (2 * direction + 1) * block_entries * sv + p, sv, update + p + step, rest);
         multiply_factor(factors + p, sv, rest, found);
-        for (int v = 0; v < gas_variables; ++v) update[v * sv + p] += found[v];
+        for (int v = 0; v < block_variables; ++v) update[v * sv + p] += found[v];
     }
 }
 
 // Per column along k and direction d: how many nodes have there a spectral radius, inviscid and viscous, that is more
 // than `ratio` times that of each other direction: counts[d][j][i].
 KERNEL(stiff_nodes, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height, stride sv,
-       const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian, real inverse_reynolds,
+       const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, real inverse_reynolds,
        real ratio, int width, int columns, real *counts) {
     const int apart[3] = {di, dj, dk};
     int found[3] = {0, 0, 0};
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
-        real state[gas_variables], radius[3];
-        for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
+        real state[block_variables], radius[3];
+        for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
         const Primitive<real> s = primitive(state);
         const real sound = square_root(gas_gamma * s.p / s.rho);
 #ifdef HX_VISCOUS

@@ -25,25 +25,25 @@ HD void entering_wave(const Primitive<real> &s, const real *n, real sound, real 
 
 // block = block - wave (of_wave block)
 template <class number> HD void without_wave(const real *of_wave, const real *wave, stride sv, number *block) {
-    for (int b = 0; b < gas_variables; ++b) {
+    for (int b = 0; b < block_variables; ++b) {
         real share = real(0);
-        for (int a = 0; a < gas_variables; ++a) share += of_wave[a] * real(block[(a * gas_variables + b) * sv]);
-        for (int a = 0; a < gas_variables; ++a) block[(a * gas_variables + b) * sv] -= number(wave[a] * share);
+        for (int a = 0; a < block_variables; ++a) share += of_wave[a] * real(block[(a * block_variables + b) * sv]);
+        for (int a = 0; a < block_variables; ++a) block[(a * block_variables + b) * sv] -= number(wave[a] * share);
     }
 }
 
 // block = block + factor wave row
 template <class number> HD void add_wave(real factor, const real *wave, const real *row, stride sv, number *block) {
-    for (int a = 0; a < gas_variables; ++a)
-        for (int b = 0; b < gas_variables; ++b) block[(a * gas_variables + b) * sv] += number(factor * wave[a] * row[b]);
+    for (int a = 0; a < block_variables; ++a)
+        for (int b = 0; b < block_variables; ++b) block[(a * block_variables + b) * sv] += number(factor * wave[a] * row[b]);
 }
 
 // The conditions of nodes on outflows, of which `blocks` has the derivative, are kept for `outflow_blocks`, and `blocks`
 // gets the unit matrix: what the inner terms give is changed before the conditions are applied.
-KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, stride sv, field<100> blocks, real *kept) {
+KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, stride sv, field<4 * block_entries> blocks, real *kept) {
     for (int e = 0; e < block_entries; ++e) {
         kept[e * n1 + i] = blocks[e * sv + nodes[i]];
-        blocks[e * sv + nodes[i]] = real(e % (gas_variables + 1) == 0);
+        blocks[e * sv + nodes[i]] = real(e % (block_variables + 1) == 0);
     }
 }
 
@@ -51,28 +51,28 @@ KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, stride sv
 // of the neighbours
 HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
                            int d, int apart, real inverse_reynolds, real *own_block, real other_block[2][block_entries]) {
-    real own[gas_variables], other[gas_variables], area[3];
+    real own[block_variables], other[block_variables], area[3];
     for (int e = 0; e < block_entries; ++e) own_block[e] = real(0);
-    for (int v = 0; v < gas_variables; ++v) own[v] = q[v * sv + p];
+    for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p];
     for (int side = 0; side < 2; ++side) {
         const long long n = side ? p + apart : p - apart;
         for (int c = 0; c < 3; ++c) area[c] = real(0.5) * (m[(3 * d + c) * sv + p] + m[(3 * d + c) * sv + n]);
-        for (int v = 0; v < gas_variables; ++v) other[v] = q[v * sv + n];
+        for (int v = 0; v < block_variables; ++v) other[v] = q[v * sv + n];
         const real face = real(0.5) * (jacobian[p] + jacobian[n]), sign = side ? real(1) : real(-1);
         for (int of_own = 0; of_own < 2; ++of_own) {
-            state_dual states[2][gas_variables], f[gas_variables];
-            for (int v = 0; v < gas_variables; ++v) {
+            state_dual states[2][block_variables], f[block_variables];
+            for (int v = 0; v < block_variables; ++v) {
                 states[side][v] = state_dual(other[v]), states[1 - side][v] = state_dual(own[v]), f[v] = state_dual(real(0));
                 states[of_own ? 1 - side : side][v].slope[v] = real(1);
             }
             viscous_flux_between(states[0], states[1], area, face, inverse_reynolds, f);
-            for (int a = 0; a < gas_variables; ++a)
-                for (int b = 0; b < gas_variables; ++b) {
+            for (int a = 0; a < block_variables; ++a)
+                for (int b = 0; b < block_variables; ++b) {
                     const real entry = sign * f[a].slope[b];
                     if (of_own)
-                        own_block[a * gas_variables + b] += entry;
+                        own_block[a * block_variables + b] += entry;
                     else
-                        other_block[side][a * gas_variables + b] = entry;
+                        other_block[side][a * block_variables + b] = entry;
                 }
         }
     }
@@ -80,21 +80,21 @@ HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work
 
 // The row of the entering wave in a block
 HD void row_of_wave(const real *of_wave, const real *block, real *row) {
-    for (int b = 0; b < gas_variables; ++b) {
+    for (int b = 0; b < block_variables; ++b) {
         row[b] = real(0);
-        for (int a = 0; a < gas_variables; ++a) row[b] += of_wave[a] * block[a * gas_variables + b];
+        for (int a = 0; a < block_variables; ++a) row[b] += of_wave[a] * block[a * block_variables + b];
     }
 }
 
 // block = P block
 template <class number> HD void apply_conditions(const real *kept, int n1, stride sv, number *block) {
-    for (int b = 0; b < gas_variables; ++b) {
-        real column[gas_variables];
-        for (int a = 0; a < gas_variables; ++a) column[a] = real(block[(a * gas_variables + b) * sv]);
-        for (int a = 0; a < gas_variables; ++a) {
+    for (int b = 0; b < block_variables; ++b) {
+        real column[block_variables];
+        for (int a = 0; a < block_variables; ++a) column[a] = real(block[(a * block_variables + b) * sv]);
+        for (int a = 0; a < block_variables; ++a) {
             real sum = real(0);
-            for (int c = 0; c < gas_variables; ++c) sum += kept[(a * gas_variables + c) * n1] * column[c];
-            block[(a * gas_variables + b) * sv] = number(sum);
+            for (int c = 0; c < block_variables; ++c) sum += kept[(a * block_variables + c) * n1] * column[c];
+            block[(a * block_variables + b) * sv] = number(sum);
         }
     }
 }
@@ -103,8 +103,8 @@ template <class number> HD void apply_conditions(const real *kept, int n1, strid
 // volume.
 HD void along_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int d,
                       int apart, real inverse_reynolds, real step, const real *velocity, real sound, const real *of_pressure,
-                      const real *of_wave, const real *wave, field<100> blocks) {
-    real across[3], row[gas_variables], own[block_entries], other[2][block_entries];
+                      const real *of_wave, const real *wave, field<4 * block_entries> blocks) {
+    real across[3], row[block_variables], own[block_entries], other[2][block_entries];
     const real area = step * outward_normal(m, p, sv, 2 * d + 1, across);
     const real along = area * (across[0] * velocity[0] + across[1] * velocity[1] + across[2] * velocity[2]);
     const real damping = area * sound * real(16 * upwind_share);
@@ -126,22 +126,23 @@ HD void along_outflow(const_state_pointer q, const work_real *m, const work_real
 // Nodes, faces and what is given are those of `outflow_rates`; `kept`: their conditions (keep_conditions). Where faces meet,
 // one is taken after the other.
 KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, const real *kept,
-       stride sv, int di, int dj, int dk, const_state_field<gas_variables> q, const_work_field<9> m,
-       const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, field<100> blocks) {
+       stride sv, int di, int dj, int dk, const_state_field<block_variables> q, const_work_field<9> m,
+       const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, field<4 * block_entries> blocks) {
     const long long p = nodes[i];
     float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk};
-    real state[gas_variables];
-    for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
+    real state[block_variables];
+    for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
     const Primitive<real> s = primitive(state);
     const real sound = square_root(gas_gamma * s.p / s.rho);
     int crossed = 0;
     for (int f = 0; f < 3; ++f) crossed |= faces[f * n1 + i] < 0 ? 0 : 1 << (faces[f * n1 + i] % 8 / 2);
-    for (int e = 0; e < gas_variables; ++e) blocks[e * (gas_variables + 1) * sv + p] -= over_cfl;
+    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + p] -= over_cfl;
     for (int f = 0; f < 3; ++f) {
         const int code = faces[f * n1 + i];
         if (code < 0) continue;
-        real n[3], of_pressure[gas_variables], of_wave[gas_variables], wave[gas_variables];
+        real n[3], of_pressure[block_variables] = {}, of_wave[block_variables] = {},
+             wave[block_variables] = {};
         outward_normal(m, p, sv, code % 8, n);
         const real *patch = given + (code / 8) * outflow_given;
         const real normal = n[0] * s.u + n[1] * s.v + n[2] * s.w, held = patch[what_is_held];
@@ -162,7 +163,7 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
     apply_conditions(kept + i, n1, sv, blocks + p);
     for (int d = 0; d < 6; ++d) apply_conditions(kept + i, n1, sv, beside + d * block_entries * sv + p);
     for (int e = 0; e < block_entries; ++e) {
-        const real one = real(e % (gas_variables + 1) == 0);
+        const real one = real(e % (block_variables + 1) == 0);
         blocks[e * sv + p] += (one + over_cfl * one) - kept[e * n1 + i];
     }
 }

@@ -32,7 +32,7 @@ THINNED = {
 }  # fmt: skip
 NAMES = {
     "isentropic-vortex", "density-wave", "shear-wave", "sod", "lax", "shu-osher", "blast-waves", "einfeldt-123",
-    "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate",
+    "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate", "flat-plate-sa",
     "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "sedov", "noh", "vacuum",
     "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro", "channel", "shock-vorticity",
     "shock-turbulence",

@@ -234,7 +234,7 @@ def test_other_integrators_get_nothing():
         (["time.local=false"], "time.local = false is not for"),
         (["time.cfl=2e5"], r"time.cfl = 200000 is above implicit.largest_cfl = 10000"),
         (["average.every=1"], "average is not for"),
-        (['turbulence.model="smagorinsky"'], "turbulence.model .* Jacobian does not have the terms"),
+        (['turbulence.model="smagorinsky"'], 'turbulence.model = "smagorinsky" .* Jacobian has the terms'),
         (['scheme.precision="fp32"'], "scheme.precision"),
         (['scheme.inviscid="regularised"'], "scheme.inviscid"),
         (["filter.order=8"], "filter"),

@@ -1,0 +1,58 @@
+"""A turbulent layer to start from, and the friction at a station."""
+
+import numpy as np
+
+KAPPA = 0.41
+# Nodes of the polynomial whose derivative at the wall is taken.
+NODES = 5
+
+
+def _layer(x, y, mach, reynolds, far_field):
+    """u and nu_tilde: the friction and thickness of the power law of the seventh root (Schlichting, Boundary-Layer
+    Theory, 7th edition, chapter XXI), the velocity of Reichardt (Zeitschrift fuer angewandte Mathematik und Mechanik 31
+    (1951) 208), and kappa y+ that falls to nothing at the edge, where it is no less than `far_field`."""
+    x, y = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
+    along = np.maximum(x, 1e-3)
+    root = (mach * reynolds * along) ** -0.2
+    speed = mach * np.sqrt(0.5 * 0.0592 * root)
+    inner, outer = y * speed * reynolds, np.minimum(y / (0.37 * along * root), 1.0)
+    law = np.log(1 + KAPPA * inner) / KAPPA
+    law += 7.8 * (1 - np.exp(-inner / 11) - inner / 11 * np.exp(-inner / 3))
+    u = np.where(x > 0, np.minimum(speed * law, mach), mach)
+    return u, np.where(x > 0, np.maximum(KAPPA * inner * (1 - outer), far_field * outer), far_field)
+
+
+def initial(x, y, z, *, mach, reynolds, gamma, far_field):
+    u, _ = _layer(x, y, mach, reynolds, far_field)
+    return 1.0, u, 0.0, 0.0, 1 / gamma
+
+
+def eddies(x, y, z, *, mach, reynolds, far_field):
+    return _layer(x, y, mach, reynolds, far_field)[1]
+
+
+def _walls(simulation, mach, reynolds, gamma, sutherland):
+    """x and Cf of the nodes of plates, block by block."""
+    for block in simulation.blocks:
+        x, y = block.x[0, 0], block.y[0, :NODES, 0]
+        if y[0] != 0:
+            continue
+        u, rho, p = (block.state(name)[0] for name in ("u", "rho", "p"))
+        temperature = gamma * p[0] / rho[0]
+        mu = temperature**1.5 * (1 + sutherland) / (temperature + sutherland)
+        weights = np.linalg.solve(np.vander(y / y[-1], increasing=True).T, np.eye(NODES)[1]) / y[-1]
+        plate = x >= 0
+        yield x[plate], (mu * (weights @ u[:NODES]))[plate] / (0.5 * mach**2 * reynolds)
+
+
+def friction(simulation, *, mach, reynolds, gamma, sutherland, station):
+    """Cf at x = `station`, between the nodes to both sides of it, and the largest nu_tilde. Cf is over the density and
+    the velocity of the free stream."""
+    lines = list(_walls(simulation, mach, reynolds, gamma, sutherland))
+    before = float(simulation.comm.max(max((x[x <= station].max(initial=-1.0) for x, _ in lines), default=-1.0)))
+    behind = float(simulation.comm.min(min((x[x > station].min(initial=1e9) for x, _ in lines), default=1e9)))
+    of_ends = [sum(float(cf[x == end].sum()) for x, cf in lines) for end in (before, behind)]
+    left, right = np.asarray(simulation.comm.sum(of_ends))
+    share = (station - before) / (behind - before)
+    largest = simulation.comm.max(max(float(block.state("nu_tilde").max()) for block in simulation.blocks))
+    return {"cf": float((1 - share) * left + share * right), "largest_nu_tilde": float(largest)}

@@ -1,0 +1,154 @@
+"""The implicit integrator with a Spalart-Allmaras model: a turbulent channel beside the ordinary differential equations
+of its mean flow, sweeps of any cut and backend, restart."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_bvp
+
+from hiresx import Case, Simulation, load
+from hiresx.decomposition import domain
+from hiresx.decomposition.partition import partition
+from hiresx.device import backend
+from hiresx.solver import Solver
+
+KAPPA, CB1, CB2, SIGMA = 0.41, 0.1355, 0.622, 2 / 3
+CW1 = CB1 / KAPPA**2 + (1 + CB2) / SIGMA
+# friction Reynolds number, and friction velocity over the sound speed: Mach 0.12 in the middle
+RE_TAU, U_TAU = 395.0, 0.006
+# where the equations begin, in wall units; nu_tilde is linear in y there
+FIRST = 0.01
+
+
+def channel(n: int) -> Case:
+    """Half a channel across, from its wall at x = 0 to its middle at x = 1; the gas flows along y."""
+    return Case.from_dict(
+        {
+            "grid": {"generator": "box", "n": [n, 1, 1], "lower": [0, 0, 0], "upper": [1, 0, 0],
+                     "stretch": {"x": {"cluster": "lower", "ratio": 60.0}}},
+            "gas": {"reynolds": RE_TAU / U_TAU}, "scheme": {"flux": "roe"},
+            "turbulence": {"model": "spalart_allmaras"},
+            "body_force": {"acceleration": [0.0, U_TAU**2, 0.0]},
+            "time": {"integrator": "implicit", "cfl": 5.0, "steps": 60},
+            "implicit": {"largest_cfl": 1e6, "sweeps": 100, "krylov": 60, "drop": 1e5},
+            "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
+            "boundary": [{"faces": ["imin"], "type": "no-slip-wall", "temperature": 1.0},
+                         {"faces": ["imax"], "type": "symmetry"}],
+        }
+    )  # fmt: skip
+
+
+def reichardt(y):
+    return np.log(1 + KAPPA * y) / KAPPA + 7.8 * (1 - np.exp(-y / 11) - y / 11 * np.exp(-y / 3))
+
+
+def mean_rates(y, unknowns, re_tau):
+    """du/dy, d nt/dy and d/dy of (1 + nt) d nt/dy in wall units: the stress falls linearly, and production, destruction
+    and diffusion of nt, nu_tilde over nu, are in balance (Spalart & Allmaras 1994)."""
+    _, nt, flux = unknowns
+    fv1 = nt**3 / (nt**3 + 7.1**3)
+    shear, slope = (1 - y / re_tau) / (1 + nt * fv1), flux / (1 + nt)
+    added = nt * (1 - nt / (1 + nt * fv1)) / (KAPPA * y) ** 2
+    below = added < -0.7 * shear
+    limited = shear + shear * (0.49 * shear + 0.9 * added) / np.where(below, -0.5 * shear - added, 1.0)
+    modified = np.where(below, limited, shear + added)
+    r = np.minimum(nt / (np.maximum(modified, 1e-30) * (KAPPA * y) ** 2), 10.0)
+    g = r + 0.3 * (r**6 - r)
+    fw = g * (65 / (g**6 + 64)) ** (1 / 6)
+    return np.stack([shear, slope, -SIGMA * (CB1 * modified * nt - CW1 * fw * (nt / y) ** 2) - CB2 * slope**2])
+
+
+def mean_flow(re_tau: float):
+    """u+ and nu_tilde over nu as functions of y+."""
+    y = np.geomspace(FIRST, re_tau, 400)
+    nt = KAPPA * y * (1 - 0.5 * y / re_tau)
+    guess = np.stack([reichardt(y), nt, (1 + nt) * KAPPA * (1 - y / re_tau)])
+
+    def ends(at_wall, in_middle):
+        return np.array([at_wall[0] - FIRST, at_wall[1] - FIRST * at_wall[2] / (1 + at_wall[1]), in_middle[2]])
+
+    found = solve_bvp(lambda y, w: mean_rates(y, w, re_tau), ends, y, guess, tol=1e-6, max_nodes=20000)
+    assert found.success
+    return lambda at: found.sol(at)[:2]
+
+
+def started(n: int, where: str = "cpu", parts: int = 1) -> Solver:
+    """From Reichardt's velocity and a parabola of nu_tilde."""
+    case = channel(n)
+    cut = domain(case, parts=lambda cut: [replace(part, rank=0) for part in partition(cut, parts)])
+    solver = Solver(case, backend(where), domain=cut)
+    for number, state in enumerate(solver.states):
+        x = solver.decomposition.blocks[state.part.whole].x[:, :, slice(*state.part.box[0])]
+        flow = 1 + 0 * x, 0 * x, U_TAU * reichardt(RE_TAU * x), 0 * x, 1 / 1.4 + 0 * x
+        solver.set_state(number, *flow, scalars={"nu_tilde": KAPPA * RE_TAU * x * (1 - 0.5 * x)})
+    solver.complete_state()
+    return solver
+
+
+@pytest.mark.slow
+def test_a_turbulent_channel_is_that_of_its_equations():
+    """Velocity and nu_tilde at all nodes, at the density that the iteration settles on, and nearer by refinement."""
+    off = []
+    for n in (33, 65):
+        solver = started(n)
+        while not solver.integrator.converged:
+            solver.step()
+        assert solver.steps < 60
+        x = solver.decomposition.blocks[0].x[0, 0, 1:]
+        flow = {name: values[0, 0] for name, values in solver.primitives(0).items()}
+        density = flow["rho"].mean()
+        u, nt = mean_flow(density * RE_TAU)(x * density * RE_TAU)
+        off.append((np.abs(flow["v"][1:] / U_TAU / u - 1).max(),
+                    np.abs(flow["nu_tilde"][1:] * density - nt).max() / nt.max()))  # fmt: skip
+    assert off[0][0] < 2e-3 and off[1][0] < 5e-4
+    assert off[0][1] < 0.03 and off[1][1] < 0.01
+
+
+@cache
+def swept(where: str, parts: int) -> np.ndarray:
+    """What two sweeps make of the change by an explicit step."""
+    solver = started(33, where, parts)
+    system, linear = solver.system, solver.integrator._linear
+    linear.settings = linear.settings._replace(sweeps=2)
+    x, right, found = (system.vector() for _ in range(3))
+    system.state(x)
+    linear.begin()
+    linear.change(x, right)
+    linear.assemble(x, 0.01)
+    linear.precondition(right, found)
+    return system.gather(found).reshape(6, -1)
+
+
+@pytest.mark.parametrize(("where", "parts"), [("cpu", 2), pytest.param("emulated", 1, marks=pytest.mark.slow)])
+def test_sweeps_do_not_depend_on_the_cut_or_the_backend(where, parts):
+    wanted, found = swept("cpu", 1), swept(where, parts)
+    assert (np.abs(wanted[[2, 5]]).max(axis=1) > 0).all()
+    assert (np.abs(found - wanted).max(axis=1) <= 1e-11 * np.abs(wanted).max(axis=1)).all()
+
+
+def test_blocks_are_good_enough_for_few_products():
+    """Of the source and the diffusion of nu_tilde at CFL numbers at which they decide."""
+    solver, products = started(33), 0
+    for _ in range(20):
+        solver.step()
+        products += solver.integrator.report["products"]
+        assert solver.integrator.report["linear_drop"] < 0.01
+    assert solver.integrator.report["cfl"] > 500 and products < 140
+
+
+@pytest.mark.slow
+def test_the_plate_is_turbulent_and_goes_on_from_a_checkpoint(tmp_path):
+    """Its friction on a coarser grid than any preset's, and the same numbers from a checkpoint on."""
+    given = ["grid.n=[23,17,1]", "grid.first_spacing=1.2e-5", "grid.leading_edge_spacing=0.03", "implicit.drop=1e3"]
+    through = Simulation(load("flat-plate-sa", overrides=given), "cpu", out=tmp_path / "through")
+    report = through.run(progress=False)["implicit"]
+    assert report["drop"] > 1e3 and through.step_count < 40
+    first = load("flat-plate-sa", overrides=[*given, "time.steps=5"])
+    Simulation(first, "cpu", out=tmp_path / "parts").run(progress=False)
+    rest = Simulation(through.case, "cpu", out=tmp_path / "parts", restart=tmp_path / "parts")
+    assert rest.run(progress=False)["implicit"] == report
+    friction = through.case.function("friction")
+    found = friction(through, **through.case.arguments(friction))
+    assert found["cf"] == pytest.approx(0.002706, rel=0.2)  # that of a laminar layer is a ninth of it
