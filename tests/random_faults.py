@@ -61,6 +61,7 @@ TESTS = {
     "hiresx/equations": ("rhs", "case"),
     "hiresx/estimate": ("run", "case"),
     "hiresx/exact": ("rhs", "verify"),
+    "hiresx/gradients": ("time",),
     "hiresx/launch": ("run",),
     "hiresx/mpi": ("run", "exchange"),
     "hiresx/placement": ("topology",),
