@@ -153,9 +153,10 @@ def test_links_lead_somewhere(path):
             assert anchor in anchors(found.read_text()), f"{path.name}: {target}#{anchor} is not there"
 
 
-def test_every_page_is_in_the_index():
-    index = (DOCS / "README.md").read_text()
-    assert [path.name for path in DOCS.glob("*.md") if path.name != "README.md" and f"({path.name})" not in index] == []
+def test_every_page_is_in_the_index_and_on_the_site():
+    index, site = (path.read_text() for path in (DOCS / "README.md", ROOT / ".ci" / "site" / "mkdocs.yml"))
+    pages = [path.name for path in DOCS.glob("*.md") if path.name != "README.md"]
+    assert [name for name in pages if f"({name})" not in index or f"- {name}\n" not in site] == []
 
 
 def test_the_start_command_names_what_exists():
