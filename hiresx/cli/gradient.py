@@ -44,7 +44,7 @@ def gradient(
     The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of the
     flow's linear equations; --check costs four converged flows for each.
 
-    Started by mpirun, srun or hiresx launch, all ranks compute together.
+    Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone.
     """
     with terminal.only_json(json):
         from hiresx.gradients import gradient as differentiate

@@ -281,12 +281,12 @@ def _is_edged(whole: "Decomposition", patch: "Patch") -> bool:
 
 
 def _with_nodes_beyond(whole: "Decomposition", patch: "Patch", e: int) -> np.ndarray:
-    """x, y, z of a patch and of up to two nodes beyond its ends along e, in its block or over connections, nan where
+    """x, y, z of a patch and of up to three nodes beyond its ends along e, in its block or over connections, nan where
     there is none: (dimensions, ..., n), along e."""
     block = whole.blocks[patch.block]
     (lo, hi), size = patch.range[e], block.size[e]
     box = [np.arange(*r) for r in patch.range]
-    box[e] = np.arange(lo - 2, hi + 2)
+    box[e] = np.arange(lo - 3, hi + 3)
     index = np.stack(np.meshgrid(*box, indexing="ij"))
     nodes = np.full(index.shape, np.nan)
     inside = (index[e] >= 0) & (index[e] < size)
@@ -302,7 +302,8 @@ def _with_nodes_beyond(whole: "Decomposition", patch: "Patch", e: int) -> np.nda
 
 
 def _has_edge(face: np.ndarray) -> bool:
-    """True if grid lines along the last axis of (dimensions, ..., n) have a corner; nodes that are nan are none."""
+    """True if grid lines along the last axis of (dimensions, ..., n) have a corner; nodes that are nan are none. The
+    first and the last turn are only beside others: what is next to them is not known."""
     steps = np.diff(face, axis=-1)
     size = np.sqrt((steps**2).sum(axis=0))
     cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)
@@ -310,4 +311,4 @@ def _has_edge(face: np.ndarray) -> bool:
     beside = np.zeros_like(turn)
     beside[..., 1:] = turn[..., :-1]
     beside[..., :-1] = np.maximum(beside[..., :-1], turn[..., 1:])
-    return bool(((turn > EDGE) & (turn > SHARPER * beside)).any())
+    return bool(((turn > EDGE) & (turn > SHARPER * beside))[..., 1:-1].any())

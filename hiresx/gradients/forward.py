@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def gradient(
     `case`, `preset` and `overrides` are those of `hiresx.load`; the integrator must be the implicit one. `of`: numbers
     of its monitors, HISTORY.QUANTITY, or the quantity alone where one history has it; each force has also the
     coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `step`: that of the differences in each key, by
-    default one in which the flow changes by 1e-3. `check`: find the differences of converged flows, too. `say` is
+    default one in which the flow changes by 3e-4. `check`: find the differences of converged flows, too. `say` is
     called with lines about the progress. Collective over `comm`, by default all ranks that were started together.
 
     Raises HiresxError for what the case does not have, for a flow that does not converge, for one whose mass nothing
@@ -107,12 +108,17 @@ def _asked(
 ) -> tuple[CaseFamily, list[Parameter]]:
     """Return the family of cases and the parameters. Raises HiresxError for what is asked wrongly."""
     for name, given in (("of", of), ("by", by)):
-        if isinstance(given, str) or not given:
+        if isinstance(given, str) or not given or not all(isinstance(word, str) for word in given):
             raise HiresxError(f"{name} = {given!r} is not a list of names", f'write for instance {name}=["..."]')
         if len(set(given)) < len(given):
             raise HiresxError(f"--{name} {','.join(given)}: a name is given twice", "give each once")
-    if step is not None and not (step > 0 and math.isfinite(step)):
-        raise HiresxError(f"--step {step:g}: no step has this size", "give a number above 0, or leave it out")
+    if step is not None and not (isinstance(step, Real) and step > 0 and math.isfinite(step)):
+        raise HiresxError(f"--step {step}: no step has this size", "give a number above 0, or leave it out")
+    if not isinstance(case, str | Path):
+        raise HiresxError(
+            f"case is of the type {type(case).__name__}, but its keys take other values here",
+            "give the name or the file of the case, and preset and overrides",
+        )
     if not isinstance(overrides, Mapping):
         parsed = [parse_override(text) for text in overrides]
         overrides = {".".join(keys): value for keys, value in parsed}

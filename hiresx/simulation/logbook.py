@@ -1,5 +1,6 @@
 """The records of a run about itself: run.json, and messages about its ranks."""
 
+import math
 import time as wall
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -103,7 +104,7 @@ class Logbook:
             "retries": s.retries,
             "epochs": s.epochs,
             "adaptations": None if s.adaptations is None else s.adaptations.document(),
-            "implicit": s.solver.integrator.report or None,
+            "implicit": s.solver.integrator.report or _reached(s.solver) or None,
             "ranks": self._ranks,
         }
 
@@ -172,3 +173,12 @@ def _placement_lines(placement: Placement, ranks: Sequence[Mapping[str, Any]], s
             ],
         }
     )
+
+
+def _reached(solver: Solver) -> dict[str, float]:
+    """What a checkpoint knows of an iteration that made no step since: of one that had converged, none follows."""
+    memory = solver.integrator.memory
+    first, last = memory.get("first_residual"), memory.get("residual")
+    if not solver.integrator.converged or first is None or last is None:
+        return {}
+    return {"cfl": memory["cfl"], "residual": last, "drop": first / last if last > 0 else math.inf}

@@ -341,7 +341,7 @@ def rise(x, slope, bend):
 
 
 @pytest.mark.parametrize("skew", [0.0, 0.3])
-@pytest.mark.parametrize(("slope", "bend"), [(0.4, 0.0), (0.4, -0.2), (0.03, 0.0), (0.0, 0.3)])
+@pytest.mark.parametrize(("slope", "bend"), [(0.4, 0.0), (0.4, -0.2), (0.03, 0.0), (0.0, 0.3), (0.0, 0.6)])
 def test_a_wall_that_turns_at_a_join_of_blocks(slope, bend, skew):
     """By an edge, by less than one, and without: as within one block."""
     x, y = np.meshgrid(np.linspace(0, 2, 21), np.linspace(0, 1, 9))
@@ -352,4 +352,4 @@ def test_a_wall_that_turns_at_a_join_of_blocks(slope, bend, skew):
         made = after(spec, cut_along_i(block, (0, start), ("level", "rising")))
         for variable in ("rho", "u", "v", "p"):
             found = np.concatenate([made.primitives(n)[variable] for n in range(2)], axis=-1)
-            assert np.abs(found - wanted[variable]).max() < 2e-13, (start, variable)
+            assert np.abs(found - wanted[variable]).max() < 2e-12, (start, variable)

@@ -139,6 +139,20 @@ def test_what_cannot_be_differentiated_is_refused(duct, of, by, overrides, named
         gradient(duct, of, by, overrides=overrides, backend="cpu")
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"of": [3]}, r"of = \[3\] is not a list of names"),
+        ({"by": [3]}, r"by = \[3\] is not a list of names"),
+        ({"step": "a"}, "--step a: no step has this size"),
+        ({"case": {}}, "case is of the type dict"),
+    ],
+)
+def test_what_is_no_name_or_number_is_refused(duct, given, named):
+    with pytest.raises(HiresxError, match=named):
+        gradient(**{"case": duct, "of": ["force_y"], "by": ["parameters.back"], "backend": "cpu"} | given)
+
+
 def test_values_that_a_key_cannot_have_are_named(duct):
     family = CaseFamily(duct, (), {"grid.upper": [1e-4, 1.0, 0.0]})
     with pytest.raises(HiresxError, match=r"grid.upper.0 = -0.0019, a step -0.002 from its value, is not taken"):

@@ -180,6 +180,8 @@ def test_steady_flow_to_round_off_and_on_from_a_checkpoint(tmp_path):
     rest = Simulation(bump(), "cpu", out=tmp_path / "parts", restart=tmp_path / "parts")
     assert rest.run(progress=False)["implicit"] == report
     np.testing.assert_array_equal(rest.blocks[0].state("p"), through.blocks[0].state("p"))
+    done = Simulation(bump(), "cpu", out=tmp_path / "parts", restart=tmp_path / "parts").run(progress=False)
+    assert done["steps"] == rest.step_count and done["implicit"]["drop"] == report["drop"]
 
 
 def test_blocks_are_good_enough_for_few_products():
