@@ -11,7 +11,7 @@ from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.hierarchy import Choosing, Hierarchy, shared_hierarchy
 from hiresx.decomposition.parts import Part
-from hiresx.decomposition.patches import Decomposition, decompose
+from hiresx.decomposition.patches import Decomposition, decompose, with_conditions
 from hiresx.decomposition.refinement import refine_domain, refined_grid
 from hiresx.decomposition.split import split
 from hiresx.grid import Block, Grid, build
@@ -98,7 +98,7 @@ def domain(
     if fixed is not None and comm.local.size > 1:
         # The tiles are chosen once for a host; all its ranks see the nodes of them.
         bare = None if decomposed is None else replace(decomposed, blocks=())
-        decomposed = replace(comm.local.bcast(bare), blocks=seen.blocks)
+        decomposed = replace(with_conditions(comm.local.bcast(bare), case.boundary), blocks=seen.blocks)
     assert decomposed is not None
     if adapts and case.refine is not None:
         return with_tiles(comm, shared_hierarchy(comm, seen, decomposed, extended, case.refine), tiles, parts)

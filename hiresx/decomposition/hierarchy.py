@@ -10,7 +10,7 @@ from hiresx.case.refine import Refine
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.levels import Extended, Space, Tile, finer, refined_extended, refuse_large, spaces_of
 from hiresx.decomposition.parts import Part
-from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.patches import Decomposition, with_conditions
 from hiresx.decomposition.refinement import (
     Taken,
     lattice_of,
@@ -107,7 +107,8 @@ def shared_hierarchy(
         level = [triple(next(arrays) for _ in range(3)) for _ in coarse.blocks]
         blocks = [_inner(b.name, c, bare.stencil.halo) for b, c in zip(coarse.blocks, level, strict=True)]
         parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
-        all_grids.append(replace(bare, blocks=tuple(blocks), parts=parts))
+        own = with_conditions(bare, [patch.condition for patch in coarse.patches])
+        all_grids.append(replace(own, blocks=tuple(blocks), parts=parts))
         all_nodes.append(level)
     with comm.together():
         lattices = [[lattice_of(block, table.tile, g) for block in g.blocks] for g in all_grids]

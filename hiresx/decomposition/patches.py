@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,6 +80,14 @@ class Decomposition:
     @property
     def points(self) -> int:
         return sum(block.points for block in self.blocks)
+
+
+def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:
+    """The same with those of `conditions` that equal the ones of its patches, which came from another process: what is
+    counted by condition knows them by their identity."""
+    own = [next((c for c in conditions if c == patch.condition), patch.condition) for patch in decomposition.patches]
+    patches = (replace(patch, condition=c) for patch, c in zip(decomposition.patches, own, strict=True))
+    return replace(decomposition, patches=tuple(patches))
 
 
 def decompose(case: Case, grid: Grid) -> Decomposition:

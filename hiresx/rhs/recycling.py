@@ -23,6 +23,8 @@ from hiresx.rhs.face_condition import FaceCondition, place_of
 
 # Nodes across the span whose mean is a mean.
 LEAST_SPAN = 8
+# Share of a step along the span by which steps may differ.
+EVEN = 0.01
 # Temperatures of the face stay between this share of the mean one and its inverse.
 LEAST_SHARE = 0.5
 # Weights of the inner and the outer layer: Lund, Wu & Squires (1998), eq. (17).
@@ -53,11 +55,14 @@ class Plane:
                 f"{LEAST_SPAN} or more",
             )
         low = FACES[2 * span]
-        if not any(c.block == c.donor == patch.block and c.face == low for c in whole.connections):
+        closing = [c for c in whole.connections if c.block == c.donor == patch.block and c.face == low]
+        if not closing:
             raise HiresxError(
                 f"{self._who}: the block is not periodic along the span, {spec.span}",
                 f'join {low} and {FACES[2 * span + 1]} of the block, by type = "periodic"',
             )
+        # The last node of a line is the first one again, where the block holds both.
+        self._twice = int(closing[0].offset[span] - closing[0].matrix[span][span] == hi - 2)
         inward, steps = -side(patch.face), block.size[d]
         corner = triple((first, first + 1) for first, _ in patch.range)
         first = inward_rows(block, patch.face, corner, steps).reshape(steps, 3)
@@ -76,7 +81,14 @@ class Plane:
         values = [np.broadcast_to(np.asarray(v, float), nodes[0].shape) for v in mean(*nodes)]
         self._mean = self.arrange(np.stack(values))
         face, plane = self.arrange(nodes), self.arrange(beyond)
-        self._shift = round(spec.shift * (hi - lo))
+        turned = any(c.rotation is not None for c in closing)
+        if turned or not (_even(face) and _even(plane)):
+            raise HiresxError(
+                f"{self._who}: grid lines along the span, {spec.span}, are not straight, or not evenly divided",
+                "fluctuations are departures from the mean along the span, in x, y and z, and are shifted by nodes: take "
+                "a grid that is drawn out along it",
+            )
+        self._shift = round(spec.shift * (hi - lo - self._twice))
         # A row on a face of the block has what that face's condition makes of it, which comes later.
         joined = any(c.block == patch.block and direction(c.face) == layer for c in whole.connections)
         self._still = (
@@ -120,15 +132,24 @@ class Plane:
         rho, u, v, w, p = self._mean
         temperature = p / rho
         values = np.stack([found["u"], found["v"], found["w"], found["p"] / found["rho"]])
-        change = values - values.mean(axis=-1, keepdims=True)
+        once = values[..., : values.shape[-1] - self._twice]
+        change = once - once.mean(axis=-1, keepdims=True)
         for row in self._still:
             change[:, row] = 0.0
         change = np.roll(self._spec.amplitude * change, self._shift, axis=-1)
+        change = np.concatenate([change, change[..., : self._twice]], axis=-1)
         if self._rows:
             change = np.sum([rows(change) for rows in self._rows], axis=0)
             change[:3] *= self.friction
         warm = np.clip(temperature + change[3], LEAST_SHARE * temperature, temperature / LEAST_SHARE)
         return np.stack(conservative(self._gamma, p / warm, u + change[0], v + change[1], w + change[2], p))
+
+
+def _even(places: np.ndarray) -> bool:
+    """Whether all steps along the span between `places` (3, layer, span) are the same."""
+    steps = np.diff(places, axis=-1)
+    one = steps.mean(axis=(1, 2), keepdims=True)
+    return bool(np.linalg.norm(steps - one, axis=0).max() <= EVEN * np.linalg.norm(one))
 
 
 class _Rows:

@@ -13,7 +13,7 @@ from wholes import whole
 from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import decompose
 from hiresx.device import backend
-from hiresx.grid import build
+from hiresx.grid import Block, Grid, build
 from hiresx.rhs.recycling import planes
 from hiresx.solver import Solver
 
@@ -220,3 +220,31 @@ def planes_of(spec):
 def test_keys_that_need_others(keys, said):
     with pytest.raises(HiresxError, match=said):
         case(**keys)
+
+
+def own_grid(end, radius=None, bend=0.0):
+    """A block with nodes along z from 0 to `end`, or around the x axis."""
+    x, y, z = np.meshgrid(np.linspace(0, 1.1, N[0]), np.linspace(0, 1, N[1]), np.linspace(0, end, N[2]), indexing="ij")
+    if radius is not None:
+        y, z = (y + radius) * np.cos(2 * np.pi * z), (y + radius) * np.sin(2 * np.pi * z)
+    nodes = (c.transpose(2, 1, 0) for c in (x, y, z + bend * np.sin(2 * np.pi * z)))
+    return Grid((Block("box", *nodes),), period=({"k": (0.0, 0.0, 0.0 if radius else 1.0)},))
+
+
+def test_a_span_whose_last_node_is_the_first_again():
+    """Both have one state: the fluctuations of the first, and neither counts twice in the mean."""
+    tables, found = case().model_copy(deep=True), []
+    for grid, nodes in ((own_grid(1.0), N[2] - 1), (build(case(n=(*N[:2], N[2] - 1)).grid, None), N[2] - 1)):
+        simulation = Simulation(tables, backend="cpu", grid=grid, profiles={"mean": mean}, initial=flow)
+        simulation.run(progress=False)
+        inflow = simulation.blocks[0].state("u")[..., 0]
+        assert len(inflow) == nodes or np.abs(inflow[0] - inflow[-1]).max() < 1e-13
+        found.append(inflow[:nodes])
+    assert np.abs(found[0] - found[1]).max() < 1e-12
+
+
+@pytest.mark.parametrize("grid", [own_grid(1 - 1 / N[2], radius=1.0), own_grid(1 - 1 / N[2], bend=0.05)])
+def test_a_span_along_which_the_flow_is_not_homogeneous_is_refused(grid):
+    """Around an axis the mean of v and w is none, and a steady swirl came in as a fluctuation."""
+    with pytest.raises(HiresxError, match="not straight, or not evenly divided"):
+        Simulation(case(), backend="cpu", grid=grid, profiles={"mean": mean})

@@ -8,8 +8,9 @@ import pytest
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
 from command_line import command
+from ranks import run_ranks
 
-from hiresx import HiresxError, Simulation, load
+from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import levels
 from hiresx.post import turbulence
 from hiresx.results import Run
@@ -105,3 +106,31 @@ def test_averages_of_tiles_are_those_of_the_nodes_that_they_share_with_the_grid(
     assert varied > 1e-2
     with pytest.raises(HiresxError, match=r"do not go with \[refine\]"):
         turbulence(tmp_path / "out")
+
+
+def looked_at_outflows(comm):
+    """What the run says of the outflows of a case with fixed levels, and of one whose levels follow the flow."""
+    found = []
+    for refine in ({"region": [{"x": [0.3, 0.6]}]}, {"criterion": "density-curvature"}):
+        case = Case.from_dict(
+            {
+                "grid": {"generator": "box", "n": [33, 33, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},
+                "refine": {"tile": 8, **refine},
+                "time": {"steps": 2},
+                "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
+                "boundary": [
+                    {"faces": ["imax"], "type": "supersonic-outflow"},
+                    {"faces": "all", "type": "slip-wall"},
+                ],
+            }
+        )
+        simulation = Simulation(case, backend="cpu", comm=comm)
+        simulation.run(progress=False)
+        own = [p.condition for p in simulation.solver.decomposition.patches if p.condition in case.boundary]
+        found.append(len(own) >= 4 and all(any(condition is c for c in case.boundary) for condition in own))
+    return found
+
+
+def test_conditions_of_levels_are_those_of_the_case_on_every_rank():
+    """A supersonic outflow beside levels stopped runs on two ranks with StopIteration."""
+    assert run_ranks(2, looked_at_outflows, timeout=200) == [[True, True]] * 2
