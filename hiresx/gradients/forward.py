@@ -98,6 +98,10 @@ def _ignore(line: str) -> None:
     """Say nothing."""
 
 
+def _is_positive(value: object) -> bool:
+    return isinstance(value, Real) and 0 < float(value) < math.inf
+
+
 def _asked(
     case: str | Path,
     of: Sequence[str],
@@ -112,7 +116,7 @@ def _asked(
             raise HiresxError(f"{name} = {given!r} is not a list of names", f'write for instance {name}=["..."]')
         if len(set(given)) < len(given):
             raise HiresxError(f"--{name} {','.join(given)}: a name is given twice", "give each once")
-    if step is not None and not (isinstance(step, Real) and step > 0 and math.isfinite(step)):
+    if step is not None and not _is_positive(step):
         raise HiresxError(f"--step {step}: no step has this size", "give a number above 0, or leave it out")
     if not isinstance(case, str | Path):
         raise HiresxError(

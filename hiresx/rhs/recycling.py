@@ -85,8 +85,8 @@ class Plane:
         if turned or not (_even(face) and _even(plane)):
             raise HiresxError(
                 f"{self._who}: grid lines along the span, {spec.span}, are not straight, or not evenly divided",
-                "fluctuations are departures from the mean along the span, in x, y and z, and are shifted by nodes: take "
-                "a grid that is drawn out along it",
+                "fluctuations are departures from the mean along the span, in x, y and z, and are shifted by nodes: "
+                "take a grid that is drawn out along it",
             )
         self._shift = round(spec.shift * (hi - lo - self._twice))
         # A row on a face of the block has what that face's condition makes of it, which comes later.
