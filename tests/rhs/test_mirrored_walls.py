@@ -341,7 +341,7 @@ def rise(x, slope, bend):
 
 
 @pytest.mark.parametrize("skew", [0.0, 0.3])
-@pytest.mark.parametrize
+@pytest.mark.parametrize(
     ("slope", "bend", "bound"),
     [(0.4, 0.0, 2e-13), (0.4, -0.2, 2e-13), (0.03, 0.0, 2e-13), (0.0, 0.3, 2e-13), (0.0, 0.6, 2e-12)],
 )
