@@ -146,8 +146,8 @@ class Force(SampledTable, Place):
     Integrated over every wall (no-slip or slip) among the nodes that faces, block and range say. In two dimensions per
     unit length along z. Force in rho_ref c_ref^2 L^2, heat in rho_ref c_ref^3 L^2. In axisymmetric flow force_y is the
     sum of the radial components, force_z of those along the swirl, and torque the moment of these about the axis, in
-    rho_ref c_ref^2 L^3. A range ends at its nodes. Where it ends at the last node of a block that goes on in another one
-    step further, half of that step counts as well, so that the area depends on where blocks meet.
+    rho_ref c_ref^2 L^3. A range ends at its nodes. Where it ends at the last node of a block that goes on in another
+    one step further, half of that step counts as well, so that the area depends on where blocks meet.
     """
 
     name: Name = Field(description="name of the history")
