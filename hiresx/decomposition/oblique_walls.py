@@ -30,11 +30,10 @@ EDGE, SHARPER = 0.05, 3.0
 @dataclass(frozen=True, eq=False)
 class Wall:
     """A patch of the whole blocks with a mirror: `normal` and a `point` of its plane, None where it lies on none.
-    `angle`: the largest one, in degrees, between a grid line there and the normal. `edged`: whether it has an edge,
-    where a mirror has no one normal. `curved`: whether the flow along it, or a body force, takes a pressure that rises
-    along the normal.
-    `smooth`: whether polynomials of the highest degree continue its grid lines. `mirrors_places`: whether ghosts take
-    the flow at the mirror images of their own places, not that at nodes.
+    `angle`: the largest one, in degrees, between a grid line there and the normal. `curved`: whether the flow along it,
+    or a body force, takes a pressure that rises along the normal. `smooth`: whether polynomials of the highest degree
+    continue its grid lines. `edged`: whether it has an edge, where a mirror has no one normal. `mirrors_places`:
+    whether ghosts take the flow at the mirror images of their own places, not that at nodes.
 
     All but place and angle are the same for all patches of a condition that go on in one another, in one block or over
     connections, so that nothing depends on how blocks are cut."""
@@ -43,9 +42,9 @@ class Wall:
     normal: np.ndarray | None
     point: np.ndarray | None
     angle: float
-    edged: bool
     curved: bool
     smooth: bool
+    edged: bool = False
     mirrors_places: bool = False
 
 
@@ -71,7 +70,7 @@ def walls(whole: "Decomposition") -> list[Wall]:
         for wall in group:
             normal, point = (None, None) if curved else (wall.normal, wall.point)
             mirrors_places = (oblique or curved) and not edged
-            made.append(Wall(wall.place, normal, point, wall.angle, edged, curved, smooth, mirrors_places))
+            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged, mirrors_places))
     return sorted(made, key=lambda wall: wall.place)
 
 
@@ -232,7 +231,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
     bent = normal is None or (whole.axisymmetric and abs(normal[1]) > NORMAL)
     curved = _reflects(whole, patch) and (bent or is_pushed(whole, patch, whole.pushes))
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
-    return Wall(place, normal, point, angle, False, curved, smooth)
+    return Wall(place, normal, point, angle, curved, smooth)
 
 
 def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndarray:

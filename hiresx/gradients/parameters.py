@@ -19,9 +19,9 @@ class CaseFamily:
     preset: Sequence[str]
     overrides: Mapping[str, Any]
 
-    def case(self, **more: Any) -> Case:
-        """Return the case with further overrides, whose keys have "__" for ".". Raises HiresxError as `load`."""
-        return self.with_keys({key.replace("__", "."): value for key, value in more.items()})
+    def case(self) -> Case:
+        """Return the case itself. Raises HiresxError as `load`."""
+        return self.with_keys({})
 
     def with_keys(self, more: Mapping[str, Any]) -> Case:
         """Return the case with further overrides by dotted key. Raises HiresxError as `load`."""

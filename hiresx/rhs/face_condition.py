@@ -7,7 +7,7 @@ import numpy as np
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_GRADIENTS
+from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.grid.blocks import direction, side
 
 # What the gas has gradients and viscous fluxes of.
@@ -158,3 +158,22 @@ class FaceCondition:
                 rows.append(c[tuple(reversed(box))])
             found.append(np.stack(rows))
         return tuple(found)
+
+
+class GivenNodes(FaceCondition):
+    """An inflow that gives the state of the nodes on the face, `_target` (5, n2, n1), conservative; ghosts go on
+    cubically from the node and the flow inside."""
+
+    primitive_degree = flux_degree = 3
+
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
+        super().__init__(backend, program, state, patch)
+        n1, n2 = self.extent
+        self._target = backend.zeros((len(GAS_CONSERVED), n2, n1), str(np.dtype(state.real)))
+
+    def node(self) -> None:
+        n1, n2 = self.extent
+        self._launch("precursor_node", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
+
+    def ghost(self) -> None:
+        self._launch("total_inflow_ghost", self._box, **self._face, q=self.state.q)

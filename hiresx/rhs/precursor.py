@@ -12,9 +12,9 @@ from hiresx.decomposition import Decomposition, Patch
 from hiresx.decomposition.oblique_walls import inward_rows
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
+from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
-from hiresx.rhs.face_condition import FaceCondition, place_of
+from hiresx.rhs.face_condition import GivenNodes, place_of
 from hiresx.rhs.face_values import place_at
 from hiresx.rhs.plane_file import PlaneFile
 from hiresx.rhs.plane_places import PlanePlaces
@@ -95,13 +95,12 @@ def check(case: Case, decomposition: Decomposition) -> None:
             Planes(case, patch.condition, nodes, place_of(patch, block.name))
 
 
-class PrecursorInflow(FaceCondition):
+class PrecursorInflow(GivenNodes):
     """The device holds all planes, or some that follow one another: then the host reads the next ones in the background
     while the flow goes on, and every step is begun by the host. A plane is interpolated onto the nodes of the face
     when it is read, once; the result depends on the time alone."""
 
     kernel = "precursor"
-    primitive_degree = flux_degree = 3
 
     def __init__(
         self,
@@ -123,8 +122,6 @@ class PrecursorInflow(FaceCondition):
         self._times = backend.to_device(self._planes.file.times)
         self._slots = backend.to_device(np.zeros(self._count, np.int32))
         self._held = backend.zeros((self._room, len(GAS_PRIMITIVE), self._points), str(real))
-        n1, n2 = self.extent
-        self._target = backend.zeros((len(GAS_CONSERVED), n2, n1), str(real))
         self._first = 0
         self._coming: tuple[int, Future[np.ndarray]] | None = None
         self._reader: ThreadPoolExecutor | None = None
@@ -204,10 +201,3 @@ class PrecursorInflow(FaceCondition):
             period=float(planes.period), share=share, clock=clock, times=self._times, slots=self._slots,
             held=self._held, target=self._target,
         )  # fmt: skip
-
-    def node(self) -> None:
-        n1, n2 = self.extent
-        self._launch("precursor_node", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
-
-    def ghost(self) -> None:
-        self._launch("total_inflow_ghost", self._box, **self._face, q=self.state.q)

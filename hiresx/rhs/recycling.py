@@ -12,14 +12,15 @@ from hiresx.case.boundaries import RecyclingInflow as Spec
 from hiresx.case.functions import evaluate_profile
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.decomposition.oblique_walls import inward_rows
-from hiresx.device.interface import Backend, Program
+from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 from hiresx.equations.gas import conservative, primitive
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, direction, side
+from hiresx.grid.blocks import AXES, FACES, direction, intersection, shift_range, side, slices
+from hiresx.grid.orientation import layout_of
 from hiresx.mpi.communicator import Communicator
-from hiresx.rhs.face_condition import FaceCondition, place_of
+from hiresx.rhs.face_condition import FaceCondition, GivenNodes, place_of
 
 # Nodes across the span whose mean is a mean.
 LEAST_SPAN = 8
@@ -62,7 +63,7 @@ class Plane:
                 f'join {low} and {FACES[2 * span + 1]} of the block, by type = "periodic"',
             )
         # The last node of a line is the first one again, where the block holds both.
-        self._twice = int(closing[0].offset[span] - closing[0].matrix[span][span] == hi - 2)
+        self._twice = int(layout_of(closing[0], whole.blocks) == "shared")
         inward, steps = -side(patch.face), block.size[d]
         corner = triple((first, first + 1) for first, _ in patch.range)
         first = inward_rows(block, patch.face, corner, steps).reshape(steps, 3)
@@ -74,7 +75,6 @@ class Plane:
                 "long",
                 "the plane lies in the block of the face, between its first and its last nodes",
             )
-        self.distance = float(length[at])
         place = patch.range[d][0] + inward * at
         self.range = triple((place, place + 1) if e == d else patch.range[e] for e in range(3))
         nodes, beyond = (inward_rows(block, patch.face, box, 1)[0] for box in (patch.range, self.range))
@@ -187,27 +187,13 @@ def check(case: Case, whole: Decomposition) -> None:
     planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 
-class RecyclingInflow(FaceCondition):
+class RecyclingInflow(GivenNodes):
     """Its state is put there by `Recycling`."""
-
-    primitive_degree = flux_degree = 3
-
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
-        super().__init__(backend, program, state, patch)
-        n1, n2 = self.extent
-        self._target = backend.zeros((len(GAS_CONSERVED), n2, n1), str(np.dtype(state.real)))
 
     def put(self, values: np.ndarray) -> None:
         """Take the conservative state (5, n2, n1) of the face's nodes."""
         made = np.ascontiguousarray(values.astype(self._target.dtype))
         self._backend.copy(self._target, self._backend.to_device(made))
-
-    def node(self) -> None:
-        n1, n2 = self.extent
-        self._launch("precursor_node", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
-
-    def ghost(self) -> None:
-        self._launch("total_inflow_ghost", self._box, **self._face, q=self.state.q)
 
 
 class Recycling:
@@ -228,10 +214,10 @@ class Recycling:
         self._planes = planes(case, whole, profile)
         self._conditions = [c for c in conditions if isinstance(c, RecyclingInflow)]
         self._parts = [
-            (place, state, *shared)
+            (place, state, shared)
             for place, plane in self._planes.items()
             for state in states
-            if state.part.whole == plane.patch.block and (shared := _shared(plane.range, state)) is not None
+            if state.part.whole == plane.patch.block and (shared := intersection(plane.range, state.part.box))
         ]
 
     @property
@@ -240,33 +226,21 @@ class Recycling:
 
     def __call__(self) -> None:
         for place, plane in self._planes.items():
+            to_plane = triple(-lo for lo, _ in plane.range)
             shape = tuple(hi - lo for lo, hi in reversed(plane.range))
             values = np.zeros((len(GAS_CONSERVED), *shape))
-            for of, state, here, there in self._parts:
+            for of, state, shared in self._parts:
                 if of == place:
+                    here = slices(shift_range(shared, triple(-n for n in state.first)))
+                    there = slices(shift_range(shared, to_plane))
                     taken = state.interior(state.q[: len(GAS_CONSERVED)])[(slice(None), *here)]
                     values[(slice(None), *there)] = state.from_storage(self._backend.to_host(taken))
             values = self._comm.sum(values.reshape(1, -1)).reshape(values.shape)
             made = np.empty_like(values)
             plane.arrange(made)[...] = plane.target(plane.arrange(values))
+            d = direction(plane.patch.face)
+            to_face = triple(-lo for lo, _ in plane.patch.range)
             for condition in self._conditions:
                 if condition.patch.place == place:
-                    d, first = direction(plane.patch.face), condition.state.part.first
-                    box = [
-                        slice(lo + first[e] - plane.range[e][0], hi + first[e] - plane.range[e][0])
-                        for e, (lo, hi) in enumerate(condition.patch.range)
-                    ]
-                    box[d] = slice(0, 1)
-                    condition.put(np.squeeze(made[(slice(None), *reversed(box))], axis=3 - d))
-
-
-def _shared(nodes: Sequence[tuple[int, int]], state: BlockState) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
-    """Indexes [k, j, i] of the nodes of a plane that a part has, in the part and in the plane; None without any."""
-    here, there = [], []
-    for (lo, hi), (low, high) in zip(nodes, state.part.box, strict=True):
-        first, last = max(lo, low), min(hi, high)
-        if first >= last:
-            return None
-        here.append(slice(first - low, last - low))
-        there.append(slice(first - lo, last - lo))
-    return tuple(reversed(here)), tuple(reversed(there))
+                    box = shift_range(shift_range(condition.patch.range, condition.state.first), to_face)
+                    condition.put(np.squeeze(made[(slice(None), *slices(box))], axis=3 - d))
