@@ -52,12 +52,15 @@ SIGNALLED = {
 # Of waves on a face: what one point writes no other one does.
 SUMMED = {"points": SIZE[0], "terms": 3, "waving": 0b10111, "apart": SHAPE[0] * STRIDES[2]}
 WAVES = {"wave_weights": {"frequencies": SIZE[0]}, "gas_waves": SUMMED, "scalar_waves": SUMMED}
-# One box of two facets.
+# One box of two facets, and nodes beside them that are shifted a little.
 BOXES = {
     "wall_distance": {
-        "points": SIZE[0] * SIZE[1] * SIZE[2], "skip": np.array([1], np.int32), "leaves": np.array([0, 2], np.int32)
+        "points": SIZE[0] * SIZE[1] * SIZE[2],
+        "skip": np.array([1], np.int32),
+        "leaves": np.array([0, 2], np.int32),
+        "motion": np.append(np.eye(3), [0.1, -0.1, 0.2]),
     }
-}  # fmt: skip
+}
 COUNTS = (3, 2, 1)
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {

@@ -78,6 +78,25 @@ HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work
     }
 }
 
+// The ghost behind an outflow changes as the node does, so that friction and conduction through that face change with the
+// derivative by the ghost as well: it is added to the diagonal block. face: 2 d + side
+HD void viscous_behind_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
+                               int face, int apart, real inverse_reynolds, real step, field<4 * block_entries> blocks) {
+    const int d = face / 2, side = face % 2;
+    const long long n = side ? p + apart : p - apart;
+    real area[3];
+    state_dual own[block_variables], ghost[block_variables], f[block_variables];
+    for (int c = 0; c < 3; ++c) area[c] = m[(3 * d + c) * sv + p];
+    for (int v = 0; v < block_variables; ++v) {
+        own[v] = state_dual(real(q[v * sv + p])), ghost[v] = state_dual(real(q[v * sv + n])), f[v] = state_dual(real(0));
+        ghost[v].slope[v] = real(1);
+    }
+    viscous_flux_between(side ? own : ghost, side ? ghost : own, area, real(jacobian[p]), inverse_reynolds, f);
+    for (int a = 0; a < block_variables; ++a)
+        for (int b = 0; b < block_variables; ++b)
+            blocks[(a * block_variables + b) * sv + p] += (side ? step : -step) * f[a].slope[b];
+}
+
 // The row of the entering wave in a block
 HD void row_of_wave(const real *of_wave, const real *block, real *row) {
     for (int b = 0; b < block_variables; ++b) {
@@ -147,6 +166,8 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
         const real *patch = given + (code / 8) * outflow_given;
         const real normal = n[0] * s.u + n[1] * s.v + n[2] * s.w, held = patch[what_is_held];
         if (normal >= sound) continue;
+        viscous_behind_outflow(q, m, jacobian, p, sv, code % 8, apart[code % 8 / 2], inverse_reynolds,
+                               dt[p] * jacobian[p], blocks);
         entering_wave(s, n, sound, of_pressure, of_wave, wave);
         without_wave(of_wave, wave, sv, blocks + p);
         for (int d = 0; d < 6; ++d) without_wave(of_wave, wave, sv, beside + d * block_entries * sv + p);
