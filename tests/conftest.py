@@ -1,7 +1,9 @@
-"""What every test is given: its share of the cores, and the signals of a program that is started in a terminal."""
+"""What every test is given: its share of the cores, and the signals of a program that is started in a terminal. Which
+tests are long."""
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +31,26 @@ def heard_signals():
         signal.signal(number, signal.SIG_IGN)
 
 
-def pytest_collection_modifyitems(items):
-    """The tests that take minutes first, so that no worker is left with one of them alone at the end."""
+LONG = Path(__file__).parent / "long.txt"
+
+
+def long_tests() -> list[str]:
+    """The tests, by what pytest calls them, that long.txt names."""
+    lines = (line for line in LONG.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#"))
+    return [line.split(maxsplit=1)[1] for line in lines]
+
+
+# Ahead of the hook that deselects by marks.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Those of long.txt are marked; the tests that take minutes come first, so that no worker is left with one of them
+    alone at the end."""
+    names = set(long_tests())
+    for item in items:
+        if item.nodeid in names:
+            names.remove(item.nodeid)
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.long)
+    if names and config.args == config.getini("testpaths"):
+        raise pytest.UsageError(f"tests/long.txt names tests that there are not: {', '.join(sorted(names))}")
     items.sort(key=lambda item: item.path.name != "test_verification.py")

@@ -70,6 +70,12 @@ def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean
             on = on[np.argsort(x[on])]
             time = history["time"].values
             kept = (time >= (-np.inf if start is None else start)) & (time <= (np.inf if end is None else end))
+            if not kept.any():
+                raise HiresxError(
+                    f"{run.path}: {name} has no sample from t = {time[0] if start is None else start:g} to "
+                    f"{time[-1] if end is None else end:g}",
+                    f"its samples are from t = {time[0]:g} to {time[-1]:g}: give --from and --to within these",
+                )
             p, u = (history[key].values[kept][:, on].mean(axis=0) for key in ("p", "u"))
             nothing = np.empty(0)
             return Mean(x[on], p, u, nothing, nothing, float(x[on][-1]), f"probe {name}")
