@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -77,7 +78,7 @@ class Hierarchy:
             return [tile.box]
         lattice = self.lattices[tile.level][tile.base]
         along = [
-            [(a, b) for a, b in zip(ends, ends[1:], strict=False) if lo <= a and b <= hi]
+            [(a, b) for a, b in pairwise(ends) if lo <= a and b <= hi]
             for ends, (lo, hi) in zip(lattice, tile.box, strict=True)
         ]
         return [triple((i, j, k)) for k in along[2] for j in along[1] for i in along[0]]

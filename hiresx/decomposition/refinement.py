@@ -154,9 +154,7 @@ def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterat
         ends = [m + 1 for m in place]
         for axis in (2, 1, 0):
             while ends[axis] < left.shape[axis]:
-                row = tuple(
-                    slice(ends[e], ends[e] + 1) if e == axis else slice(place[e], ends[e]) for e in range(3)
-                )
+                row = tuple(slice(ends[e], ends[e] + 1) if e == axis else slice(place[e], ends[e]) for e in range(3))
                 if not left[row].all():
                     break
                 ends[axis] += 1

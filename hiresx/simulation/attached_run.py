@@ -37,9 +37,7 @@ class AttachedRun:
     _profiles: dict[str, Callable[..., Any]]
     _transport: str
 
-    def _build(
-        self, ground: Domain, flow: Flow | None, compiled: tuple[Configuration, Program] | None = None
-    ) -> None:
+    def _build(self, ground: Domain, flow: Flow | None, compiled: tuple[Configuration, Program] | None = None) -> None:
         """The solver of a cut, and what looks into it. `compiled`: as for `Solver`."""
         self._ground = ground
         self.solver = Solver(

@@ -46,7 +46,10 @@ def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas
         if tile in numbers
     ]
     of_parts = [
-        [Part(numbers[tile], box, part.rank) for tile, box, _ in _tiles_of(part.box, whole.tiles[part.whole], hierarchy)]
+        [
+            Part(numbers[tile], box, part.rank)
+            for tile, box, _ in _tiles_of(part.box, whole.tiles[part.whole], hierarchy)
+        ]
         for part in ground.cut.parts
     ]
     parts = [own for of_part in of_parts for own in of_part]

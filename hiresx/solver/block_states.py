@@ -29,8 +29,8 @@ Lines: TypeAlias = tuple[slice, slice]
 class LocalBlocks:
     """Kernels, fields and metrics of this rank's parts of `domain`. `states`: one for each part; `place[index]` is the
     position in it of the part `index` of all ranks. `extended`: coordinates with ghosts, by index. `layout`: the fields
-    of the parts. `flow`: the initial state of the nodes, if any. `compiled`: kernels that are there already, and of which
-    configuration; of another one they are compiled.
+    of the parts. `flow`: the initial state of the nodes, if any. `compiled`: a configuration and its kernels, which are
+    taken where it is that of the case.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """

@@ -27,10 +27,10 @@ def test_three_blocks_share_their_nodes_at_the_edge():
 
 
 def test_a_length_between_nodes_is_refused():
-    with pytest.raises(HiresxError, match=r"grid.depth = 0.75 is no multiple of grid.spacing = 0.1"):
+    with pytest.raises(HiresxError, match=r"grid\.depth = 0\.75 is no multiple of grid\.spacing = 0\.1"):
         build(BackwardStep(**STEP | {"depth": 0.75}))
 
 
 def test_too_few_cells_are_refused():
-    with pytest.raises(ValueError, match="height = 0.5 is less than 6 of spacing"):
+    with pytest.raises(ValueError, match=r"height = 0\.5 is less than 6 of spacing"):
         BackwardStep(**STEP | {"height": 0.5})

@@ -6,8 +6,9 @@
               |     below      |    below     x >= 0, y <= 0
               +----------------+
 
-Blocks that meet share the nodes there. Regions: "inlet" (channel, imin), "outlet" (above and below, imax), "top" (channel
-and above, jmax), "bottom" (below, jmin), "step" (channel, jmin, and below, imin: the walls that meet in the edge).
+Blocks that meet share the nodes there. Regions: "inlet" (channel, imin), "outlet" (above and below, imax), "top"
+(channel and above, jmax), "bottom" (below, jmin), "step" (channel, jmin, and below, imin: the walls that meet in the
+edge).
 """
 
 import numpy as np
