@@ -86,7 +86,7 @@ def map_ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterat
     """Yield `work` of every item, in order, while threads compute the next ones. At most as many results as threads
     wait in memory."""
     count = worker_count()
-    if count == 1:
+    if count == 1 or (isinstance(items, Sequence) and len(items) == 1):
         yield from map(work, items)
         return
     with ThreadPoolExecutor(count) as pool:

@@ -241,6 +241,34 @@ class ChannelBump(Generator):
         return (sum(self.cells) + 1) * self.n_normal * self.nk
 
 
+class BackwardStep(Generator):
+    """Channel behind which the floor drops by a step of 90 degrees, whose edge is x = y = 0; nodes are equally spaced.
+
+    Blocks: channel (x <= 0), above and below (x >= 0, over and under the height of the edge).
+    Regions for the boundary conditions: "inlet", "outlet", "top", "bottom", and "step", the walls that meet in the
+    edge.
+    """
+
+    generator: Literal["backward-step"] = "backward-step"
+    spacing: Positive = Field(description="spacing of the nodes along x and y, in L; it divides the lengths")
+    upstream: Positive = Field(description="length of the channel ahead of the edge, in L")
+    length: Positive = Field(description="length of the domain behind the edge, in L")
+    height: Positive = Field(description="height of the domain above the edge, in L")
+    depth: Positive = Field(description="depth of the domain below the edge, in L")
+
+    @model_validator(mode="after")
+    def _has_nodes(self) -> Self:
+        for name in ("upstream", "length", "height", "depth"):
+            if getattr(self, name) < 5.5 * self.spacing:
+                raise case_error(f"{name} = {getattr(self, name):g} is less than 6 of spacing = {self.spacing:g}")
+        return self
+
+    @property
+    def nodes(self) -> int:
+        behind = self.length * (self.height + self.depth)
+        return round((self.upstream * self.height + behind) / self.spacing**2)
+
+
 class Cone(Generator):
     """Pointed cone about the x axis with its tip at the origin, and the axis ahead of it, for axisymmetric flow.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, with_conditions
 from hiresx.decomposition.refinement import (
     Taken,
+    joined_boxes,
     lattice_of,
     refined_grid,
     refuse_in_file,
@@ -22,7 +24,7 @@ from hiresx.decomposition.refinement import (
 from hiresx.decomposition.tile_choice import TileChoice
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid
-from hiresx.grid.blocks import whole_box
+from hiresx.grid.blocks import Range, whole_box
 from hiresx.mpi.communicator import Communicator
 
 # Chooses tiles among those of a hierarchy, by level and block.
@@ -53,8 +55,8 @@ class Hierarchy:
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:
-        """`tiles` of levels from 1 on as places in the lattices. Raises ValueError for one that is no tile of these
-        levels."""
+        """`tiles` of levels from 1 on, each one or several joined ones of a lattice, as places in the lattices. Raises
+        ValueError for one that is no tile of these levels."""
         taken = self.choice.none()
         for tile in tiles:
             if tile.level == 0:
@@ -63,16 +65,28 @@ class Hierarchy:
                 raise ValueError(f"no tile of level {tile.level} of block {tile.base}")
             lattice = self.lattices[tile.level][tile.base]
             ends_of_tile = zip(lattice, tile.box, strict=True)
-            if any(lo not in ends[:-1] or ends[ends.index(lo) + 1] != hi for ends, (lo, hi) in ends_of_tile):
+            if any(lo not in ends or hi not in ends or lo >= hi for ends, (lo, hi) in ends_of_tile):
                 raise ValueError(f"{tile.box} is no tile of level {tile.level} of block {tile.base}")
-            i, j, k = (ends.index(lo) for ends, (lo, _) in zip(lattice, tile.box, strict=True))
-            taken[tile.level][tile.base][k, j, i] = True
+            at = [slice(ends.index(lo), ends.index(hi)) for ends, (lo, hi) in zip(lattice, tile.box, strict=True)]
+            taken[tile.level][tile.base][tuple(reversed(at))] = True
         return taken
 
+    def apart(self, tile: Tile) -> list[Range]:
+        """The tiles of the lattice that a block of joined ones is made of, in the indexes of their level; a block of
+        the grid itself is one."""
+        if tile.level == 0:
+            return [tile.box]
+        lattice = self.lattices[tile.level][tile.base]
+        along = [
+            [(a, b) for a, b in pairwise(ends) if lo <= a and b <= hi]
+            for ends, (lo, hi) in zip(lattice, tile.box, strict=True)
+        ]
+        return [triple((i, j, k)) for k in along[2] for j in along[1] for i in along[0]]
+
     def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
-        """The grid, the whole blocks and their coordinates with ghosts, with the tiles `taken`. Raises HiresxError for
-        more nodes than `refine.most_nodes`, and as `refine`."""
-        made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken)
+        """The grid, the whole blocks and their coordinates with ghosts, with the tiles `taken`, of which those beside
+        each other are joined. Raises HiresxError for more nodes than `refine.most_nodes`, and as `refine`."""
+        made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, joined_boxes)
         most = self.table.most_nodes
         if most is not None and made.points > most:
             raise HiresxError(

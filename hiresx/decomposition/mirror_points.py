@@ -65,9 +65,19 @@ class MirrorSources:
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
     """Find where all ghosts of mirroring walls take the flow from; `extended`: see `extended_coordinates`."""
-    found = mirrored_places(whole)
+    found = mirrored_places(_of_grid(whole))
     maps = _Maps(whole, extended)
     return [_find_sources(whole, extended, maps, wall) for wall in found.values()]
+
+
+def _of_grid(whole: Decomposition) -> Decomposition:
+    """Without the tiles of finer levels, none of which lies on a wall that mirrors places."""
+    if whole.levels is None:
+        return whole
+    count = sum(tile.level == 0 for tile in whole.levels.tiles)
+    patches = tuple(patch for patch in whole.patches if patch.block < count)
+    connections = tuple(c for c in whole.connections if c.block < count)
+    return replace(whole, blocks=whole.blocks[:count], patches=patches, connections=connections, levels=None)
 
 
 class _Rows:

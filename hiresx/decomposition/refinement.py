@@ -1,6 +1,6 @@
 """A decomposition refined: the tiles of all levels as further whole blocks, with what surrounds each of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -59,16 +59,19 @@ def with_tiles(
     nodes: Sequence[Sequence[Extended]],
     lattices: Sequence[Sequence[list[list[int]]]],
     taken: Sequence[Taken],
+    boxes: Callable[[Sequence[Sequence[int]], np.ndarray], Iterator[Range]] | None = None,
 ) -> tuple[Decomposition, list[Extended]]:
     """The blocks of `grids[0]` with the tiles `taken` of all levels behind them, and the coordinates with ghosts of all
     of them. `grids`, `nodes`: whole blocks and their coordinates with ghosts, `lattices`: where tiles begin and end, by
-    level. Raises HiresxError as `refine`."""
+    level. `boxes`: makes blocks of the tiles of a lattice that are taken, by default one of each (`boxes_of`). Raises
+    HiresxError as `refine`."""
+    boxes = boxes or boxes_of
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
     coordinates = list(nodes[0])
     for level in range(1, len(grids)):
-        pieces = [(b, box) for b, chosen in enumerate(taken[level]) for box in boxes_of(lattices[level][b], chosen)]
+        pieces = [(b, box) for b, chosen in enumerate(taken[level]) for box in boxes(lattices[level][b], chosen)]
         spaces |= spaces_of(grids[level], level)
         if not pieces:
             continue
@@ -139,6 +142,25 @@ def lattice_of(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
 def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
     for k, j, i in np.argwhere(chosen):
         yield triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
+
+
+def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
+    """Boxes that hold the chosen tiles and no others, each tile in one of them: from a corner on as far along i as
+    tiles are chosen, then along j and k as far as whole rows of them are."""
+    left = chosen.copy()
+    for place in np.argwhere(chosen).tolist():
+        if not left[tuple(place)]:
+            continue
+        ends = [m + 1 for m in place]
+        for axis in (2, 1, 0):
+            while ends[axis] < left.shape[axis]:
+                row = tuple(slice(ends[e], ends[e] + 1) if e == axis else slice(place[e], ends[e]) for e in range(3))
+                if not left[row].all():
+                    break
+                ends[axis] += 1
+        left[tuple(slice(m, end) for m, end in zip(place, ends, strict=True))] = False
+        corners = zip(lattice, reversed(place), reversed(ends), strict=True)
+        yield triple((starts[m], starts[end]) for starts, m, end in corners)
 
 
 def _taken(grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine) -> list[Taken]:

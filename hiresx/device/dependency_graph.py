@@ -167,7 +167,9 @@ def _memory_accesses(
 
 def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:
     """Return the addresses of the first byte of an array and of the byte after its last."""
-    start = array.ctypes.data
+    start: int = array.__array_interface__["data"][0]
+    if array.flags.c_contiguous:
+        return start, start + array.nbytes
     if not array.size:
         return start, start
     reach = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True))

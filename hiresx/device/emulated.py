@@ -21,6 +21,7 @@ class EmulatedProgram(NativeProgram):
     """Kernels launched as CUDA does: over the same grid of the same blocks, of `block` threads (x, y, z)."""
 
     block = BLOCK
+    arranges_at_once = True
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:

@@ -6,7 +6,8 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from math import prod
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -67,7 +68,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
     check_array(array, np.ndarray, dtype)
     if write and not array.flags.writeable:
         raise TypeError("wants to write, got a read-only array")
-    found: int = array.ctypes.data
+    found: int = array.__array_interface__["data"][0]
     return found
 
 
@@ -75,7 +76,7 @@ def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
     """Return an uninitialised Array, 64-byte aligned. Raises HiresxError if it does not fit in memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = prod(map(int, shape)) * dtype.itemsize
     try:
         raw = np.empty(size + ALIGNMENT, np.uint8)
     except MemoryError:
@@ -313,7 +314,9 @@ class _Signatures(Mapping[str, kernels.Signature]):
 
 class NativeProgram(RecordingProgram):
     """Compiled kernels of one configuration. `signatures`: the kernels by name. `real`: the numpy name of the kernels'
-    real type."""
+    real type. `arranges_at_once`: whether prepared launches are arranged before their first run."""
+
+    arranges_at_once = False
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
@@ -413,7 +416,7 @@ class Work(NamedTuple):
 
 
 class _PreparedLaunches:
-    """Several launches as one: arguments are checked once, and threads synchronize once."""
+    """Several launches as one: arguments are checked once, and threads synchronize once, from the second run on."""
 
     def __init__(
         self,
@@ -425,20 +428,37 @@ class _PreparedLaunches:
     ):
         self._backend, self._run = backend, library.hx_run
         self._program, self._calls, self._guard = program, list(calls), guard
-        made, level = program.arrange_launches(self._calls)
+        # Arranging costs more than a run. Most lists are recorded into those of whole steps, or run once.
+        self._ran = program.arranges_at_once and bool(self._arranged)
+
+    @cached_property
+    def _arranged(self) -> tuple[list["Work"], list[int]]:
+        return self._program.arrange_launches(self._calls)
+
+    @cached_property
+    def _alone(self) -> tuple[int, int, Any]:
         # A single thread goes from block to block, whose data stay in its cache.
-        self._alone = _table([made])
+        return _table([self._arranged[0]])
+
+    @cached_property
+    def _shared(self) -> tuple[int, int, Any]:
+        made, level = self._arranged
         grouped: list[list[Work]] = [[] for _ in range(max(level, default=-1) + 1)]
         for one, n in zip(made, level, strict=True):
             grouped[n].append(one)
         # The longest parts first, so that small parts are left for the end.
-        self._shared = _table([sorted(group, key=lambda one: -one.weight) for group in grouped])
+        return _table([sorted(group, key=lambda one: -one.weight) for group in grouped])
 
     def run(self) -> None:
         if self._program.recorded is not None:
             self._program.recorded += self._calls
             return
         if self._guard is not None and self._guard[0] < 0:
+            return
+        if not self._ran:
+            self._ran = True
+            for call in flatten_calls(self._calls):
+                self._program.run(call)
             return
         threads, patience = self._backend.thread_settings
         table, count, _ = self._alone if threads == 1 else self._shared

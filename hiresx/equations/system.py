@@ -79,6 +79,6 @@ def equations(case: Any) -> Equations:
 
 def transported_names(model: str | None) -> tuple[str, ...]:
     """The variables that a model of turbulence transports, by name."""
-    if model not in kernels.choices("turbulence"):
+    if model in (None, "none") or model not in kernels.choices("turbulence"):
         return ()
     return (TRANSPORTED,) * kernels.trait("turbulence", model, "transported_variables", silent=0)

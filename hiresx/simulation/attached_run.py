@@ -6,7 +6,8 @@ from typing import Any
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain
-from hiresx.device.interface import Backend
+from hiresx.device.configuration import Configuration
+from hiresx.device.interface import Backend, Program
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint
@@ -36,12 +37,13 @@ class AttachedRun:
     _profiles: dict[str, Callable[..., Any]]
     _transport: str
 
-    def _build(self, ground: Domain, flow: Flow | None) -> None:
-        """The solver of a cut, and what looks into it."""
+    def _build(self, ground: Domain, flow: Flow | None, compiled: tuple[Configuration, Program] | None = None) -> None:
+        """The solver of a cut, and what looks into it. `compiled`: as for `Solver`."""
         self._ground = ground
         self.solver = Solver(
-            self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow
-        )
+            self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow,
+            compiled=compiled,
+        )  # fmt: skip
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self._trace = blow_up.Trace(self.solver)
 

@@ -12,12 +12,14 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Piece
-from hiresx.decomposition.levels import Levels, Space, stencils
+from hiresx.decomposition.hierarchy import Hierarchy
+from hiresx.decomposition.levels import Levels, Space, Tile, stencils
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
 from hiresx.equations.gas import Gas
 from hiresx.grid.blocks import Range, intersection, shift_range, slices
 from hiresx.grid.cutting import within
+from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import distributed_arrays
 from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.simulation.redistribution import redistribute
@@ -32,31 +34,89 @@ STATE = "q"
 def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas) -> Reader:
     """Reads the state on the parts of `ground` that `pieces`, those of this rank on the tiles `before`, become.
     Collective."""
-    after, comm = ground.whole.levels, ground.comm
-    assert after is not None
+    whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
+    assert whole is not None and hierarchy is not None
+    # Of the tiles of the lattices, whatever blocks they were and will be joined to.
+    after = Levels(tuple(Tile(t.level, t.base, box) for t in whole.tiles for box in hierarchy.apart(t)), whole.spaces)
     numbers = {tile: n for n, tile in enumerate(after.tiles)}
-    old = set(before.tiles)
-    kept = []
-    for piece in pieces:
-        name, _, number = piece.name.rpartition(".")
-        tile = before.tiles[int(number)]
-        if tile in numbers:
-            kept.append(Piece(f"{name}.{numbers[tile]}", piece.box, piece.array))
-    reader = redistribute(kept, ground.cut.parts, comm)
+    old = {Tile(t.level, t.base, box) for t in before.tiles for box in hierarchy.apart(t)}
+    kept = [
+        Piece(f"{name}.{numbers[tile]}", box, array)
+        for name, tile, box, array in _apart(pieces, before, hierarchy)
+        if tile in numbers
+    ]
+    of_parts = [
+        [
+            Part(numbers[tile], box, part.rank)
+            for tile, box, _ in _tiles_of(part.box, whole.tiles[part.whole], hierarchy)
+        ]
+        for part in ground.cut.parts
+    ]
+    parts = [own for of_part in of_parts for own in of_part]
+    reader = redistribute(kept, parts, comm)
     assert reader.pieces is not None  # they lie in memory
     found = list(reader.pieces)
     for level in range(1, after.finest + 1):
         new = {n for n, tile in enumerate(after.tiles) if tile.level == level and tile not in old}
         if new:
-            found += _prolonged(found, level, new, ground, after, gas)
-    return distributed_arrays.read_from_memory(found)
+            found += _prolonged(found, level, new, parts, comm, after, gas)
+    return distributed_arrays.read_from_memory(_joined(found, after, ground))
+
+
+def _tiles_of(box: Range, block: Tile, hierarchy: Hierarchy) -> Iterator[tuple[Tile, Range, Range]]:
+    """Of a box of nodes of a block of joined tiles: each of these that has nodes there, these nodes in its own indexes,
+    and their place in the box."""
+    own = shift_range(box, triple(lo for lo, _ in block.box))
+    for tile in hierarchy.apart(block):
+        shared = intersection(tile, own)
+        if shared is not None:
+            yield Tile(block.level, block.base, tile), within(tile, shared), within(own, shared)
+
+
+def _apart(
+    pieces: Iterable[Piece], levels: Levels, hierarchy: Hierarchy
+) -> Iterator[tuple[str, Tile, Range, np.ndarray]]:
+    """What pieces on blocks of joined tiles hold of each of these: name of the array, tile, box and content."""
+    for piece in pieces:
+        name, _, number = piece.name.rpartition(".")
+        array = np.asarray(piece.array)
+        for tile, box, at in _tiles_of(piece.box, levels.tiles[int(number)], hierarchy):
+            yield name, tile, box, array[(..., *slices(at))]
+
+
+def _joined(pieces: Sequence[Piece], after: Levels, ground: Domain) -> Iterator[Piece]:
+    """The pieces of the parts of this rank, from those of the tiles `after` that they hold: of the arrays that all of
+    these have."""
+    whole, hierarchy = ground.whole.levels, ground.hierarchy
+    assert whole is not None and hierarchy is not None
+    numbers = {tile: n for n, tile in enumerate(after.tiles)}
+    arrays = {(piece.name, piece.box): np.asarray(piece.array) for piece in pieces}
+    names = list(dict.fromkeys(piece.name.rpartition(".")[0] for piece in pieces))
+    for place in ground.mine:
+        part = ground.cut.parts[place]
+        tiles = list(_tiles_of(part.box, whole.tiles[part.whole], hierarchy))
+        for name in names:
+            own = [arrays.get((f"{name}.{numbers[tile]}", box)) for tile, box, _ in tiles]
+            there = [array for array in own if array is not None]
+            if len(there) < len(own):
+                continue
+            made = np.empty((*there[0].shape[:-3], *(hi - lo for lo, hi in reversed(part.box))), there[0].dtype)
+            for array, (_, _, at) in zip(there, tiles, strict=True):
+                made[(..., *slices(at))] = array
+            yield Piece(f"{name}.{part.whole}", part.box, made)
 
 
 def _prolonged(
-    held: Sequence[Piece], level: int, new: set[int], ground: Domain, levels: Levels, gas: Gas
+    held: Sequence[Piece],
+    level: int,
+    new: set[int],
+    all_parts: Sequence[Part],
+    comm: Communicator,
+    levels: Levels,
+    gas: Gas,
 ) -> Iterator[Piece]:
     """The state of the parts of this rank of the tiles `new` of a level, from that of the level before."""
-    windows = [_Window(part, levels) for part in ground.cut.parts if part.whole in new]
+    windows = [_Window(part, levels) for part in all_parts if part.whole in new]
     below = [n for n, tile in enumerate(levels.tiles) if tile.level == level - 1]
     needs: dict[tuple[int, int], Range] = {}  # by rank and tile: a box around all nodes that are needed
     for window in windows:
@@ -68,7 +128,7 @@ def _prolonged(
                 needs[key] = _around(needs[key], box) if key in needs else box
     parts = [Part(n, within(levels.tiles[n].box, box), rank) for (rank, n), box in sorted(needs.items())]
     coarse = [piece for piece in held if int(piece.name.rpartition(".")[2]) in set(below)]
-    reader = redistribute(coarse, parts, ground.comm)
+    reader = redistribute(coarse, parts, comm)
     assert reader.pieces is not None
     arrays = {
         int(piece.name.rpartition(".")[2]): (piece.box, np.asarray(piece.array))
@@ -76,7 +136,7 @@ def _prolonged(
         if piece.name.startswith(f"{STATE}.")
     }
     for window in windows:
-        if window.part.rank == ground.comm.rank:
+        if window.part.rank == comm.rank:
             values = window.filled(levels, arrays)
             made = interpolated(values, window.weights, gas)
             yield Piece(f"{STATE}.{window.part.whole}", window.part.box, made)

@@ -29,12 +29,21 @@ Lines: TypeAlias = tuple[slice, slice]
 class LocalBlocks:
     """Kernels, fields and metrics of this rank's parts of `domain`. `states`: one for each part; `place[index]` is the
     position in it of the part `index` of all ranks. `extended`: coordinates with ghosts, by index. `layout`: the fields
-    of the parts. `flow`: the initial state of the nodes, if any.
+    of the parts. `flow`: the initial state of the nodes, if any. `compiled`: a configuration and its kernels, which are
+    taken where it is that of the case.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, backend: Backend, domain: Domain, layout: Layout, flow: Flow | None = None):
+    def __init__(
+        self,
+        case: Case,
+        backend: Backend,
+        domain: Domain,
+        layout: Layout,
+        flow: Flow | None = None,
+        compiled: tuple[Configuration, Program] | None = None,
+    ):
         self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
@@ -53,7 +62,8 @@ class LocalBlocks:
             if flow is not None:
                 self.evaluate(flow)
         compiling = time.monotonic()
-        self.program = self.compile_kernels(self.configuration)
+        there = compiled is not None and compiled[0] == self.configuration
+        self.program = compiled[1] if compiled and there else self.compile_kernels(self.configuration)
         self.compile_s = time.monotonic() - compiling
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}

@@ -10,7 +10,8 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.held_arrays import Piece
-from hiresx.device.interface import Backend, Call
+from hiresx.device.configuration import Configuration
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
@@ -51,13 +52,13 @@ class Solver:
     case, or one that suits the backend and its memory. `profiles` replaces functions of case.py by name. `transport`:
     the transport of halos to other ranks (see `HaloExchange`). `overlap` false waits for halos at once, to measure the
     gain of overlapping. `flow`: the initial state (see `initial_flow`), evaluated while an asynchronous compilation
-    still runs; without it, set the state by `initialize` or `restore`.
+    still runs; without it, set the state by `initialize` or `restore`. `compiled`: the configuration and the program
+    of another solver of the case, to be taken again; all ranks give theirs, or none.
 
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
 
-    `decomposition`: the whole blocks of the grid. `cut`: the parts of all ranks. `states`: the fields of this rank's
-    parts.
+    `decomposition`: the whole blocks of the grid. `cut`: all ranks' parts. `states`: the fields of this rank's parts.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Solver:
         transport: str = "auto",
         overlap: bool = True,
         flow: Flow | None = None,
+        compiled: tuple[Configuration, Program] | None = None,
     ):
         domain = make_domain(case, grid=grid) if domain is None else domain
         case = place_sponges(case, domain.grid.blocks)
@@ -87,7 +89,7 @@ class Solver:
         self.integrator = integrator(case.time.integrator)
         check_integrator(case, self.integrator)
         self.layout = layout(case, self.plan)
-        self._blocks = LocalBlocks(case, backend, domain, self.layout, flow)
+        self._blocks = LocalBlocks(case, backend, domain, self.layout, flow, compiled)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         # The seconds of the compilation.
         self.compile_s = self._blocks.compile_s
