@@ -38,8 +38,8 @@ class Solved(NamedTuple):
 class Stages(Implicit):
     """A stage at the time t solves `over_time` q - `constant` = R(q, t), with the conditions of t at the nodes of
     faces, as f(q) = 0 (`Linearised.unsteady`), by Newton's method (D. A. Knoll & D. E. Keyes, Journal of Computational
-    Physics 193 (2004) 357). Its residual is the norm of f/e, e being the length of the short explicit step of every node;
-    it falls from that of the state at the start of the step, with the conditions of t.
+    Physics 193 (2004) 357). Its residual is the norm of f/e, e being the length of the short explicit step of every
+    node; it falls from that of the state at the start of the step, with the conditions of t.
 
     `memory` has the number of stages that ended early, `stalled`, and the least fall of the residual in these;
     `last_stall` where and when this process met the last one.
