@@ -13,6 +13,15 @@ KERNEL(explicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, s
     for (int v = 0; v < block_variables; ++v) q[v * sv + p] += dt[p] * jacobian[p] * r[v * sv + p];
 }
 
+// The same with a term of time beside R, `constant` - over_time q
+KERNEL(implicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, real over_time,
+       const_field<block_variables> constant, state_field<block_variables> q, const_rate_field<block_variables> r,
+       const_work_field<1> jacobian, const_field<1> dt) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < block_variables; ++v)
+        q[v * sv + p] += dt[p] * (jacobian[p] * r[v * sv + p] + constant[v * sv + p] - over_time * q[v * sv + p]);
+}
+
 // x = f/dt
 KERNEL(over_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<1> dt,
        const_field<block_variables> f, field<block_variables> x) {

@@ -1,7 +1,7 @@
 """The `[implicit]` table, and what the implicit integrator does not take."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic_core import PydanticCustomError
@@ -12,24 +12,35 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 NAME = "implicit"
+# Integrators of unsteady flow that solve the same equations.
+UNSTEADY = ("bdf2",)
+# CFL numbers where neither one nor a step is given.
+UNSTEADY_CFL, EXPLICIT_CFL = 10.0, 0.5
+# A viscous CFL number that sets no limit.
+UNBOUND = 1e6
+# Keys of the one kind and of the other.
+_OF_STEADY, _OF_UNSTEADY = ("drop", "largest_cfl"), ("newton_drop", "newton_steps")
 # Of a case that says nothing of them.
 STEPS, FIRST_CFL = 500, 2.0
 
 
 class Implicit(Table):
-    """Steady flow with `time.integrator = "implicit"`: Newton's method with pseudo-time steps of each node. Its linear
-    equations are solved by flexible GMRES with sweeps over grid lines or nodes in two colours (docs/implicit.md).
+    """Newton's method: steady flow with `time.integrator = "implicit"`, by pseudo-time steps of each node, and unsteady
+    flow with `time.integrator = "bdf2"`, where each time step is solved by it. The linear equations are solved by
+    flexible GMRES with sweeps over grid lines or nodes in two colours (docs/implicit.md).
 
-    The CFL number begins at `time.cfl` (2 where it is not given) and grows as the residual falls. A step is one of
-    `time.steps` (500 where they are not given), at most; the run ends when the residual has fallen by `drop`.
+    Of steady flow the CFL number begins at `time.cfl` (2 where it is not given) and grows as the residual falls. A step
+    is one of `time.steps` (500 where they are not given), at most; the run ends when the residual has fallen by `drop`.
     """
 
     drop: Annotated[float, Field(gt=1)] = Field(
-        1e10, description="the run ends when the residual is that of its first step over this"
+        1e10, description="of steady flow: the run ends when the residual is that of its first step over this"
     )
-    largest_cfl: Annotated[float, Field(gt=0)] = Field(1e4, description="the CFL number does not grow beyond it")
+    largest_cfl: Annotated[float, Field(gt=0)] = Field(
+        1e4, description="of steady flow: the CFL number does not grow beyond it"
+    )
     krylov: Annotated[int, Field(ge=1, le=200)] = Field(
-        40, description="directions of GMRES: products with the Jacobian in a step, at most"
+        40, description="directions of GMRES: products with the Jacobian in a Newton step, at most"
     )
     linear_drop: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.01, description="residual of the linear equations, over that at the start, at which GMRES ends"
@@ -40,6 +51,10 @@ class Implicit(Table):
         "every block, in turn, those along each direction in which a tenth of its cells are thin",
     )
     sweeps: Points = Field(10, description="sweeps over both colours that make one preconditioning")
+    newton_drop: Annotated[float, Field(gt=1)] = Field(
+        1e4, description="of unsteady flow: a step is solved when its residual is that at its start over this"
+    )
+    newton_steps: Points = Field(8, description="of unsteady flow: Newton steps in a stage of a time step, at most")
 
     @property
     def directions(self) -> int:
@@ -47,41 +62,78 @@ class Implicit(Table):
         return {"none": 0, "auto": 3}.get(self.lines, 1)
 
 
+def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the integrator of the table [time] takes for keys that are left out."""
+    if time.get("integrator") in UNSTEADY:
+        return {"viscous_cfl": UNBOUND}
+    if time.get("integrator") != NAME:
+        return {}
+    return {"local": True} if time.get("end") is not None else {"local": True, "steps": STEPS}
+
+
+def first_cfl(time: Mapping[str, Any]) -> float:
+    """Return the CFL number of the table [time] where it gives neither that nor a step."""
+    name = time.get("integrator")
+    return FIRST_CFL if name == NAME else UNSTEADY_CFL if name in UNSTEADY else EXPLICIT_CFL
+
+
 def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
     """Yield the errors of settings that the implicit integrator does not support."""
-    if case.time.integrator != NAME:
+    name = case.time.integrator
+    if name != NAME and name not in UNSTEADY:
         if case.implicit != Implicit():
             yield case_error(
-                f'implicit: says how time.integrator = "{NAME}" iterates; "{case.time.integrator}" does not: leave the '
-                "table out, or take that integrator"
+                f'implicit: says how time.integrator = "{NAME}" and {_quoted(UNSTEADY)} iterate; "{name}" does not: '
+                "leave the table out, or take one of these"
             )
         return
+    for key in _OF_UNSTEADY if name == NAME else _OF_STEADY:
+        if getattr(case.implicit, key) != Implicit.model_fields[key].default:
+            yield case_error(f'implicit.{key} is not for time.integrator = "{name}"; leave it out')
+    yield from _beside_errors(case)
+    if name == NAME:
+        yield from _steady_errors(case)
+
+
+def _quoted(names: tuple[str, ...]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
+    """What does not go with steps that are not times of one flow."""
     why = f'time.integrator = "{NAME}" is for steady flow'
     if case.time.retries:
         yield case_error(f"time.retries: {why}, whose steps are shortened by themselves; leave it out")
+    if case.average is not None:
+        yield case_error(
+            f'average is not for time.integrator = "{NAME}", whose steps are not times of one flow; leave it out'
+        )
+    if case.time.cfl is not None and case.time.cfl > case.implicit.largest_cfl:
+        yield case_error(
+            f"time.cfl = {case.time.cfl:g} is above implicit.largest_cfl = {case.implicit.largest_cfl:g}, beyond which "
+            "it does not grow: lower the one or raise the other"
+        )
+
+
+def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
+    """What the linearised flow does not have."""
+    name = case.time.integrator
     if case.scheme.precision != "fp64":
         yield case_error(
-            f'scheme.precision = "{case.scheme.precision}": time.integrator = "{NAME}" computes products with the '
+            f'scheme.precision = "{case.scheme.precision}": time.integrator = "{name}" computes products with the '
             'Jacobian from differences of right-hand sides; take "fp64"'
         )
     if case.scheme.inviscid == "regularised":
-        yield case_error(f'scheme.inviscid = "regularised" does not go with time.integrator = "{NAME}"; take "afweno"')
-    without = f'is not for time.integrator = "{NAME}"'
+        yield case_error(f'scheme.inviscid = "regularised" does not go with time.integrator = "{name}"; take "afweno"')
+    without = f'is not for time.integrator = "{name}"'
     if case.filter is not None:
         yield case_error(f"filter: {without}; leave it out")
     if case.scalar:
-        yield case_error(f"scalar: passive scalars are not for {NAME}; leave them out, or take an explicit integrator")
+        yield case_error(f"scalar: passive scalars are not for {name}; leave them out, or take an explicit integrator")
     if case.axisymmetric:
         yield case_error(f"axisymmetric {without}; take an explicit integrator")
     if case.turbulence.model != "none" and not case.turbulence.transported:
         yield case_error(
             f'turbulence.model = "{case.turbulence.model}" {without}, whose Jacobian has the terms of '
-            '"spalart_allmaras" alone: large eddies are not steady; take that model, "none", or an explicit integrator'
-        )
-    if case.average is not None:
-        yield case_error(f"average {without}, whose steps are not times of one flow; leave it out")
-    if case.time.cfl is not None and case.time.cfl > case.implicit.largest_cfl:
-        yield case_error(
-            f"time.cfl = {case.time.cfl:g} is above implicit.largest_cfl = {case.implicit.largest_cfl:g}, beyond which "
-            "it does not grow: lower the one or raise the other"
+            '"spalart_allmaras" alone; take that model, "none", or an explicit integrator'
         )

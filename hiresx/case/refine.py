@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from hiresx.case.implicit import NAME, UNSTEADY
 from hiresx.case.model import Listed, Points, Positive, Table, case_error
 
 if TYPE_CHECKING:
@@ -143,10 +144,11 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         "[[surface]], which sums over faces": bool(case.surface),
     }
     if case.refine.criterion is not None:
+        integrator = case.time.integrator
         refused |= {
             "[average] and refine.criterion": case.average is not None,
             "time.retries and refine.criterion": bool(case.time.retries),
-            'time.integrator = "implicit" and refine.criterion': case.time.integrator == "implicit",
+            f'time.integrator = "{integrator}" and refine.criterion': integrator in (NAME, *UNSTEADY),
             '[scheme] precision = "differences" and refine.criterion': case.scheme.precision == "differences",
             "[[probe]] that is filtered and refine.criterion, whose tiles change between samples": any(
                 probe.filter != "none" and probe.every != 1 for probe in case.probe

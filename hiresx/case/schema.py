@@ -21,8 +21,8 @@ from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.face_formulas import face_value_errors
 from hiresx.case.filter import Filter
 from hiresx.case.grids import GridTable
-from hiresx.case.implicit import FIRST_CFL, STEPS, Implicit, implicit_errors
 from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.implicit import Implicit, first_cfl, implicit_errors, times_of
 from hiresx.case.intervals import interval_errors
 from hiresx.case.kinds import default_of
 from hiresx.case.local_steps import local_step_errors
@@ -89,7 +89,7 @@ class Time(Table):
     integrator: Annotated[str, choice(integrators)] = Field(
         "ssp_rk3",
         description="Runge-Kutta scheme; the positivity limiter guarantees positive states with ssp_rk3 alone; or "
-        "implicit: Newton's method for steady flow, with local steps (docs/implicit.md)",
+        "implicit: Newton's method for steady flow, with local steps; bdf2: implicit time steps (docs/implicit.md)",
     )
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
     steps: Points | None = Field(None, description="steps to stop after; of end and steps the first reached counts")
@@ -97,7 +97,7 @@ class Time(Table):
     cfl: Courant | None = Field(
         None,
         description="inviscid CFL number that sets the step, or the first one of the implicit integrator; default "
-        "without dt: 0.5, implicit 2",
+        "without dt: 0.5, implicit 2, bdf2 10",
     )
     viscous_cfl: Courant = Field(0.5, description="the viscous limit on the step, used with cfl")
     local: bool = Field(False, description="each point takes its own largest step: steady problems only; needs cfl")
@@ -118,12 +118,10 @@ class Time(Table):
     def _default_cfl(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        implicit: dict[str, Any] = {}
-        if data.get("integrator") == IMPLICIT:
-            implicit = {"local": True, **({} if data.get("end") is not None else {"steps": STEPS})}
+        implicit = times_of(data)
         given = {key: value for key, value in data.items() if value is not None or key not in implicit}
         if data.get("dt") is None and data.get("cfl") is None:
-            given["cfl"] = FIRST_CFL if implicit else 0.5
+            given["cfl"] = first_cfl(data)
         return {**implicit, **given}
 
     @model_validator(mode="after")

@@ -162,6 +162,11 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         yield "steps", f"Newton steps until the residual has fallen, {steps:,} at most"
         yield "run time", "not known: that of a step depends on the products with the Jacobian"
         return
+    if scheme["implicit"]:
+        yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
+        yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
+        yield "run time", "not known: that of a step depends on the products with the Jacobian"
+        return
     yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
     yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
     rate = planned["ns_per_point_rhs"]
@@ -181,6 +186,11 @@ def _integrator(scheme: Mapping[str, Any]) -> str:
         return (
             f"{scheme['name']}: Newton's method for steady flow, {scheme['products']} products with the Jacobian a "
             f"step at most, about one right-hand side each, {numbers}; cfl grows up to {scheme['largest_cfl']:g}"
+        )
+    if scheme["implicit"]:
+        return (
+            f"{scheme['name']}: order {scheme['order']}, implicit, {scheme['newton_steps']} Newton steps in a stage at "
+            f"most, {numbers}; no limit of the step by stability"
         )
     return (
         f"{scheme['name']}: order {scheme['order']}, {scheme['stages']} right-hand sides a step, {numbers}; stable up "

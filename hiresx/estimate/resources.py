@@ -127,7 +127,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     rate = known_rate(backend, is_viscous, case.scheme.precision)
     seconds = (
         None
-        if rate is None or steps is None or scheme.steady
+        if rate is None or steps is None or scheme.implicit
         else rate["ns_per_point_rhs"] * 1e-9 * points * steps * scheme.stages
     )
     return {
@@ -147,7 +147,9 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "cfl": scheme.cfl,
             "viscous_cfl": scheme.viscous_cfl,
             "steady": scheme.steady,
+            "implicit": scheme.implicit,
             **({"products": case.implicit.krylov, "largest_cfl": case.implicit.largest_cfl} if scheme.steady else {}),
+            **({"newton_steps": case.implicit.newton_steps} if scheme.implicit and not scheme.steady else {}),
         },
         "notes": [*remarks(case), *remarks_on_step(case, *radii), *_remarks_on_model(case, dt, of_nodes)],
         "dt": dt,
@@ -230,18 +232,18 @@ def layout(case: Case, plan: str) -> Layout:
     """Return the layout of the fields of a case's blocks, by a plan of hiresx.rhs.plans."""
     system = equations(case)
     work = work_variables(plan, case.gas.reynolds is not None, system)
-    registers = integrator(case.time.integrator).registers
     flux_fields = kernels.trait("flux", case.scheme.flux, "flux_fields", silent=0)
     storage = STORAGE[case.scheme.precision]
     hybrid, regularised = (case.scheme.inviscid == name for name in ("hybrid", "regularised"))
     eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
+    scheme = integrator(case.time.integrator)
     return Layout(
-        storage, system, work, registers, case.time.local, case.axisymmetric, flux_fields, hybrid, regularised, eddies,
+        storage, system, work, scheme.registers, case.time.local or scheme.implicit, case.axisymmetric,
+        flux_fields, hybrid, regularised, eddies,
         eddy_coefficients=int(case.turbulence.dynamic), transported=int(case.turbulence.transported),
         wall_distance=bool(case.turbulence.transported) or case.output.writes("wall_distance"),
         body_force=case.body_force is not None, filtered=case.filter is not None, coordinates=case.source is not None,
-        implicit=(steady := integrator(case.time.integrator).steady),
-        implicit_lines=case.implicit.directions if steady else 0,
+        implicit=scheme.implicit, implicit_lines=case.implicit.directions if scheme.implicit else 0,
     )  # fmt: skip
 
 
@@ -263,7 +265,7 @@ def _bytes_per_point(case: Case, backend: str, plan: str | None = None) -> int:
 def _vectors(case: Case) -> int:
     """Vectors of an integrator that iterates, those of its history and of the start of a step among them."""
     scheme = integrator(case.time.integrator)
-    of_krylov = 2 * case.implicit.krylov + IMPLICIT_VECTORS if scheme.steady else 0
+    of_krylov = 2 * case.implicit.krylov + IMPLICIT_VECTORS if scheme.implicit else 0
     return scheme.vectors + scheme.history + 1 + of_krylov if scheme.iterates else 0
 
 

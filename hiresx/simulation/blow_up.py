@@ -133,7 +133,8 @@ def _first_of_source(solver: Solver) -> OfSource | None:
 def nowhere(solver: Solver, what: str) -> BlowUp:
     """The error for a flow that blew up at no place that can be named."""
     return BlowUp(
-        f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere",
+        f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere"
+        f"{solver.integrator.obstacle}",
         _hint(solver),
         again=_again(solver),
     )

@@ -56,7 +56,7 @@ class LocalBlocks:
                 for n in domain.mine
             ]
             for state in self.states[1:]:
-                for name in ("kept_acceleration", *([] if case.time.local else ["dt"])):
+                for name in ("kept_acceleration", *([] if layout.local_step else ["dt"])):
                     state.fields[name] = self.states[0].fields[name]  # one for all
             # Needs all cores but no kernels, so that it runs while the compiler uses one core.
             if flow is not None:

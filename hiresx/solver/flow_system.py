@@ -71,7 +71,7 @@ class FlowSystem(System):
         self.tasks = list(self._ordinary)
         self._looks: list[Task] = []
         self._send = [send]
-        self._vectors = Vectors(blocks, OF_TRANSPORTED if integrator.steady and case.turbulence.transported else 1.0)
+        self._vectors = Vectors(blocks, OF_TRANSPORTED if integrator.implicit and case.turbulence.transported else 1.0)
         self._history = StateHistory(blocks, self._vectors, integrator.history) if integrator.iterates else None
         integrator.prepare(self)
 

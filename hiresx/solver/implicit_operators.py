@@ -1,8 +1,9 @@
 """The linearised flow on the local blocks: launches of kernels/implicit.h."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.sweeps import Sweeps
 from hiresx.time.integrator import Integrator
-from hiresx.time.linearised import EXPLICIT_CFL, ImplicitSettings, Linearised, Place, Steady
+from hiresx.time.linearised import EXPLICIT_CFL, Implicit, ImplicitSettings, Linearised, Place
 from hiresx.time.ode_system import Vector
 
 # What is behind a face with a condition, by the kernel of the condition (kernels/implicit/blocks.h); others are given.
@@ -30,6 +31,14 @@ _NEIGHBOURS = ("patched",)
 _SHIFT = 1e-7
 # A step leaves density and pressure at least this share of what they are.
 _LEAST = 0.25
+
+
+class _TimeTerm(NamedTuple):
+    """`constant` - `over_time` q, and the `time` of conditions."""
+
+    time: float
+    over_time: float
+    constant: Vector
 
 
 class ImplicitOperators(Linearised):
@@ -63,17 +72,32 @@ class ImplicitOperators(Linearised):
             for s, nodes, faces in conditions.outflow.nodes
         ]
         self._shifted, self._kept, self._result = (system.vector() for _ in range(3))
+        self._in_time: _TimeTerm | None = None
 
     # ---- the explicit step
 
     def begin(self) -> None:
         self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL)
 
+    def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
+        self._in_time = _TimeTerm(time, over_time, constant)
+
+    @property
+    def _time(self) -> float:
+        return self._system.time if self._in_time is None else self._in_time.time
+
+    @property
+    def _over_time(self) -> float:
+        return 0.0 if self._in_time is None else self._in_time.over_time
+
     def change(self, x: Vector, into: Vector) -> None:
-        system = self._system
-        system.rates(x, system.time, into)  # the state is x with its conditions, and r its rates
-        self._launch("explicit_change", lambda s: {"q": s.q, "r": s.r, "jacobian": s.jacobian, "dt": s.dt})
-        self._conditions.nodes(system.time)
+        system, term = self._system, self._in_time
+        system.rates(x, self._time, into)  # the state is x with its conditions, and r its rates
+        if term is None:
+            self._launch("explicit_change", _flow)
+        else:
+            self._launch("implicit_change", _flow, over_time=term.over_time, constant=term.constant)
+        self._conditions.nodes(self._time)
         system.state(into)
         system.axpy(-1.0, x, into)
 
@@ -85,15 +109,15 @@ class ImplicitOperators(Linearised):
     def assemble(self, x: Vector, over_cfl: float) -> None:
         system = self._system
         system.copy(x, self._kept)
-        system.impose(self._kept, system.time)
+        system.impose(self._kept, self._time)
         for which in range(self._variables):
             self._launch("shift_faces", self._of_sides, which=which, length=_SHIFT, x=x, y=self._shifted)
             system.copy(self._shifted, self._result)
-            system.impose(self._result, system.time)
+            system.impose(self._result, self._time)
             self._launch(
                 "face_derivative", self._of_blocks, which=which, length=_SHIFT, x=x, kept=self._kept, y=self._result
             )
-        system.fill_ghosts(x, system.time)
+        system.fill_ghosts(x, self._time)
         for s, nodes, _, kept in self._outflow:
             self._program.launch(
                 "keep_conditions", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, sv=s.variable_stride,
@@ -106,7 +130,7 @@ class ImplicitOperators(Linearised):
                 **({} if s.array("wall_distance") is None else {"wall_distance": s.array("wall_distance")}),
                 **self._of_blocks(s),
             },
-            inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl),
+            inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
         )  # fmt: skip
         self._outflow_blocks(over_cfl)
         self._sweeps.factor()
@@ -117,7 +141,7 @@ class ImplicitOperators(Linearised):
                 "outflow_blocks", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, faces=faces,
                 given=self._conditions.outflow.given, kept=kept, sv=s.variable_stride, **s.derivative_strides, q=s.q,
                 m=s.metrics, jacobian=s.jacobian, dt=s.dt, inverse_reynolds=self._inverse_reynolds,
-                over_cfl=float(over_cfl), blocks=s.array("implicit_blocks"),
+                over_cfl=float(over_cfl), over_time=self._over_time, blocks=s.array("implicit_blocks"),
             )  # fmt: skip
 
     def _of_sides(self, s: BlockState) -> dict[str, Any]:
@@ -182,18 +206,22 @@ def connect(
     step_size: StepSize,
     system: FlowSystem,
 ) -> None:
-    """Give an iteration towards steady flow the operators of its system; nothing for other integrators. Collective."""
-    if isinstance(integrator, Steady):
+    """Give an implicit integrator the operators of its system; nothing to other integrators. Collective."""
+    if isinstance(integrator, Implicit):
         integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
 
 
 def settings(case: Case) -> ImplicitSettings:
     """Return what the case asks of the implicit scheme."""
     given, first = case.implicit, case.time.cfl
-    assert first is not None  # local steps have one
     return ImplicitSettings(
-        first, given.largest_cfl, given.krylov, given.linear_drop, given.sweeps, given.drop, given.lines
-    )
+        math.inf if first is None else first, given.largest_cfl, given.krylov, given.linear_drop, given.sweeps,
+        given.drop, given.lines, given.newton_drop, given.newton_steps,
+    )  # fmt: skip
+
+
+def _flow(s: BlockState) -> dict[str, Any]:
+    return {"q": s.q, "r": s.r, "jacobian": s.jacobian, "dt": s.dt}
 
 
 def _place(s: BlockState, at: Any) -> Place:

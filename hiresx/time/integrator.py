@@ -18,6 +18,7 @@ class Integrator(ABC):
     stage is a convex combination of Euler steps no longer than the step itself, as the positivity limiter requires.
     `cfl`, `viscous_cfl`: the largest stable numbers (docs/numerics.md, "Time"), with linear weights, for pure
     convection and pure diffusion. `stages`: the smallest number of right-hand sides of a step.
+    `implicit`: whether a step solves equations by the blocks of `hiresx.time.linearised.Linearised`.
     `steady`: whether steps are those of an iteration towards steady flow (`hiresx.time.linearised.Steady`). `memory`:
     the numbers that pass from one step to the next besides states; checkpoints hold them. `report`: what is known of
     the last step, as run.json has it.
@@ -33,11 +34,17 @@ class Integrator(ABC):
     iterates = True
     convex = False
     stages = 1
+    implicit = False
     steady = False
 
     def __init__(self) -> None:
         self.memory: dict[str, float] = {}
         self.report: dict[str, Any] = {}
+
+    @property
+    def obstacle(self) -> str:
+        """What the last step without a solution hung on, as the end of a sentence; "" where that is not known."""
+        return ""
 
     @property
     def converged(self) -> bool:

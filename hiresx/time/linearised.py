@@ -27,7 +27,8 @@ class Place(NamedTuple):
 
 
 class ImplicitSettings(NamedTuple):
-    """What a case asks of the implicit scheme (`hiresx.case.implicit.Implicit`), and `cfl`, its first CFL number."""
+    """What a case asks of the implicit scheme (`hiresx.case.implicit.Implicit`), and `cfl`, its first CFL number; inf
+    where steps have a size."""
 
     cfl: float
     largest_cfl: float
@@ -36,6 +37,8 @@ class ImplicitSettings(NamedTuple):
     sweeps: int
     drop: float
     lines: str
+    newton_drop: float
+    newton_steps: int
 
 
 class Linearised(ABC):
@@ -43,7 +46,7 @@ class Linearised(ABC):
 
     The change f(x) = C(x + e R(x)) - x is that by an explicit step with the conditions C at the nodes of faces, each
     node of its own length e in time, of `EXPLICIT_CFL`, that does not change between two calls of `begin`.
-    A steady state has f = 0.
+    A steady state has f = 0. With a term of time (`unsteady`) R is R less that term.
     """
 
     settings: ImplicitSettings
@@ -51,6 +54,10 @@ class Linearised(ABC):
     @abstractmethod
     def begin(self) -> None:
         """Set e from the current state."""
+
+    @abstractmethod
+    def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
+        """From now on R(x) stands for R(x) - `over_time` x + `constant`, with the conditions of `time`."""
 
     @abstractmethod
     def change(self, x: Vector, into: Vector) -> None:
@@ -82,13 +89,19 @@ class Linearised(ABC):
         """Return the largest entry of a vector and its place."""
 
 
-class Steady(Integrator):
-    """An iteration towards steady flow."""
+class Implicit(Integrator):
+    """An integrator whose steps solve equations by the linearised flow."""
 
-    steady = True
+    implicit = True
     # What `attach` was given.
     linearised: Linearised
 
     @abstractmethod
     def attach(self, system: System, linearised: Linearised) -> None:
         """Take the system with its linearisation, before the first step, and the vectors needed."""
+
+
+class Steady(Implicit):
+    """An iteration towards steady flow."""
+
+    steady = True

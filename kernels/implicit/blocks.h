@@ -108,14 +108,14 @@ HD void invert_block(real *a, real *inverse) {
     }
 }
 
-// Blocks of the matrix 1/c + (1 - P) - P dt dR/dq of a node, of which `blocks` holds P, the derivative of the node's
+// Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node, of which `blocks` holds P, the derivative of the node's
 // conditions, and is given the diagonal block (25 or 36 reals) and, behind it in FP32, those of the six
 // neighbours. A ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
 // field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
 KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
        const_work_field<HX_TRANSPORTED> wall_distance, const int *sides, real inverse_reynolds, real over_cfl,
-       field<4 * block_entries> blocks) {
+       real over_time, field<4 * block_entries> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk};
@@ -165,6 +165,6 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
     multiply_blocks(given, diagonal, step, whole);
     for (int e = 0; e < block_entries; ++e) {
         const real one = real(e % (block_variables + 1) == 0);
-        blocks[e * sv + p] = whole[e] + (one - given[e]) + over_cfl * one;
+        blocks[e * sv + p] = whole[e] + (one - given[e]) + over_cfl * one + dt[p] * over_time * given[e];
     }
 }

@@ -146,7 +146,8 @@ HD void along_outflow(const_state_pointer q, const work_real *m, const work_real
 // one is taken after the other.
 KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, const real *kept,
        stride sv, int di, int dj, int dk, const_state_field<block_variables> q, const_work_field<9> m,
-       const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, field<4 * block_entries> blocks) {
+       const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, real over_time,
+       field<4 * block_entries> blocks) {
     const long long p = nodes[i];
     float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk};
@@ -156,7 +157,7 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
     const real sound = square_root(gas_gamma * s.p / s.rho);
     int crossed = 0;
     for (int f = 0; f < 3; ++f) crossed |= faces[f * n1 + i] < 0 ? 0 : 1 << (faces[f * n1 + i] % 8 / 2);
-    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + p] -= over_cfl;
+    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + p] -= over_cfl + dt[p] * over_time;
     for (int f = 0; f < 3; ++f) {
         const int code = faces[f * n1 + i];
         if (code < 0) continue;
@@ -181,6 +182,7 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
                 along_outflow(q, m, jacobian, p, sv, d, apart[d], inverse_reynolds, dt[p] * jacobian[p], tangential, sound,
                               of_pressure, of_wave, wave, blocks);
     }
+    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + p] += dt[p] * over_time;
     apply_conditions(kept + i, n1, sv, blocks + p);
     for (int d = 0; d < 6; ++d) apply_conditions(kept + i, n1, sv, beside + d * block_entries * sv + p);
     for (int e = 0; e < block_entries; ++e) {

@@ -91,7 +91,7 @@ def orders(integrator: str) -> list[float]:
 
 
 found, alone = {}, world().size == 1
-for name in ("implicit_euler", "bdf2"):
+for name in ("implicit_euler", "two_step_bdf"):
     found[name] = {"orders": orders(name) if alone else []} | again(name)
 if world().root:
     print(json.dumps(found))

@@ -178,7 +178,7 @@ ADDED = {
             "        return [program.call('update', s.size, **fields, a=a, b=b, first=n) for a, b, n in weights]\n",
         ),
         "hiresx/time/integrators/implicit_euler.py": ("", (ROOT / "tests/added/implicit_euler.py").read_text()),
-        "hiresx/time/integrators/bdf2.py": ("", (ROOT / "tests/added/bdf2.py").read_text()),
+        "hiresx/time/integrators/two_step_bdf.py": ("", (ROOT / "tests/added/two_step_bdf.py").read_text()),
     },
     "grid generator": {
         "hiresx/grid/generators/halved.py": (
@@ -473,7 +473,7 @@ def test_implicit_integrators_stand_beside_the_explicit_ones(device, ranks, tmp_
     more to the last bit, with what the history holds."""
     done = _in_a_copy(("time integrator",), "stepped.py", device, ranks, tmp_path)
     found = json.loads(done.stdout.splitlines()[-1])
-    for name, order, depth in (("implicit_euler", 1, 0), ("bdf2", 2, 1)):
+    for name, order, depth in (("implicit_euler", 1, 0), ("two_step_bdf", 2, 1)):
         of_one = found[name]
         assert ranks > 1 or order - 0.25 < of_one["orders"][-1] < order + 0.3
         assert of_one["same"] and of_one["taken back"] and of_one["time"][0] == of_one["time"][1]

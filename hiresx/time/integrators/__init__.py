@@ -36,7 +36,7 @@ def remarks(case: Case) -> list[str]:
     """Return warnings about a case's integrator, for the start of a run."""
     name, scheme, time = case.time.integrator, integrator(case.time.integrator), case.time
     found: list[str] = []
-    if scheme.steady:
+    if scheme.implicit:
         return found
     if kernels.trait("positivity", case.scheme.positivity, "limits_flux") and not scheme.convex:
         found.append(

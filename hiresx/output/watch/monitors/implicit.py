@@ -1,5 +1,5 @@
-"""How the implicit integrator comes on: a history of every step, and what is said of a run that ends before its
-residual has fallen as far as was asked."""
+"""How implicit integrators come on: a history of every step, and what is said of steady flow whose residual has not
+fallen as far as was asked when the run ends, and of steps of unsteady flow that ended so."""
 
 import sys
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
+from hiresx.time.implicit_stages import Stages
 from hiresx.time.linearised import Steady
 
 COLUMNS = (
@@ -20,12 +21,60 @@ COLUMNS = (
     Column("linear_drop", "residual of the linear equations over that at the start", "1"),
     Column("products", "products with the Jacobian", "1"),
 )
+STAGE_COLUMNS = (
+    Column("newton", "Newton steps, of all stages", "1"),
+    Column("products", "products with the Jacobian, of all stages", "1"),
+    Column("residual", "root of the sum of squares of what the rates of change do not satisfy", "c_ref / L"),
+    Column("drop", "the least fall of the residual in a stage", "1"),
+    Column("share", "the smallest share of a Newton step that was taken", "1"),
+    Column("linear_drop", "the largest residual of the linear equations over that at the start", "1"),
+)
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    if not isinstance(simulation.solver.integrator, Steady):
-        return []
-    return [Progress(case, simulation)]
+    integrator = simulation.solver.integrator
+    if isinstance(integrator, Stages):
+        return [StageProgress(case, simulation)]
+    return [Progress(case, simulation)] if isinstance(integrator, Steady) else []
+
+
+class StageProgress(Monitor):
+    """Of steps of unsteady flow; has nan ahead of the first one."""
+
+    def __init__(self, case: Case, simulation: WatchedRun):
+        comm = simulation.solver.comm
+        super().__init__(comm, "implicit", "implicit", STAGE_COLUMNS, 1, out=simulation.out)
+        self._drop = case.implicit.newton_drop
+
+    def measure(self, solver: Solver) -> dict[str, float]:
+        report = solver.integrator.report
+        return {column.name: float(report.get(column.name, float("nan"))) for column in STAGE_COLUMNS}
+
+    def finish(self, solver: Solver) -> None:
+        memory = solver.integrator.memory
+        if memory.get("stalled") and sys.exception() is None:
+            self.notes.append(stalled_stages(memory, solver.integrator.last_stall, self._drop))
+        super().finish(solver)
+
+
+def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float) -> str:
+    """Return how many stages ended early, by the `memory` of the integrator, and where the `last` one hung."""
+    said = (
+        f"the residual of {memory['stalled']:g} stages of steps fell by less than implicit.newton_drop = {drop:.3g}, "
+        f"by {memory['least_drop']:.3g} at least"
+    )
+    if not last:
+        return f"{said}; take a smaller step, or more implicit.newton_steps"
+    advice = (
+        "more implicit.krylov or implicit.sweeps, or a smaller step"
+        if last["linear_drop"] > 0.1
+        else "a smaller step, or more implicit.newton_steps"
+    )
+    return (
+        f"{said}; that of the last one, at t = {last['time']:.4g}, was largest in the equation of {last['equation']} "
+        f"at node (i, j, k) = {tuple(last['node'])} of block '{last['block']}', with a linear residual of "
+        f"{last['linear_drop']:.2g}; take {advice}"
+    )
 
 
 class Progress(Monitor):

@@ -1,0 +1,200 @@
+"""Implicit steps of unsteady flow: stages that are solved by Newton's method with flexible GMRES."""
+
+import math
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hiresx.time.gmres import FlexibleGmres
+from hiresx.time.linearised import Implicit, Linearised
+from hiresx.time.ode_system import System, Vector
+
+# Shares of a Newton step that are tried until one lowers the residual.
+SHORTENINGS = 5
+# A stage whose residual fell by less than `newton_drop` in `newton_steps` is taken if it fell by so much.
+ENOUGH = 10.0
+# A residual is round-off below the norm of what so large a relative change of each variable, four roundings of FP64,
+# makes of the rates of change in an explicit step.
+ROUNDING = 2.0 * float(np.finfo(np.float64).eps)
+# What divides the step of every stage in the L-stable, diagonally implicit scheme of two stages and order two: R.
+# Alexander, SIAM Journal on Numerical Analysis 14 (1977) 1006, theorem 5.
+ALEXANDER = 1 - math.sqrt(0.5)
+
+
+class Solved(NamedTuple):
+    """How a stage was solved: `newton` steps, `products` with the Jacobian, `drop`, the fall of the residual,
+    `linear_drop`, the largest residual of linear equations over that at their start, `share`, the smallest share of a
+    Newton step that was taken, and the `residual` that is left."""
+
+    newton: int
+    products: int
+    drop: float
+    linear_drop: float
+    share: float
+    residual: float
+
+
+class Stages(Implicit):
+    """A stage at the time t solves `over_time` q - `constant` = R(q, t), with the conditions of t at the nodes of
+    faces, as f(q) = 0 (`Linearised.unsteady`), by Newton's method (D. A. Knoll & D. E. Keyes, Journal of Computational
+    Physics 193 (2004) 357). Its residual is the norm of f/e, e being the length of the short explicit step of every
+    node; it falls from that of the state at the start of the step, with the conditions of t.
+
+    `memory` has the number of stages that ended early, `stalled`, and the least fall of the residual in these;
+    `last_stall` where and when this process met the last one.
+    """
+
+    vectors = 8
+    cfl = viscous_cfl = math.inf
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last_stall: dict[str, Any] = {}
+
+    @property
+    def obstacle(self) -> str:
+        last = self.last_stall
+        if not last or last["drop"] >= ENOUGH:
+            return ""
+        return (
+            f"; the implicit equations were not solved: at t = {last['time']:.6g} their residual fell by "
+            f"{last['drop']:.3g}, is largest in the equation of {last['equation']} at node "
+            f"(i, j, k) = {last['node']} of block '{last['block']}', and "
+            f"GMRES left {last['linear_drop']:.2g} of that of the linear equations"
+        )
+
+    def attach(self, system: System, linearised: Linearised) -> None:
+        """Take the system's linearisation, and the vectors."""
+        self._linear = self.linearised = linearised
+        self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
+            system.vector() for _ in range(8)
+        )
+        self._gmres = FlexibleGmres(system, linearised.settings.krylov)
+
+    def step(self, system: System) -> None:
+        system.state(self._start)
+        self._linear.begin()
+        stages = self.advance(system)
+        self.report = self._report(stages)
+        system.accept(self._x, system.time + system.dt)
+
+    @abstractmethod
+    def advance(self, system: System) -> list[Solved]:
+        """Put the state after a step from `_start` into `_x`. Returns how its stages were solved."""
+
+    def two_stages(self, system: System) -> list[Solved]:
+        """Make a step of order two that needs no earlier one (`ALEXANDER`)."""
+        over_time = 1 / (ALEXANDER * system.dt)
+        system.copy(self._start, self._x)
+        system.combine(over_time, self._start, 0.0, self._constant)
+        first = self.solve(system, system.time + ALEXANDER * system.dt, over_time)
+        # the rate of change in the first stage, which counts (1 - share) dt, is its change over share dt
+        ahead = (1 - ALEXANDER) / ALEXANDER
+        system.combine(ahead * over_time, self._x, 1 - ahead, self._constant)
+        return [first, self.solve(system, system.time + system.dt, over_time)]
+
+    # ---- a stage
+
+    def solve(self, system: System, time: float, over_time: float) -> Solved:
+        """Solve a stage with `_constant` from the guess `_x`, by which it is replaced. Raises FloatingPointError, on
+        all ranks, where no solution is found."""
+        linear, settings = self._linear, self._linear.settings
+        linear.unsteady(time, over_time, self._constant)
+        begin, residual = self._begin(system, time)
+        linear.rates(self._start, self._work)
+        goal = max(begin / settings.newton_drop, ROUNDING * system.norm(self._work))
+        newton, products, linear_drop, share, stale = 0, 0, 0.0, 1.0, True
+        while residual > goal and newton < settings.newton_steps:
+            found = self._newton(system, time, residual, stale)
+            if found is None:
+                break
+            taken, residual, left, more = found
+            newton, products = newton + 1, products + more
+            linear_drop, share, stale = max(linear_drop, left), min(share, taken), left > settings.linear_drop
+        drop, stalled = begin / residual if residual > 0 else math.inf, residual > goal
+        if stalled:
+            self._stall(time, drop, linear_drop)
+        return Solved(newton, products, drop, linear_drop, share, residual)
+
+    def _stall(self, time: float, drop: float, linear_drop: float) -> None:
+        """Say where a stage ends whose residual has not fallen as far as was asked."""
+        self._linear.rates(self._f, self._work)
+        _, place = self._linear.largest(self._work)
+        self.last_stall = {"time": time, "drop": drop, "linear_drop": linear_drop, **place._asdict()}
+        if drop < ENOUGH:
+            raise FloatingPointError("no solution of an implicit stage was found")
+        self.memory["stalled"] = self.memory.get("stalled", 0) + 1
+        self.memory["least_drop"] = min(drop, self.memory.get("least_drop", math.inf))
+
+    def _begin(self, system: System, time: float) -> tuple[float, float]:
+        """Return the residual of the state at the start of the step, and that of the guess. The better one of the two
+        is the guess from now on."""
+        system.copy(self._start, self._trial)
+        begin = self._residual(system, time, self._trial, self._of_trial)
+        if not math.isfinite(begin):
+            raise FloatingPointError("the residual is not finite")
+        system.copy(self._x, self._d)
+        system.axpy(-1.0, self._start, self._d)
+        if self._linear.admissible_share(self._start, self._d) == 1.0:
+            residual = self._residual(system, time, self._x, self._f)
+            if residual < begin:
+                return begin, residual
+        self._take(system)
+        return begin, begin
+
+    def _newton(
+        self, system: System, time: float, before: float, stale: bool
+    ) -> tuple[float, float, float, int] | None:
+        """Make a Newton step from `_x`. Returns the share of it that was taken, the residual after it, that of the
+        linear equations over that at their start, and the number of products; None where no share lowers the
+        residual. `stale`: whether the blocks are to be made anew."""
+        linear = self._linear
+        if stale:
+            linear.assemble(self._x, 0.0)
+
+        def product(along: Vector, into: Vector) -> None:
+            system.derivative(linear.change, self._x, self._f, along, into)
+            system.scale(-1.0, into)
+
+        try:
+            drop, products = self._gmres(product, linear.precondition, self._f, linear.settings.linear_drop, self._d)
+        except FloatingPointError:
+            linear.check_blocks()
+            return None
+        share = linear.admissible_share(self._x, self._d)
+        for _ in range(SHORTENINGS):
+            if share == 0.0:
+                return None
+            system.copy(self._x, self._trial)
+            system.axpy(share, self._d, self._trial)
+            after = self._residual(system, time, self._trial, self._of_trial)
+            if after < before:
+                self._take(system)
+                return share, after, drop, products
+            share *= 0.5
+        return None
+
+    def _residual(self, system: System, time: float, x: Vector, change: Vector) -> float:
+        """Impose the conditions on x, compute f(x) into `change`, and return the residual."""
+        system.impose(x, time)
+        self._linear.change(x, change)
+        self._linear.rates(change, self._work)
+        return system.norm(self._work)
+
+    def _take(self, system: System) -> None:
+        """Go on from the trial."""
+        system.copy(self._trial, self._x)
+        system.copy(self._of_trial, self._f)
+
+    def _report(self, stages: list[Solved]) -> dict[str, Any]:
+        return {
+            "newton": sum(stage.newton for stage in stages),
+            "products": sum(stage.products for stage in stages),
+            "drop": min(stage.drop for stage in stages),
+            "linear_drop": max(stage.linear_drop for stage in stages),
+            "share": min(stage.share for stage in stages),
+            "residual": max(stage.residual for stage in stages),
+            **self.memory,
+            **({"last_stall": self.last_stall} if self.last_stall else {}),
+        }

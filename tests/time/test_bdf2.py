@@ -1,0 +1,251 @@
+"""Implicit steps of unsteady flow: order in time, conservation, cuts, backends, restarts, and stalls."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ranks import run_ranks
+from wholes import whole
+
+from hiresx import Case, Simulation
+from hiresx.cli import execute
+from hiresx.decomposition import domain
+from hiresx.decomposition.partition import partition
+from hiresx.device import backend
+from hiresx.errors import HiresxError
+from hiresx.estimate import estimate
+from hiresx.simulation.blow_up import BlowUp
+from hiresx.solver import Solver
+
+NU, AGE = 0.01, 0.05
+WALLS = [
+    {"faces": ["imin"], "type": "no-slip-wall", "temperature": 1.0},
+    {"faces": ["imax"], "type": "slip-wall"},
+]
+BLOWN = [{**WALLS[0], "normal_velocity": "0.05 * sin(8 * t)"}, WALLS[1]]
+
+
+def line(integrator: str, boundary, stretch: float, n: int, end: float, **tables) -> Case:
+    return Case.from_dict(
+        {
+            "gas": {"reynolds": 1 / NU}, "scheme": {"flux": "hllc"},
+            "grid": {"generator": "box", "n": [n, 1, 1], "upper": [1.0, 0.0, 0.0], "lower": [0.0, 0.0, 0.0],
+                     "stretch": {"x": {"cluster": "lower", "ratio": stretch}}},
+            "time": {"integrator": integrator, "end": end} | tables.pop("time", {}),
+            "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}}, "boundary": boundary, **tables,
+        }
+    )  # fmt: skip
+
+
+def layer(x, y, z):
+    """A Stokes layer of the age AGE at the wall x = 0 that came to rest."""
+    return 1.0, 0.0, 0.1 * np.vectorize(math.erf)(x / (2 * math.sqrt(NU * AGE))), 0.0, 1 / 1.4
+
+
+def wave(x, y, z):
+    rho = 1 + 0.05 * np.cos(np.pi * x)
+    return rho, 0.05 * np.sin(np.pi * x) ** 2, 0.0, 0.0, rho / 1.4
+
+
+def after(case: Case, flow, uneven: bool = False, where: str = "cpu") -> Solver:
+    """At the end of the case; `uneven`: its steps and 0.45 of them, in turn."""
+    solver = Solver(case, backend(where))
+    solver.initialize(flow)
+    end = case.time.end
+    for n in range(100000):
+        if solver.time >= end * (1 - 1e-12):
+            return solver
+        left = end - solver.time
+        solver.step(min(left, 0.45 * case.time.dt) if uneven and n % 2 else left)
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize(
+    ("boundary", "stretch", "flow", "uneven", "dt", "longer"),
+    [
+        (WALLS, 25.0, layer, False, 0.04, 100.0),
+        (WALLS, 25.0, layer, True, 0.02, 50.0),
+        (BLOWN, 1.0, wave, False, 0.01, 1.0),
+    ],
+    ids=["thin cells", "uneven steps", "wall that blows"],
+)
+def test_order_two_in_time(boundary, stretch, flow, uneven, dt, longer):
+    """Against the explicit run, whose steps are `longer` times shorter."""
+    given = dict(boundary=boundary, stretch=stretch, n=33, end=0.4)
+    cfl = 0.9 if longer > 2 else 0.3
+    explicit = after(line("ssp_rk3", time={"cfl": cfl, "viscous_cfl": 0.9}, **given), flow)
+    (exact,) = whole(explicit)
+    assert dt > longer * 0.4 / explicit.steps
+    errors = []
+    for share in (1, 2):
+        case = line("bdf2", time={"dt": dt / share}, **given)
+        errors.append(np.abs(whole(after(case, flow, uneven))[0] - exact).max())
+    assert errors[0] < 2e-3
+    assert errors[0] / errors[1] > 2**1.8
+
+
+def blob(x, y, z):
+    r2 = (x - 0.5) ** 2 + (y - 0.4) ** 2
+    return 1 + 0.2 * np.exp(-20 * r2), 0.5, 0.2 + 0.1 * np.sin(2 * np.pi * x), 0.0, (1 + 0.1 * np.exp(-20 * r2)) / 1.4
+
+
+def periodic(integrator: str = "bdf2", steps: int = 4, **tables) -> Case:
+    return Case.from_dict(
+        {
+            "gas": {"reynolds": 500.0}, "scheme": {"flux": "hllc"},
+            "grid": {"generator": "box", "n": [16, 14, 1], "upper": [1.0, 1.0, 0.0], "lower": [0.0, 0.0, 0.0],
+                     "periodic": ["x", "y"]},
+            "time": {"integrator": integrator, "dt": 0.05, "steps": steps},
+            "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
+            "boundary": [{"faces": "all", "type": "periodic"}], **tables,
+        }
+    )  # fmt: skip
+
+
+def test_mass_momentum_and_energy_are_kept():
+    """As far as the equations of a step are solved."""
+    kept = []
+    for drop in (1e3, 1e8):
+        solver = Solver(periodic(implicit={"newton_drop": drop}), backend("cpu"))
+        solver.initialize(blob)
+        (begin,) = whole(solver)
+        for _ in range(4):
+            solver.step()
+        (end,) = whole(solver)
+        kept.append(np.abs((end - begin).mean(axis=(1, 2, 3))).max() / np.abs(end - begin).max())
+    assert kept[0] < 1e-4 and kept[1] < 1e-9
+
+
+def parted(where: str, ranks: int, comm=None) -> np.ndarray:
+    """The flow after three steps, cut for so many ranks in one process or of `comm`."""
+    case = periodic(steps=3, implicit={"lines": "none", "newton_drop": 1e10})
+    parts = (lambda cut: partition(cut, ranks)) if comm else lambda cut: [
+        replace(part, rank=0) for part in partition(cut, ranks)
+    ]  # fmt: skip
+    cut = domain(case, comm, parts=parts) if comm else domain(case, parts=parts)
+    solver = Solver(case, backend(where), domain=cut)
+    solver.initialize(blob)
+    for _ in range(3):
+        solver.step()
+    found = solver.system.vector()
+    solver.system.state(found)
+    return solver.system.gather(found)
+
+
+def off_on_ranks(comm) -> float:
+    return float(np.abs(parted("cpu", comm.size, comm) - parted("cpu", 1)).max())
+
+
+@pytest.mark.parametrize(("where", "parts"), [("cpu", 2), ("emulated", 1)])
+def test_cuts_and_backends_agree(where, parts):
+    np.testing.assert_allclose(parted(where, parts), parted("cpu", 1), rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_ranks_agree():
+    assert max(run_ranks(2, off_on_ranks)) < 1e-12
+
+
+def test_a_run_goes_on_to_the_last_bit(tmp_path):
+    """From a checkpoint that has the state before; its history says how each step was solved."""
+    case = periodic(steps=5)
+    through = Simulation(case, "cpu", initial=blob, out=tmp_path / "through")
+    report = through.run(progress=False)["implicit"]
+    Simulation(case, "cpu", initial=blob, out=tmp_path / "parts").run(steps=2, progress=False)
+    rest = Simulation(restart=tmp_path / "parts", backend="cpu")
+    assert rest.run(progress=False)["implicit"] == report
+    assert rest.step_count == 5 and rest.time == through.time
+    for name in ("rho", "u", "p"):
+        np.testing.assert_array_equal(rest.blocks[0].state(name), through.blocks[0].state(name))
+    stored = json.loads((tmp_path / "through" / "run.json").read_text())
+    assert stored["implicit"]["newton"] >= 1 and stored["implicit"]["drop"] > 1e4
+
+
+def test_memory_is_told_and_blocks_are_good_enough_for_few_products():
+    case = periodic()
+    solver = Solver(case, backend("cpu"))
+    solver.initialize(blob)
+    solver.step(0.002)  # so short that the term of time is most of a block
+    assert solver.integrator.report["products"] <= 6
+    assert 0 <= solver.bytes - estimate(case)["memory_bytes"] <= 8
+
+
+def test_what_check_says(capsys, tmp_path):
+    assert execute(["check", "couette", "--set", "time.integrator=bdf2", "--set", "time.dt=0.5"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "bdf2: order 2, implicit" in said and "no limit of the step" in said
+
+
+def hard(steps: int, **implicit) -> Case:
+    """A step of 100 flights of sound."""
+    return line(
+        "bdf2", WALLS, 1.0, 20, 100.0 * steps, time={"dt": 100.0, "steps": steps},
+        implicit={"sweeps": 1, "newton_steps": 1, **implicit},
+    )  # fmt: skip
+
+
+def test_steps_that_are_hardly_solved_are_told(capsys):
+    found = Simulation(hard(2, krylov=4), "cpu", initial=wave).run()["implicit"]
+    assert found["stalled"] >= 1 and found["least_drop"] > 10
+    said = " ".join(capsys.readouterr().err.split())
+    assert "fell by less than implicit.newton_drop = 1e+04" in said and "of block 'box'" in said
+
+
+def test_a_step_without_a_solution_names_its_place():
+    with pytest.raises(BlowUp, match=r"equations were not solved.* in the equation of .* of block 'box', and GMRES"):
+        Simulation(hard(2, krylov=1), "cpu", initial=wave).run(progress=False)
+
+
+def test_a_shorter_step_is_taken_where_one_has_no_solution():
+    """A stage of the first step fails as often as it is told to."""
+    solver = Solver(periodic(), backend("cpu"))
+    solver.initialize(blob)
+    scheme, left = solver.integrator, [1]
+    advance = scheme.advance
+
+    def failing(system):
+        if left.pop() if left else 0:
+            raise FloatingPointError("for the test")
+        return advance(system)
+
+    scheme.advance = failing
+    assert solver.step() == 0.025 and solver.retaken == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        ({"implicit": {"drop": 1e5}}, "implicit.drop is not for time.integrator = .bdf2"),
+        ({"scheme": {"precision": "fp32"}}, "scheme.precision = .fp32.: time.integrator = .bdf2"),
+        ({"turbulence": {"model": "wale"}}, "turbulence.model = .wale. is not for time.integrator = .bdf2"),
+        ({"filter": {"order": 8}}, "filter: is not for"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(overrides, named):
+    with pytest.raises(HiresxError, match=named):
+        periodic(**overrides)
+
+
+def test_viscosity_sets_no_limit_to_the_step_by_cfl():
+    assert line("bdf2", WALLS, 25.0, 33, 1.0).time.cfl == 10.0
+    thin = line("bdf2", WALLS, 100.0, 65, 1.0, time={"cfl": 50.0})
+    found, inviscid = (Solver(case, backend("cpu")) for case in (thin, thin.model_copy(update={"gas": replaced(thin)})))
+    for solver in (found, inviscid):
+        solver.initialize(layer)
+    assert found.choose_dt() == pytest.approx(inviscid.choose_dt())
+
+
+def replaced(case: Case):
+    return case.gas.model_copy(update={"reynolds": None})
+
+
+@pytest.mark.slow
+def test_turbulence_goes_with_it():
+    """The averaged equations: the same flow as by short explicit steps."""
+    inner = {"model": "spalart_allmaras", "initial": 3.0}
+    given = dict(boundary=WALLS, stretch=25.0, n=33, end=0.2, turbulence=inner)
+    (exact,) = whole(after(line("ssp_rk3", time={"cfl": 0.5}, **given), layer))
+    off = [np.abs(whole(after(line("bdf2", time={"dt": dt}, **given), layer))[0] - exact) for dt in (0.02, 0.01)]
+    assert off[0].max() / off[1].max() > 2**1.8 and off[1].max() < 2e-3 * exact.max()
