@@ -5,8 +5,8 @@
 #include "viscous.h"
 
 #ifdef HX_VISCOUS
-// Ghosts of a physical face such that their primitives are those of viscous_extrapolate; their density, which nothing
-// takes from them, is 1.
+// Ghosts of a physical face such that their primitives are those of viscous_extrapolate. They keep their density, which the
+// ghosts of scalars are made of, also where a condition leaves those as they are.
 KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int degree,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -17,20 +17,23 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
     for (int l = 0; l < difference_reach; ++l) {
         const auto to = q + (p - (long long)(l + 1) * sn);
         const real u = ghosts[0][l], v = ghosts[1][l], w = ghosts[2][l];
-        to[0] = real(1), to[sv] = u, to[2 * sv] = v, to[3 * sv] = w;
-        to[4 * sv] = ghosts[3][l] / (gas_gamma * gas_gamma_1) + real(0.5) * (u * u + v * v + w * w);
+        const real rho = to[0], energy = ghosts[3][l] / (gas_gamma * gas_gamma_1) + real(0.5) * (u * u + v * v + w * w);
+        to[sv] = rho * u, to[2 * sv] = rho * v, to[3 * sv] = rho * w, to[4 * sv] = rho * energy;
     }
 }
 
 #if HX_SCALARS
-// The same of one scalar, whose share of the density 1 it is. q: of the density
+// The same of one scalar. q: of the density
 KERNEL(scalar_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, int degree, const_state_field<1> q,
        state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real inner[extrapolated_from], ghosts[difference_reach];
     for (int l = 0; l < extrapolated_from; ++l) inner[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
     extrapolated([&](int l) { return inner[l]; }, degree, ghosts);
-    for (int l = 0; l < difference_reach; ++l) scalar[p - (long long)(l + 1) * sn] = ghosts[l];
+    for (int l = 0; l < difference_reach; ++l) {
+        const long long to = p - (long long)(l + 1) * sn;
+        scalar[to] = q[to] * ghosts[l];
+    }
 }
 #endif
 

@@ -330,8 +330,9 @@ class CharacteristicOutflow(Condition, Scalars):
 
 class PressureOutflow(Condition, Scalars):
     """Subsonic outflow of a duct: the static pressure is given, or the mass flow is kept and the pressure follows. A
-    steady flow has exactly that pressure or mass flow, whatever its gradients, which at a characteristic outflow shift
-    it. Sound along the normal leaves, except for a reflection by the relaxation; eddies make more noise than there."""
+    steady flow without viscosity has exactly that pressure or mass flow, whatever its gradients, which at a
+    characteristic outflow shift it; viscous terms at the face shift it, the less the larger `relaxation` is. Sound
+    along the normal leaves, except for a reflection by the relaxation; eddies make more noise than at that one."""
 
     kernel = "outflow"
     type: Literal["pressure-outflow"] = "pressure-outflow"

@@ -14,8 +14,9 @@ from hiresx.case.boundaries import CharacteristicOutflow, PressureOutflow
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
-from hiresx.grid import Grid
+from hiresx.grid import Block, Grid
 from hiresx.grid.blocks import direction, intersection, side
+from hiresx.grid.repeated import repeated_nodes
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.mpi.communicator import Communicator
 
@@ -39,16 +40,23 @@ def default_relaxation(grid: Grid) -> float:
 
 
 def radius(grid: Grid) -> float:
-    """Return the largest distance, in L, of a node from the mean position of all nodes."""
-    centre = sum(nodes.sum(axis=1) for nodes in _nodes_of(grid)) / sum(nodes.shape[1] for nodes in _nodes_of(grid))
-    return max(float(np.linalg.norm(nodes - centre[:, None], axis=0).max()) for nodes in _nodes_of(grid))
+    """Return the largest distance, in L, of a node from the mean position of all nodes, each place counted once."""
+    total, count = np.zeros(3), 0
+    for block, twice in zip(grid.blocks, repeated_nodes([b.size for b in grid.blocks], grid.connections), strict=True):
+        first = 0
+        for nodes in _nodes_of(block):
+            again = twice[(twice >= first) & (twice < first + nodes.shape[1])] - first
+            total += nodes.sum(axis=1) - nodes[:, again].sum(axis=1)
+            count += nodes.shape[1] - len(again)
+            first += nodes.shape[1]
+    centre = total[:, None] / count
+    return max(float(np.linalg.norm(n - centre, axis=0).max()) for block in grid.blocks for n in _nodes_of(block))
 
 
-def _nodes_of(grid: Grid) -> Iterator[np.ndarray]:
-    """x, y, z of the nodes, (3, n), block by block, of one that is left in its file slab by slab."""
-    for block in grid.blocks:
-        for nodes in slabs(block.x, block.y, block.z):
-            yield np.stack(nodes).reshape(3, -1)
+def _nodes_of(block: Block) -> Iterator[np.ndarray]:
+    """x, y, z of the nodes, (3, n), of a block that is left in its file slab by slab."""
+    for nodes in slabs(block.x, block.y, block.z):
+        yield np.stack(nodes).reshape(3, -1)
 
 
 class Outflow:
@@ -100,6 +108,7 @@ class Outflow:
         partial = backend.zeros((max(rows, 1), SUMS, threads), real)
         self._totals = backend.zeros((max(rows, 1), SUMS, LANES), real)
         rates, sums, row = [], [], 0
+        repeated = repeated_nodes([block.size for block in whole.blocks], whole.connections)
         for state, patches in owned:
             fields = state.derivative_strides | {
                 "sv": state.variable_stride, "q": state.q, "m": state.metrics, "jacobian": state.jacobian
@@ -112,7 +121,7 @@ class Outflow:
                     faces=backend.to_device(faces), given=self.given, **fields, r=state.r,
                 )
             )  # fmt: skip
-            own = [_nodes(state, p) for p in patches]
+            own = [_nodes(state, p)[_counted(state, p, whole, repeated)] for p in patches]
             lists = {
                 "ends": np.cumsum([0, *map(len, own)]),
                 "sides": [_code(p) for p in patches],
@@ -215,6 +224,16 @@ def _nodes(state: BlockState, patch: Patch) -> np.ndarray:
     i, j, k = (np.arange(lo, hi) * stride for (lo, hi), stride in zip(patch.range, state.strides, strict=True))
     found: np.ndarray = (state.origin + k[:, None, None] + j[:, None] + i).ravel().astype(np.int32)
     return found
+
+
+def _counted(state: BlockState, patch: Patch, whole: Decomposition, repeated: Sequence[np.ndarray]) -> np.ndarray:
+    """Which of `_nodes` the sums count, so that a node that two blocks hold is one: a mask."""
+    part = state.part
+    axes = (np.arange(lo, hi) + first for (lo, hi), first in zip(patch.range, part.first, strict=True))
+    i, j, k = np.meshgrid(*axes, indexing="ij")
+    ni, nj, _ = whole.blocks[part.whole].size
+    numbers = ((k * nj + j) * ni + i).transpose(2, 1, 0).ravel()
+    return np.isin(numbers, repeated[part.whole], invert=True)
 
 
 def _faces_of_nodes(state: BlockState, patches: Sequence[tuple[int, Patch]]) -> tuple[np.ndarray, np.ndarray]:

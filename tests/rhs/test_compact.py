@@ -41,12 +41,17 @@ def cases():
     yield "fp32", rhs.flow(14, True, "fp32"), 3e-5
     yield "walls", load("couette", overrides=["grid.n=[9,17,1]"]), 1e-13
     yield "jet", load("planar-jet", "quick", JET), 1e-13
+    dye = ['scalar=[{name="dye",initial=1.0}]', 'boundary.1={faces=["jmin"],type="modelled-wall"}']
+    yield "scalar", load("couette", overrides=["grid.n=[9,17,1]", *dye]), 1e-13
 
 
 @pytest.mark.parametrize("where", OWN)
 @pytest.mark.parametrize(
     ("case", "within"),
-    [pytest.param(*c, id=name, marks=() if name in ("walls", "jet") else pytest.mark.slow) for name, *c in cases()],
+    [
+        pytest.param(*c, id=name, marks=() if name in ("walls", "jet", "scalar") else pytest.mark.slow)
+        for name, *c in cases()
+    ],
 )
 def test_the_right_hand_side_is_that_of_the_other_plans(case, within, where):
     for one, other in zip(rates(case, where, OWN[where]), rates(case, where, "compact"), strict=True):

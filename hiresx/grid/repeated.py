@@ -1,0 +1,49 @@
+"""Nodes that several blocks hold, or one block twice: what is summed over nodes counts each place once, so that it does
+not depend on how a grid is cut into blocks."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from hiresx.grid.blocks import direction
+from hiresx.grid.connections import Connection
+
+
+def repeated_nodes(sizes: Sequence[tuple[int, int, int]], connections: Sequence[Connection]) -> list[np.ndarray]:
+    """Per block the nodes that an earlier node stands for: sorted indexes in the arrays [k, j, i], flattened.
+
+    `sizes`: (ni, nj, nk) of the blocks. A node on a face that is connected with the end nodes held by both sides is the
+    same as the donor's, also across a period; of all such nodes in one place the first block's first is not returned.
+    """
+    starts = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in sizes)])
+    pairs = [_pairs(c, sizes, starts) for c in connections if not c.over_a_pole]
+    if not pairs:
+        return [np.empty(0, np.int64) for _ in sizes]
+    nodes, at = np.unique(np.concatenate(pairs, axis=1), return_inverse=True)
+    one, other = at.reshape(2, -1)
+    first, before = np.arange(len(nodes)), None
+    while before is None or (first != before).any():
+        before = first.copy()
+        np.minimum.at(first, one, before[other])
+        np.minimum.at(first, other, before[one])
+    found = nodes[first != np.arange(len(nodes))]
+    return [found[(found >= lo) & (found < hi)] - lo for lo, hi in pairwise(starts)]
+
+
+def _pairs(c: Connection, sizes: Sequence[tuple[int, int, int]], starts: np.ndarray) -> np.ndarray:
+    """(2, n): numbers of the nodes on the face of `c`, and of those of its donor in the same place, if both hold
+    these; else n = 0."""
+    own = np.stack(np.meshgrid(*(np.arange(lo, hi) for lo, hi in c.range), indexing="ij")).reshape(3, -1)
+    there = c.donors(own)
+    e = c.donor_direction
+    last = sizes[c.donor][e] - 1
+    if last == 0 or sizes[c.block][direction(c.face)] == 1 or not ((there[e] == 0) | (there[e] == last)).all():
+        return np.empty((2, 0), np.int64)
+    return np.stack([_numbers(own, c.block, sizes, starts), _numbers(there, c.donor, sizes, starts)])
+
+
+def _numbers(index: np.ndarray, block: int, sizes: Sequence[tuple[int, int, int]], starts: np.ndarray) -> np.ndarray:
+    ni, nj, _ = sizes[block]
+    numbers: np.ndarray = starts[block] + (index[2] * nj + index[1]) * ni + index[0]
+    return numbers

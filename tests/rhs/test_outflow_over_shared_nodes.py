@@ -1,0 +1,31 @@
+"""A face of outflow that is cut into blocks which share nodes counts each of these once."""
+
+import numpy as np
+import pytest
+from test_outflow import OUTFLOW, P, case, far, vortex
+
+from hiresx import Simulation
+from hiresx.grid import Block, Grid, build, matched_connections
+
+
+@pytest.mark.parametrize(
+    "condition", [OUTFLOW, {"type": "pressure-outflow", "mass_flux": 0.4}], ids=["characteristic", "mass-flux"]
+)
+def test_shared_nodes_on_an_outflow_count_once(condition):
+    spec = case([25, 21, 1], [-4, -4, 0], [4, 4, 0], 1.0, {"imin": far(0.4), "imax": condition, "jmin,jmax": OUTFLOW})
+    whole = build(spec.grid).blocks[0]
+    pieces = [
+        Block(f"{lo[0]}-{lo[1]}", *(c[:, lo[1] : hi[1], lo[0] : hi[0]] for c in (whole.x, whole.y, whole.z)))
+        for lo, hi in (((0, 0), (13, 8)), ((12, 0), (25, 8)), ((0, 7), (13, 21)), ((12, 7), (25, 21)))
+    ]
+    found = []
+    for grid in (Grid([whole]), Grid(pieces, matched_connections(pieces))):
+        simulation = Simulation(spec, "cpu", initial=vortex(0.3, y0=3.0), grid=grid)
+        simulation.run(steps=20, progress=False, write_last=False)
+        values = {}
+        for block in simulation.blocks:
+            places = zip(block.x.ravel(), block.y.ravel(), block.state("p").ravel(), strict=True)
+            values |= {(x, y): p for x, y, p in places}
+        found.append(np.array([values[at] for at in sorted(values)]))
+    assert abs(found[0] - P).max() > 1e-2
+    assert abs(found[0] - found[1]).max() < 1e-13
