@@ -44,11 +44,14 @@ def program(backend: str, headers: tuple[str, ...], **choices):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "kernels"
         copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
-        # Boundary conditions come behind solver.h by themselves.
-        conditions = {root / header for header in headers if header.startswith("boundary/")}
-        for header in set((root / "boundary").iterdir()) - conditions:
+        # Boundary conditions and terms come behind solver.h by themselves, and some of them with the whole scheme.
+        placed = {root / header for header in headers if header.startswith(("boundary/", "terms/"))}
+        for header in {*(root / "boundary").iterdir(), *(root / "terms").iterdir()} - placed:
             header.unlink()
-        others = [header for header in headers if root / header not in conditions]
+        scheme = (root / "scheme.h").read_text()
+        kept = (f'#include "{header}"\n' for header in headers if f'#include "{header}"' in scheme)
+        (root / "scheme.h").write_text("".join(kept))
+        others = [header for header in headers if root / header not in placed]
         (root / "solver.h").write_text("".join(f'#include "{header}"\n' for header in others))
         return BACKENDS[backend](root).compile(Configuration(**(given | choices)))
 

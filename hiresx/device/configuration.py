@@ -76,6 +76,8 @@ class Configuration:
 
 # In the order of inclusion: a header may use those of earlier folders.
 FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
+# Of these, what the implicit integrator computes with: its blocks are those of first order, of states at nodes.
+OF_IMPLICIT = ("positivity", "flux")
 
 # The parts of the solver that every run on a CPU has, headers of kernels/ compiled apart; every further part is a
 # header with kernels that some runs need. And what is known of an interpolation that is not included.
@@ -96,7 +98,8 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     """
     c = configuration
     whole, of_scheme = part is None, part in (None, "scheme") or _computes_fluxes(root / f"{part}.h")
-    headers = [_header(c, folder, root) for folder in (FOLDERS if of_scheme else ("positivity",))]
+    chosen = OF_IMPLICIT if c.program == "implicit" else FOLDERS if of_scheme else ("positivity",)
+    headers = [_header(c, folder, root) for folder in chosen]
     headers.append(f"{part or c.program}.h")
     if c.program == "solver":
         if part in (None, "scheme") and c.inviscid == "hybrid":
@@ -113,9 +116,11 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     body = [*(_face_formulas(c) if c.face_formulas and (whole or "HX_FACE_FORMULAS" in named) else []), *body]
     first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
     body = [*(f'#include "{header}"' for header in first), *body]
-    given = [*_of_diffusion(c, root), *(_of_scheme(c, root) if of_scheme else _reaches(c, root))]
-    if not whole:
-        # A part is given no more than it names, and so is the same text whatever the rest may be.
+    implicit = c.program == "implicit"
+    given = [*_of_diffusion(c, root), *(_of_scheme(c, root) if of_scheme else [])]
+    given += _reaches(c, root) if implicit or not of_scheme else []
+    if implicit or not whole:
+        # Such a text is given no more than it names, and so is the same text whatever the rest may be.
         named = kernels.flatten("\n".join(body), root)
         given = [line for line in given if re.findall(r"\w+", line)[2 if line.startswith("const") else 1] in named]
     return "\n".join([*_of_all(c, target, part, root), *given, *body]) + "\n"

@@ -301,8 +301,10 @@ def program(request):
     emulated = backend.compile(configuration)
     module = Module(emulated.library)
     host = SimpleNamespace(ndarray=cupy.ndarray, asarray=on_host)
+    # of the kernels that are launched here: the names of all would have each part compiled
+    signatures = {name: emulated.signatures[name] for name in ("copy_halo", "update")}
     launched = cuda.CudaProgram(
-        module, host, None, emulated.signatures, configuration.real,
+        module, host, None, signatures, configuration.real,
         lambda entries: Module(partial(lambda batch, _: batch, backend.compile_batches(emulated, entries))),
     )  # fmt: skip
     return launched, emulated, configuration.real
@@ -465,7 +467,7 @@ def test_extent_of_other_numbers(program):
 
 
 def test_unknown_kernel(program):
-    with pytest.raises(KeyError, match="no kernel inviscid_sweep in this configuration"):
+    with pytest.raises(KeyError, match="no kernel inviscid_sweep in this configuration; known: copy_halo, update"):
         program[0].launch("inviscid_sweep", (1, 1, 1))
 
 

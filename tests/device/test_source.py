@@ -193,6 +193,18 @@ def test_a_part_is_the_same_for_what_it_does_not_depend_on():
         assert all(text != usual[part] for part, text in texts(**change).items()), change
 
 
+def test_the_blocks_of_the_implicit_integrator_do_not_depend_on_what_interpolates():
+    """They are those of first order: one compilation for all weights and spaces."""
+
+    def text(**choices) -> str:
+        return generate(Configuration(**({"program": "implicit", "viscosity": "sutherland"} | choices)), "cpu")[0]
+
+    for change in ({"weights": "z"}, {"space": "component"}, {"interpolation": "original"}, {"epsilon": 1e-5}):
+        assert text(**change) == text(), change
+    for change in ({"flux": "roe"}, {"viscosity": "none"}, {"positivity": "none"}, {"gamma": 1.3}):
+        assert text(**change) != text(), change
+
+
 def test_a_condition_that_computes_fluxes_says_so(tmp_path):
     root = tmp_path / "kernels"
     shutil.copytree(kernels.ROOT, root, ignore=shutil.ignore_patterns("__pycache__"))
