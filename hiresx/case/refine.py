@@ -150,13 +150,14 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
             "time.retries and refine.criterion": bool(case.time.retries),
             f'time.integrator = "{integrator}" and refine.criterion': integrator in (NAME, *UNSTEADY),
             '[scheme] precision = "differences" and refine.criterion': case.scheme.precision == "differences",
-            "[[probe]] that is filtered and refine.criterion, whose tiles change between samples": any(
+            '[[probe]] without filter = "none" and refine.criterion, whose tiles change between samples': any(
                 probe.filter != "none" and probe.every != 1 for probe in case.probe
             ),
         }
     for name, given in refused.items():
         if given:
-            yield case_error(f"refine does not go with {name}; leave one of the two out")
+            instead = 'give filter = "none" in the [[probe]], or ' if name.startswith("[[probe]]") else ""
+            yield case_error(f"refine does not go with {name}; {instead}leave one of the two out")
     for name in case.histories():
         if name not in ("extrema", "residual"):
             yield case_error(f"refine does not go with [{name}], which sums over all blocks; leave one of the two out")

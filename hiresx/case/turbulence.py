@@ -16,7 +16,7 @@ from hiresx.equations.system import transported_names
 # The choice without a model.
 NONE = "none"
 # Kernels of conditions through which gas may enter.
-_OPEN = ("prescribe", "characteristic", "total_inflow", "outflow")
+_OPEN = ("prescribe", "characteristic", "total_inflow", "precursor", "outflow")
 
 
 class Turbulence(Table):

@@ -42,8 +42,10 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
     for key, clock in (("output", case.output), *((f"output.subset.{n}", s) for n, s in enumerate(case.output.subset))):
         files, given = 0.0, ""
         if clock.every_time is not None:
+            # unknown where nothing but steps of unknown length ends the run
             span = min(math.inf if time.end is None else time.end, math.inf if time.steps is None else time.steps * dt)
-            files, given = span / clock.every_time, f"{key}.every_time = {clock.every_time:g}"
+            if math.isfinite(span) and not time.local:
+                files, given = span / clock.every_time, f"{key}.every_time = {clock.every_time:g}"
         elif clock.every_steps is not None:
             files, given = steps / clock.every_steps, f"{key}.every_steps = {clock.every_steps}"
         if files > FILES:

@@ -14,7 +14,8 @@ Of = Annotated[
     option(
         "--of",
         "NUMBER,...",
-        "What is differentiated: numbers of the case's monitors, HISTORY.QUANTITY, or lift and drag of a force.",
+        "What is differentiated: numbers of the case's monitors, HISTORY.QUANTITY, or lift and drag of a force, where "
+        "the case gives initial.state.",
     ),
 ]
 By = Annotated[str, option("--by", "KEY,...", "Dotted keys of real numbers, e.g. parameters.mach,gas.reynolds.")]
@@ -47,13 +48,14 @@ def gradient(
     Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone.
     """
     with terminal.only_json(json):
+        wanted, keys = _names("--of", of, "lift,drag"), _names("--by", by, "parameters.mach,gas.reynolds")
         from hiresx.gradients import gradient as differentiate
         from hiresx.mpi.communicator import world
 
         comm = world()
         say = terminal.progress if not json else None
         found = differentiate(
-            name, _names("--of", of), _names("--by", by), preset, set_ or (), backend, step, check, comm, say
+            name, wanted, keys, preset, set_ or (), backend, step, check, comm, say
         )
     if comm.root:
         if json:
@@ -63,10 +65,14 @@ def gradient(
     return 0
 
 
-def _names(what: str, text: str) -> list[str]:
+def _names(what: str, text: str, example: str) -> list[str]:
+    """The names in the `text` of the option `what`. Raises HiresxError where one is empty, or there is none."""
     names = [word.strip() for word in text.split(",")]
+    if not any(names):
+        raise HiresxError(f"{what} names nothing", f"give one name or more, e.g. {what} {example}")
     if not all(names):
-        raise HiresxError(f'{what} "{text}": a name is empty', f"write them with commas, e.g. {what} a,b")
+        found = ",".join(filter(None, names))
+        raise HiresxError(f'{what} "{text}": there is no name beside a comma', f"write {what} {found}")
     return names
 
 

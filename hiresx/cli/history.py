@@ -20,6 +20,7 @@ def history(
 ) -> int:
     """List the histories of a run, or show one: as a summary, as CSV or as JSON."""
     with terminal.only_json(json):
+        from hiresx.case.implicit import NAME as IMPLICIT
         from hiresx.case.monitors import RESIDUAL
         from hiresx.output.saved import files
         from hiresx.output.watch import history as kept
@@ -55,8 +56,8 @@ def history(
             f"{table.name}: {plural(table.samples, 'sample')}", ["", "first", "last", "least", "largest"], summaries
         )
         for column, values in flat.items():
-            # before the first step there are no rates to have norms of
-            unknown = table.kind == RESIDUAL and flat["step"][:1] == 0 and not math.isfinite(values[0])
+            # before the first step there are no rates to have norms of, and no step of the implicit integrator
+            unknown = table.kind in (RESIDUAL, IMPLICIT) and flat["step"][:1] == 0 and not math.isfinite(values[0])
             if bad := len(values) - len(_finite(values)) - int(unknown):
                 terminal.say(
                     f"{column}: {bad} of {plural(len(values), 'sample')} not finite, left out of least and largest"

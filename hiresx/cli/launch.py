@@ -93,6 +93,7 @@ def launch(
     CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
     SIGUSR2 end the run with a checkpoint.
     """
+    _refuse_other_commands(run or [])
     words = parse_run_arguments(run or [])
     as_json = bool(words.values["json"])
     if mix is not None:
@@ -102,6 +103,16 @@ def launch(
     if script.is_wanted:
         return write_scripts(make_batch(words, script, ranks, ranks_per_gpu), script, as_json)
     return _launch_here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
+
+
+def _refuse_other_commands(arguments: list[str]) -> None:
+    """Raises HiresxError where the first word is that of a command, and names no case."""
+    command = arguments[0] if arguments else ""
+    if command not in ("run", "gradient") or Path(command).exists():
+        return
+    rest = shlex.join(arguments[1:])
+    hint = f"hiresx launch -n N {rest}" if command == "run" else f"mpirun -n N hiresx {command} {rest}"
+    raise HiresxError(f'"{command}" is no case: hiresx launch takes a case, and starts hiresx run alone', hint.strip())
 
 
 def parse_run_arguments(arguments: list[str]) -> _Words:

@@ -4,7 +4,7 @@ import contextlib
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -166,9 +166,9 @@ class _Outcome:
             if self.already is not None:
                 key, _, at = self.already
                 terminal.note(f"{directory} is already {_where(*self.already)}: nothing was done")
-                terminal.note(
-                    f"to go on, with a value above {at:g}: hiresx run --restart {quote(directory)} --set {key}=..."
-                )
+                if key:
+                    again = f"hiresx run --restart {quote(directory)} --set {key}=..."
+                    terminal.note(f"to go on, with a value above {at:g}: {again}")
             if json:
                 terminal.print_json({"directory": str(directory), **done})
             elif self.already is None:
@@ -294,13 +294,17 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
 
 
 def _where(key: str, end: float, at: float) -> str:
-    """Describe how far a run has come: it is at `at`, and its `key` says `end`."""
+    """Describe how far a run has come, by what `at_its_end` returns."""
+    if not key:
+        return f"at a residual of {at:.3g}, which is round-off"
     return f"at {key} = {end:g}" if at <= end * (1 + 1e-9) else f"at {at:g}, past {key} = {end:g}"
 
 
 def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float, float] | None:
     """The key and value of the end of `case` that the checkpoint `found` has reached, and its time or number of steps;
-    None if it has reached none. Raises HiresxError for a checkpoint of another case."""
+    None if it has reached none. A steady flow ends with its residual, whose fall is `implicit.drop`; the key is empty
+    where the residual is round-off, and stands last. Raises HiresxError for a checkpoint of another case."""
+    from hiresx.case.implicit import NAME as IMPLICIT
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation
     from hiresx.simulation.ends import is_reached
@@ -311,11 +315,23 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
         with checkpoint.reading_contents(found.container.path):
             at = found.container.values["solver"]
             time, steps, dt = float(at["time"]), int(at["steps"]), float(at["dt"])
+            fall = _steady_end(at.get("memory", {}), case.implicit.drop) if spec.integrator == IMPLICIT else None
+        if fall is not None:
+            return fall
         if spec.steps is not None and steps >= spec.steps:
             return "time.steps", spec.steps, steps
         return (
             ("time.end", spec.end, time) if spec.end is not None and is_reached(spec, time, steps, dt, None) else None
         )
+
+
+def _steady_end(memory: Mapping[str, float], drop: float) -> tuple[str, float, float] | None:
+    """`at_its_end` of the implicit integrator, which remembers `memory` (`hiresx.time.integrators.implicit`)."""
+    first, last = float(memory.get("first_residual", 0.0)), float(memory.get("residual", math.inf))
+    if last * drop <= first:
+        return "implicit.drop", drop, first / last if last > 0 else math.inf
+    floor = float(memory.get("round_off", 0.0))
+    return ("", floor, last) if last <= floor else None
 
 
 def latest_run(out: Path | None) -> Path:

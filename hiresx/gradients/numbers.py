@@ -40,6 +40,12 @@ def full_name(values: Mapping[str, float], name: str) -> str:
             "add a [[force]] to the case, a [conservation], or a function of case.py that `monitors` names",
         )
     last = [full.partition(".")[2] for full in values]
+    if name.rpartition(".")[2] in (LIFT, DRAG) and "force_x" in last:
+        raise HiresxError(
+            f"--of {name}: lift and drag are along and across the velocity of initial.state, and the case has none in "
+            "the plane of x and y",
+            "give initial.state instead of initial.function, or differentiate force_x and force_y",
+        )
     raise HiresxError(
         f"--of {name}: no monitor of the case has such a number", did_you_mean(name, [*values, *last], "numbers")
     )

@@ -5,6 +5,7 @@ alone; what needs gradients is computed of the whole block, one time after the o
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file, derived, field_file
-from hiresx.output.saved.netcdf_library import LOCK
+from hiresx.output.saved.netcdf_library import LOCK, h5py
 
 AXES = ("x", "y", "z")
 
@@ -53,6 +54,10 @@ class StoredVariable:
         return np.empty((0, *np.empty(self.nodes, bool)[key[1:]].shape), self.dtype) if found is None else found
 
     def _of(self, path: Path, key: tuple[Any, ...]) -> np.ndarray:
+        if all(isinstance(part, int) or (isinstance(part, slice) and (part.step or 1) > 0) for part in key):
+            values = self._stored(path, key)
+            if values is not None:
+                return values
         with field_file.open_file(path) as (file, groups):
             group = next((group for group in groups if group.name == self.block), None)
             if group is None:
@@ -77,6 +82,16 @@ class StoredVariable:
         if whole:
             return values[np.ix_(*map(np.atleast_1d, _indexes(key, self.nodes)))].reshape(_shape(key, self.nodes))
         return values.reshape(_shape(key, self.nodes))
+
+    def _stored(self, path: Path, key: tuple[Any, ...]) -> np.ndarray | None:
+        """The part of what is stored under this name, by HDF5, which opens this block alone: netCDF reads the headers
+        of all of them. None where that is not possible; the way by netCDF names the fault."""
+        with suppress(HiresxError, AttributeError, OSError, KeyError, RuntimeError, TypeError, ValueError):
+            if self.name in AXES:
+                coordinate_file.check(path)
+            with h5py().File(path, "r", locking=False) as file:
+                return np.asarray(file[self.block][self.name][key])
+        return None
 
 
 def _indexes(key: Sequence[Any], nodes: Sequence[int]) -> list[np.ndarray]:

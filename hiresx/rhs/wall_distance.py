@@ -45,11 +45,16 @@ def check(case: Case, whole: Decomposition) -> None:
     asked = _asking(case)
     if asked is not None and all(patch.condition.kernel not in WALLS for patch in whole.patches):
         key, hint = asked
-        raise HiresxError(
-            f"{key} asks for the distance to the nearest wall, but no face of the grid is a wall; slip walls and "
-            "planes of symmetry do not count",
-            f'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall", or {hint}',
-        )
+        raise _no_wall(key, f", or {hint}")
+
+
+def _no_wall(asking: str, otherwise: str = "") -> HiresxError:
+    """The error for a grid without walls, to which the distance is asked for by `asking`."""
+    return HiresxError(
+        f"{asking} asks for the distance to the nearest wall, but no face of the grid is a wall; slip walls and "
+        "planes of symmetry do not count",
+        f'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall"{otherwise}',
+    )
 
 
 def _asking(case: Case) -> tuple[str, str] | None:
@@ -87,10 +92,7 @@ def wall_facets(whole: Decomposition) -> np.ndarray:
     where the grid has no wall."""
     masks = _wall_nodes(whole)
     if not masks:
-        raise HiresxError(
-            "the distance to the nearest wall is asked for, but no face of the grid is a wall",
-            'give a [[boundary]] with type = "no-slip-wall" or "modelled-wall"',
-        )
+        raise _no_wall(f"the field {FIELD}")
     return np.concatenate([_facets(whole, block, face, masks) for block, face in masks])
 
 

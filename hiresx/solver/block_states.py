@@ -152,14 +152,14 @@ class LocalBlocks:
     def keep_start(self) -> None:
         """Keep for `back` what a step changes besides the registers of its integrator."""
         for state in self.states:
-            if (entropic := state.array("entropic_pressure")) is not None:
+            if (entropic := _entropic(state)) is not None:
                 self.backend.copy(state.array("entropic_start"), entropic)
 
     def back(self) -> None:
         """Restore the nodes at the start of the last step, without the rounding errors that a precision keeps."""
         for state in self.states:
             self.backend.copy(state.interior(state.q), state.interior(state.q0))
-            if (entropic := state.array("entropic_pressure")) is not None:
+            if (entropic := _entropic(state)) is not None:
                 self.backend.copy(entropic, state.array("entropic_start"))
             if state.carry is not None:
                 state.carry[:] = 0
@@ -170,7 +170,7 @@ class LocalBlocks:
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
         """Set the nodes from their conservative values, piece by piece. The entropic pressure begins from nothing."""
-        if (entropic := state.array("entropic_pressure")) is not None:
+        if (entropic := _entropic(state)) is not None:
             entropic[:] = 0
         if state.carry is None:
             self._fill(state, state.q, values)
@@ -215,3 +215,8 @@ def _in_storage(state: BlockState, values: Callable[[Lines], Any], n: int, at: L
 def _part(values: np.ndarray, at: Any) -> np.ndarray:
     """Return the part `at` of an array over variables and nodes."""
     return values[:, *at]
+
+
+def _entropic(state: BlockState) -> Any:
+    """Return the field of the entropic pressure, None where the fluxes have none."""
+    return state.array("entropic_pressure")

@@ -1,7 +1,7 @@
 // Line-implicit sweeps: the equations of the nodes of a grid line are solved at once, by Thomas's elimination of the
 // block-tridiagonal matrix (T. H. Pulliam, von Karman Institute LS 1986-02, section 4; G. H. Golub & C. F. Van Loan,
-// Matrix Computations, 4th edition, section 4.5). The part of a line in a block counts; what is behind its ends is taken
-// as all other neighbours are.
+// Matrix Computations, 4th edition, section 4.5). The part of a line in a block counts; what is behind its ends is
+// taken as all other neighbours are.
 #pragma once
 #include "blocks.h"
 
@@ -66,9 +66,9 @@ HD void multiply_factor(const real *factor, stride sv, const real *x, real *prod
 
 // The lines of one colour, those of which the sum of the indices across, with `first`, has its parity, solve their
 // equations with the last values of the nodes beside them.
-KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int direction, int length, int first,
-       int colour, stride sv, const_field<4 * block_entries> blocks, const_field<block_entries> factors, const_field<block_variables> right,
-       field<block_variables> update) {
+KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int direction, int length,
+       int first, int colour, stride sv, const_field<4 * block_entries> blocks, const_field<block_entries> factors,
+       const_field<block_variables> right, field<block_variables> update) {
     if (((i + j + k + first) & 1) != colour) return;
     const long long begin = o + i + (long long)j * sj + (long long)k * sk;
     const float *const beside = reinterpret_cast<const float *>(blocks + block_entries * sv);

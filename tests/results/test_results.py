@@ -216,3 +216,12 @@ def test_later_times_alone_are_those_of_their_files(tmp_path):
     for part in (found.isel(time=[2]), found.isel(time=slice(2, None))):
         np.testing.assert_array_equal(part.values[0], right)
     np.testing.assert_array_equal(found.isel(time=[2, 0]).values[0], right)
+
+
+def test_stored_values_are_read_without_the_headers_of_other_blocks(run, monkeypatch):
+    """As netCDF gives them, by steps and indexes, but of one block alone."""
+    wanted = field_file.read(field_file.last(run.path)).blocks[0]
+    block = run.fields()["box"]
+    monkeypatch.setattr(stored.field_file, "open_file", lambda path: pytest.fail("all headers are read"))
+    np.testing.assert_array_equal(block["p"][0, ::2, 3:7].values, wanted.state["p"][0, ::2, 3:7])
+    np.testing.assert_array_equal(block["x"][:, 1].values, wanted.x[:, 1])

@@ -257,7 +257,7 @@ def test_more_nodes_than_a_case_allows_are_refused_behind_a_checkpoint(tmp_path)
         ({"margin": 9}, {}, "more than tile"),
         ({"criterion": None, "levels": 2, "region": [{"x": [0.4, 0.6]}]}, {}, "levels belongs to a criterion"),
         ({}, {"average": {}}, r"\[average\] and refine.criterion"),
-        ({}, {"probe": [{"name": "p", "points": [[0.5, 0.5, 0.0]], "every": 5}]}, "filtered"),
+        ({}, {"probe": [{"name": "p", "points": [[0.5, 0.5, 0.0]], "every": 5}]}, 'give filter = "none"'),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(refine, tables, said):

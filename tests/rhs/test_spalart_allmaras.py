@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx.case.turbulence import _OPEN
+from hiresx.rhs import scalars
 
 RE, U, WARM, KAPPA, CB1, CB2, SIGMA = 500.0, 0.3, 0.2, 0.41, 0.1355, 0.622, 2 / 3
 CW1 = CB1 / KAPPA**2 + (1 + CB2) / SIGMA
@@ -137,3 +139,8 @@ def test_a_step_by_every_plan_is_the_same():
 def test_what_the_model_cannot_do_is_refused(tables, words):
     with pytest.raises(HiresxError, match=words):
         layer(initial={"state": {"rho": 1.0, "p": 1 / 1.4}}, **tables)
+
+
+def test_every_face_through_which_gas_enters_gives_the_variable():
+    giving = {kernel for kernel, kind in scalars._KINDS.items() if issubclass(kind, scalars.Open | scalars.Prescription)}
+    assert giving - {"extrapolate"} == set(_OPEN)

@@ -87,6 +87,7 @@ def test_ranks_of_both_kinds(open_mpi, capfd):
         (("-n", "2", "sod", "--step", "3"), 'no option "--step"'),
         (("-n", "2", "sod", "--steps", "x"), "Invalid value for '--steps'"),
         (("-n", "2", "sod", "again"), "unexpected extra argument"),
+        (("gradient", "bump", "--of", "lift"), "mpirun -n N hiresx gradient bump --of lift"),
         (("-n", "2", "sod", "--backend", "gpu"), 'no backend "gpu"'),
         (("sod", "--backend", "cuda"), "finds no NVIDIA driver"),
         (("sod", "--ranks-per-gpu", "2"), "--ranks-per-gpu is for runs on GPUs"),

@@ -1,5 +1,6 @@
 """What is said before a run begins: what does not fit, what can hardly be meant, what it is to compute with."""
 
+import math
 import os
 
 import pytest
@@ -56,6 +57,11 @@ def test_places_need_more_in_more_dimensions(monkeypatch):
 def test_numbers_that_can_hardly_be_meant(override, dt, lines):
     found = list(unlikely_values(load("sod", overrides=[override]), dt))
     assert len(found) == len(lines) and all(line in said for line, said in zip(lines, found, strict=True))
+
+
+def test_steps_of_unknown_length_write_no_unlikely_number_of_files():
+    steps = {"time.end": None, "time.steps": 9, "output.every_time": 0.1}
+    assert not list(unlikely_values(load("sod", overrides=steps), math.inf))
 
 
 @pytest.mark.parametrize(

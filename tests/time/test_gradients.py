@@ -131,6 +131,7 @@ def test_on_two_ranks(duct):
             ["time.steps=3"],
             r"the flow is not converged: in 3 steps its resid",
         ),
+        (["lift"], ["parameters.back"], ["initial.state.u=0.0"], "velocity of initial.state, and the case has none"),
         (["force_y"], ["parameters.back"], CLOSED, "do not determine the mass"),
     ],
 )
@@ -173,7 +174,10 @@ def test_the_command_prints_a_table_or_json(monkeypatch, capsys):
     assert "1.5" in (said := capsys.readouterr().out) and "2.0e-01" in said and "wing.lift" in said
     assert execute([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["derivatives"] == {"wing.lift": {"parameters.mach": 1.5}}
-    assert execute(["gradient", "bump", "--of", "lift,", "--by", "a"]) == 2
+    for of, by, said in (("lift,", "a", "write --of lift\n"), ("lift", "", "e.g. --by parameters.mach,gas.reynolds")):
+        capsys.readouterr()
+        assert execute(["gradient", "bump", "--of", of, "--by", by]) == 2
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from ranks import run_ranks
 from wholes import whole
 
 from hiresx import Case, Simulation, kernels, load
+from hiresx.cli import execute
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import Configuration, backend
@@ -161,7 +162,7 @@ def test_sweeps_do_not_depend_on_the_ranks():
     assert max(run_ranks(2, off_on_ranks, bump("implicit.sweeps=2", "implicit.lines=none"))) < 1e-12
 
 
-def test_steady_flow_to_round_off_and_on_from_a_checkpoint(tmp_path):
+def test_steady_flow_to_round_off_and_on_from_a_checkpoint(tmp_path, capsys):
     """Ten orders in few steps, the same numbers from a checkpoint on, and what the run says of itself."""
     through = Simulation(bump(), "cpu", out=tmp_path / "through")
     found = through.run(progress=False)
@@ -182,6 +183,14 @@ def test_steady_flow_to_round_off_and_on_from_a_checkpoint(tmp_path):
     np.testing.assert_array_equal(rest.blocks[0].state("p"), through.blocks[0].state("p"))
     done = Simulation(bump(), "cpu", out=tmp_path / "parts", restart=tmp_path / "parts").run(progress=False)
     assert done["steps"] == rest.step_count and done["implicit"]["drop"] == report["drop"]
+    ended = ["run", "--restart", str(tmp_path / "through"), "--backend", "cpu"]
+    for more, said in (([], "past implicit.drop = 1e+10: nothing was done"), (["--set", "implicit.drop=1e30"], "")):
+        capsys.readouterr()
+        assert execute([*ended, *more]) == 0 and said in capsys.readouterr().err
+    capsys.readouterr()
+    assert execute(ended) == 0 and "round-off: nothing was done" in capsys.readouterr().err
+    assert execute(["history", str(tmp_path / "through"), "implicit"]) == 0
+    assert "not finite" not in capsys.readouterr().out
 
 
 def test_blocks_are_good_enough_for_few_products():
