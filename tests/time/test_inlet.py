@@ -27,9 +27,9 @@ def test_exact_flow_keeps_mass_and_enthalpy():
     x, y = block.x[0], block.y[0]
     enthalpy = 3.5 * state["p"] / state["rho"] + 0.5 * (state["u"] ** 2 + state["v"] ** 2)
     np.testing.assert_allclose(enthalpy, 10.5, rtol=1e-12)
-    # Everything that enters below the lip leaves; half a cell on each side of a shock is what the sum does not know.
-    mass = np.trapezoid((state["rho"] * state["u"])[0], y, axis=0)[[0, -1]]
-    np.testing.assert_allclose(mass, 4.0 * case.grid.height, rtol=0.01)
+    # What enters below the lip passes every x; the sum does not know where in a cell a shock is.
+    mass = np.trapezoid((state["rho"] * state["u"])[0], y, axis=0)
+    np.testing.assert_allclose(mass, 4.0 * case.grid.height, rtol=0.02)
     walls = (state["v"] / state["u"])[0]
     np.testing.assert_allclose(walls[0, x[0] > 0.01], np.tan(np.radians(30)), rtol=1e-12)
     np.testing.assert_allclose(walls[-1, x[0] > 1.01], np.tan(np.radians(15)), rtol=1e-12)
