@@ -7,6 +7,7 @@ singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 import math
 import operator
 from functools import reduce
+from itertools import pairwise
 from math import asinh, log, prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -17,6 +18,7 @@ from hiresx.case.model import Axis, Counts, Listed, Points, Positive, Stencil, T
 
 AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
+Slope = Annotated[float, Field(gt=-60, lt=60)]
 NOZZLE = 8  # least cells across a nozzle
 # Of grids between a body and its bow shock.
 StandoffAxis = Annotated[Positive, Field(description="distance from the wall to the outer boundary on the axis, in L")]
@@ -292,6 +294,44 @@ class Cone(Generator):
     def _outside(self) -> Self:
         if self.end_height <= self.length * math.tan(math.radians(self.half_angle)):
             raise case_error("end_height must lie above the end of the cone")
+        if sum(self.cells) < 6:
+            raise case_error("cells: 6 or more in all")
+        return self
+
+    @property
+    def nodes(self) -> int:
+        return (sum(self.cells) + 1) * self.n_normal
+
+
+class Inlet(Generator):
+    """Plane inlet between two walls of straight pieces, which turn at the same x.
+
+    i runs along x, uniform between corners, j from the lower wall to the upper one, which begins at the last but one
+    of `corners`, the lip.
+    Regions for the boundary conditions: "inflow", "outflow", "lower-wall", "above" (ahead of the lip), "cowl".
+    """
+
+    generator: Literal["inlet"] = "inlet"
+    corners: Annotated[tuple[float, ...], Listed, Field(min_length=3)] = Field(
+        description="x at the inflow, where walls turn, at the lip and at the outflow, rising, in L"
+    )
+    cells: Annotated[tuple[Points, ...], Listed] = Field(description="cells along x between one corner and the next")
+    lower_angles: Annotated[tuple[Slope, ...], Listed] = Field(
+        description="rise of the lower wall between corners, in degrees"
+    )
+    upper_angles: Annotated[tuple[Slope, ...], Listed] = Field(
+        description="rise of the upper boundary between corners, in degrees"
+    )
+    height: Positive = Field(description="distance of the walls at the inflow, in L")
+    n_normal: Stencil = Field(description="nodes from the lower wall to the upper one")
+
+    @model_validator(mode="after")
+    def _pieces(self) -> Self:
+        if any(b <= a for a, b in pairwise(self.corners)):
+            raise case_error("corners must rise")
+        for key in ("cells", "lower_angles", "upper_angles"):
+            if len(getattr(self, key)) != len(self.corners) - 1:
+                raise case_error(f"{key} needs {len(self.corners) - 1} values, one less than corners has")
         if sum(self.cells) < 6:
             raise case_error("cells: 6 or more in all")
         return self

@@ -35,7 +35,7 @@ NAMES = {
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate", "flat-plate-sa",
     "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "sedov", "noh", "vacuum",
     "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro", "channel", "shock-vorticity",
-    "shock-turbulence", "shock-diffraction",
+    "shock-turbulence", "shock-diffraction", "inlet-30",
 }  # fmt: skip
 
 
