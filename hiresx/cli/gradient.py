@@ -54,9 +54,7 @@ def gradient(
 
         comm = world()
         say = terminal.progress if not json else None
-        found = differentiate(
-            name, wanted, keys, preset, set_ or (), backend, step, check, comm, say
-        )
+        found = differentiate(name, wanted, keys, preset, set_ or (), backend, step, check, comm, say)
     if comm.root:
         if json:
             terminal.print_json(found.document())
