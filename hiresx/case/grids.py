@@ -6,6 +6,7 @@ singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 
 import math
 import operator
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
 from math import asinh, log, prod
@@ -33,6 +34,11 @@ SpacingOnAxis = Annotated[
     ),
 ]
 FILE = "Plot3D file"  # tag of the table without a generator: no name of a key, or errors could not tell them apart
+
+
+def _check_cells(cells: Sequence[int]) -> None:
+    if sum(cells) < 6:
+        raise case_error("cells: 6 or more in all")
 
 
 class Stretch(Table):
@@ -294,8 +300,7 @@ class Cone(Generator):
     def _outside(self) -> Self:
         if self.end_height <= self.length * math.tan(math.radians(self.half_angle)):
             raise case_error("end_height must lie above the end of the cone")
-        if sum(self.cells) < 6:
-            raise case_error("cells: 6 or more in all")
+        _check_cells(self.cells)
         return self
 
     @property
@@ -332,8 +337,7 @@ class Inlet(Generator):
         for key in ("cells", "lower_angles", "upper_angles"):
             if len(getattr(self, key)) != len(self.corners) - 1:
                 raise case_error(f"{key} needs {len(self.corners) - 1} values, one less than corners has")
-        if sum(self.cells) < 6:
-            raise case_error("cells: 6 or more in all")
+        _check_cells(self.cells)
         return self
 
     @property

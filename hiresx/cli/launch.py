@@ -110,8 +110,10 @@ def _refuse_other_commands(arguments: list[str]) -> None:
     command = arguments[0] if arguments else ""
     if command not in ("run", "gradient") or Path(command).exists():
         return
-    rest = shlex.join(arguments[1:])
-    hint = f"hiresx launch -n N {rest}" if command == "run" else f"mpirun -n N hiresx {command} {rest}"
+    rest = arguments[1:]
+    hint = f"hiresx launch -n N {shell.quote_all(rest)}"
+    if command != "run":
+        hint = f"mpirun -n N hiresx {command} {shell.quote_all(rest)}"
     raise HiresxError(f'"{command}" is no case: hiresx launch takes a case, and starts hiresx run alone', hint.strip())
 
 

@@ -301,10 +301,8 @@ def program(request):
     emulated = backend.compile(configuration)
     module = Module(emulated.library)
     host = SimpleNamespace(ndarray=cupy.ndarray, asarray=on_host)
-    # of the kernels that are launched here: the names of all would have each part compiled
-    signatures = {name: emulated.signatures[name] for name in ("copy_halo", "update")}
     launched = cuda.CudaProgram(
-        module, host, None, signatures, configuration.real,
+        module, host, None, {name: emulated.signatures[name] for name in ("copy_halo", "update")}, configuration.real,
         lambda entries: Module(partial(lambda batch, _: batch, backend.compile_batches(emulated, entries))),
     )  # fmt: skip
     return launched, emulated, configuration.real

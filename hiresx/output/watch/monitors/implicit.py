@@ -53,7 +53,7 @@ class StageProgress(Monitor):
     def finish(self, solver: Solver) -> None:
         memory = solver.integrator.memory
         if memory.get("stalled") and sys.exception() is None:
-            self.notes.append(stalled_stages(memory, solver.integrator.last_stall, self._drop))
+            self.notes.append(stalled_stages(memory, solver.integrator.report.get("last_stall", {}), self._drop))
         super().finish(solver)
 
 
