@@ -72,6 +72,7 @@ EXTENTS = {
     **dict.fromkeys(("multiply_adds", "wave_weights", "gas_waves", "scalar_waves", "wall_edge"), (SIZE[0], 1, 1)),
     **{"offer_radii": (1, 1, 1), "offer_sums": (6, 1, 1)},
     **{"column_mass_flow": (SIZE[0], 1, SIZE[2]), "sum_columns": (5, 2, 1), "keep_mass_flow": (1, 1, 1)},
+    "choose_step": (1, 1, 1),
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
