@@ -15,16 +15,20 @@ from hiresx.output.saved.checkpoint import Checkpoints
 from hiresx.simulation.flow_flags import tiles_of_flow
 from hiresx.simulation.recut_run import RecutRun
 
+# Share of the time of a run from which on it says what changes of the levels cost.
+LARGE_SHARE = 0.3
+
 
 @dataclass
 class Adaptations:
-    """What a run does to its levels. `looks` at the flow, `changes` of the tiles, and the seconds that both took.
-    `node_steps`: nodes of all levels, summed over the `steps` of the run. `most_nodes`: at any time."""
+    """What a run does to its levels. `looks` at the flow, `changes` of the tiles, and the seconds that both and the
+    steps took. `node_steps`: nodes of all levels, summed over the `steps` of the run. `most_nodes`: at any time."""
 
     looks: int = 0
     changes: int = 0
     look_s: float = 0.0
     change_s: float = 0.0
+    step_s: float = 0.0
     node_steps: int = 0
     steps: int = 0
     most_nodes: int = 0
@@ -48,6 +52,17 @@ class Adaptations:
             self.blocks[tile.level] += 1
             self.points[tile.level] += block.points
         self.most_nodes = max(self.most_nodes, whole.points)
+
+    def remark(self) -> str | None:
+        """What the changes of the tiles cost, where that is much of the run."""
+        changing = self.look_s + self.change_s
+        if changing <= LARGE_SHARE * (changing + self.step_s):
+            return None
+        return (
+            f"{self.looks} looks at the flow and {self.changes} changes of the levels took "
+            f"{100 * changing / (changing + self.step_s):.0f} % of the time of this run; larger refine.every and "
+            "refine.tile take less"
+        )
 
     def document(self) -> dict[str, Any]:
         """For run.json."""
@@ -118,7 +133,8 @@ class AdaptedRun(RecutRun):
             return MANY
         return table.every - self.step_count % table.every
 
-    def _count_steps(self, steps: int) -> None:
+    def _count_steps(self, steps: int, seconds: float) -> None:
         if self.adaptations is not None:
             self.adaptations.steps += steps
+            self.adaptations.step_s += seconds
             self.adaptations.node_steps += steps * self._ground.whole.points

@@ -274,6 +274,8 @@ class Simulation(AdaptedRun):
                     for failed in self._finish_attachments():
                         raise failed
                     self._pass_notes(bar)
+                    if self.adaptations is not None and (line := self.adaptations.remark()) is not None:
+                        bar.note(line)
             except BaseException as error:
                 watchdog.stop()
                 if isinstance(error, BlowUp):
@@ -336,8 +338,9 @@ class Simulation(AdaptedRun):
         began = wall.monotonic()
         first = self.step_count
         dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), self._steps_left(last_step))
-        self._pace = (wall.monotonic() - began) / max(self.step_count - first, 1)
-        self._count_steps(self.step_count - first)
+        took = wall.monotonic() - began
+        self._pace = took / max(self.step_count - first, 1)
+        self._count_steps(self.step_count - first, took)
         # who gives no waves is not asked again
         if not self._stepped and self.comm.max(float(any(c.moves for c in self.solver.conditions))) and self.comm.root:
             for line in fast_waves.notes(self.solver.case, self._ground.whole, dt, self._profiles):

@@ -14,7 +14,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import slices
 from hiresx.grid.cutting import cut_along_i
-from hiresx.simulation import flow_flags
+from hiresx.simulation import adapted_run, flow_flags
 
 P0 = 1 / 1.4
 FLOW = {"rho": 1.0, "u": 0.7, "v": 0.4, "p": P0}
@@ -235,6 +235,17 @@ def test_a_restart_goes_on_bit_for_bit(tmp_path):
     assert again.step_count == 22 and again.adaptations.changes == 1 and tiles(again) == tiles(whole)
     for a, b in zip(whole.blocks, again.blocks, strict=True):
         assert (a.state("rho") == b.state("rho")).all() and (a.state("u") == b.state("u")).all()
+
+
+def test_a_run_says_what_its_changes_cost_where_that_is_much(monkeypatch, capsys):
+    for least, said in ((0.0, True), (1.0, False)):
+        monkeypatch.setattr(adapted_run, "LARGE_SHARE", least)
+        simulation = Simulation(adapted(), backend="cpu")
+        simulation.run(steps=4)
+        found = simulation.adaptations
+        share = (found.look_s + found.change_s) / (found.look_s + found.change_s + found.step_s)
+        line = f"{found.looks} looks at the flow and {found.changes} changes of the levels took {100 * share:.0f} %"
+        assert found.step_s > 0 and (line in " ".join(capsys.readouterr().err.split())) == said
 
 
 def test_more_nodes_than_a_case_allows_are_refused_behind_a_checkpoint(tmp_path):
