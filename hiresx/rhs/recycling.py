@@ -8,6 +8,7 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.case import Case
+from hiresx.case.boundaries import ModelledWall, NoSlipWall
 from hiresx.case.boundaries import RecyclingInflow as Spec
 from hiresx.case.functions import evaluate_profile
 from hiresx.decomposition import Decomposition, Patch
@@ -22,6 +23,8 @@ from hiresx.grid.orientation import layout_of
 from hiresx.mpi.communicator import Communicator
 from hiresx.rhs.face_condition import FaceCondition, GivenNodes, place_of
 
+# What a boundary layer grows on.
+WALLS = (NoSlipWall, ModelledWall)
 # Nodes across the span whose mean is a mean.
 LEAST_SPAN = 8
 # Share of a step along the span by which steps may differ.
@@ -94,7 +97,7 @@ class Plane:
         self._still = (
             [] if joined else [n for n, end in ((0, 0), (-1, block.size[layer])) if patch.range[layer][n] == end]
         )
-        self._rows = self._rescaling(face, plane, layer)
+        self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
         """A view of the values [..., k, j, i] of a face as (..., layer, span)."""
@@ -102,7 +105,7 @@ class Plane:
         # the direction of the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
 
-    def _rescaling(self, face: np.ndarray, plane: np.ndarray, layer: int) -> "list[_Rows]":
+    def _rescaling(self, whole: Decomposition, face: np.ndarray, plane: np.ndarray, layer: int) -> "list[_Rows]":
         """What the rows of the face take of those of the plane, as the inner and as the outer part of the layer. Empty
         without a wall."""
         spec = self._spec
@@ -113,9 +116,22 @@ class Plane:
                 f'{self._who}: wall = "{spec.wall}" is not a face across {AXES[layer]}',
                 f'take "{FACES[2 * layer]}" or "{FACES[2 * layer + 1]}", or another span',
             )
+        if not any(
+            patch.block == self.patch.block and patch.face == spec.wall and isinstance(patch.condition, WALLS)
+            for patch in whole.patches
+        ):
+            raise HiresxError(
+                f"{self._who}: {spec.wall} of the block, its wall, is no wall with friction",
+                "name the face below the boundary layer, a no-slip-wall or a modelled-wall",
+            )
         assert spec.thickness is not None
         wall = 0 if side(spec.wall) < 0 else -1
         here, there = (np.linalg.norm(c - c[:, [wall]], axis=0) for c in (face, plane))
+        if spec.thickness > (height := here.max()):
+            raise HiresxError(
+                f"{self._who}: thickness = {spec.thickness:g} is more than the {height:g} that the face is high",
+                "thickness is that of the boundary layer at the face, which lies in the block",
+            )
         eta = here / spec.thickness
         bend = _STEEP * (eta - _MIDDLE) / ((1 - 2 * _MIDDLE) * eta + _MIDDLE)
         outer = np.minimum(0.5 * (1 + np.tanh(bend) / np.tanh(_STEEP)), 1.0)

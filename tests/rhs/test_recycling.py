@@ -192,6 +192,8 @@ def test_plans_ranks_backends_and_restart(tmp_path):
         ({"distance": 2.0}, "leads to no node inside the block, which is 1.1 long"),
         ({"distance": 0.01}, "leads to no node inside the block"),
         ({"wall": "kmin", "thickness": 0.4}, 'wall = "kmin" is not a face across j'),
+        ({"wall": "jmax", "thickness": 0.4}, "jmax of the block, its wall, is no wall with friction"),
+        ({"wall": "jmin", "thickness": 1.4}, "thickness = 1.4 is more than the 1 that the face is high"),
         ({"n": (12, 9, 7)}, "it has 7 of 7 nodes along its span"),
     ],
 )
