@@ -86,6 +86,7 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
         "integrator": {
             "name": "ssp_rk3", "order": 3, "stages": 3, "reals_per_padded_point": 5, "cfl": 1.375, "viscous_cfl": 0.998,
             "steady": False,
+            "implicit": False,
         },
         "steps": 12345, "ns_per_point_rhs": 12.5, "rate_from": "hiresx bench", "seconds": 283.816,
     }  # fmt: skip
