@@ -1,5 +1,4 @@
-"""How often a sample of each monitor calls the library of the kernels, from the second one on: once for all blocks, and no
-more often with more."""
+"""How often a sample of each monitor calls the library of the kernels, from the second one on: once for all blocks."""
 
 import pytest
 
