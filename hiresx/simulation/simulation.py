@@ -274,8 +274,8 @@ class Simulation(AdaptedRun):
                     for failed in self._finish_attachments():
                         raise failed
                     self._pass_notes(bar)
-                    if self.adaptations is not None and (line := self.adaptations.remark()) is not None:
-                        bar.note(line)
+                    if self.adaptations is not None and (cost := self.adaptations.remark()) is not None:
+                        bar.note(cost)
             except BaseException as error:
                 watchdog.stop()
                 if isinstance(error, BlowUp):
