@@ -35,7 +35,7 @@ LONG = Path(__file__).parent / "long.txt"
 
 
 def long_tests() -> list[str]:
-    """The tests, by what pytest calls them, that long.txt names."""
+    """The tests and files, by what pytest calls them, that long.txt names."""
     lines = (line for line in LONG.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#"))
     return [line.split(maxsplit=1)[1] for line in lines]
 
@@ -46,11 +46,14 @@ def pytest_collection_modifyitems(config, items):
     """Those of long.txt are marked; the tests that take minutes come first, so that no worker is left with one of them
     alone at the end."""
     names = set(long_tests())
+    found = set()
     for item in items:
-        if item.nodeid in names:
-            names.remove(item.nodeid)
-            item.add_marker(pytest.mark.slow)
+        file = item.nodeid.partition("::")[0]
+        for name in {item.nodeid, file} & names:
+            found.add(name)
+            if name != file:
+                item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.long)
-    if names and config.args == config.getini("testpaths"):
+    if (names := names - found) and config.args == config.getini("testpaths"):
         raise pytest.UsageError(f"tests/long.txt names tests that there are not: {', '.join(sorted(names))}")
     items.sort(key=lambda item: item.path.name != "test_verification.py")
