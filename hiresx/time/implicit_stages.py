@@ -8,10 +8,9 @@ import numpy as np
 
 from hiresx.time.gmres import FlexibleGmres
 from hiresx.time.linearised import Implicit, Linearised
+from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
-# Shares of a Newton step that are tried until one lowers the residual.
-SHORTENINGS = 5
 # A stage whose residual fell by less than `newton_drop` in `newton_steps` is taken if it fell by so much.
 ENOUGH = 10.0
 # A residual is round-off below the norm of what so large a relative change of each variable, four roundings of FP64,
@@ -157,23 +156,13 @@ class Stages(Implicit):
             system.derivative(linear.change, self._x, self._f, along, into)
             system.scale(-1.0, into)
 
-        try:
-            drop, products = self._gmres(product, linear.precondition, self._f, linear.settings.linear_drop, self._d)
-        except FloatingPointError:
-            linear.check_blocks()
-            return None
-        share = linear.admissible_share(self._x, self._d)
-        for _ in range(SHORTENINGS):
-            if share == 0.0:
-                return None
-            system.copy(self._x, self._trial)
-            system.axpy(share, self._d, self._trial)
-            after = self._residual(system, time, self._trial, self._of_trial)
-            if after < before:
-                self._take(system)
-                return share, after, drop, products
-            share *= 0.5
-        return None
+        found = newton_step(
+            system, linear, self._gmres, product, self._x, self._f, self._d, self._trial,
+            lambda: self._residual(system, time, self._trial, self._of_trial), lambda after: after < before,
+        )  # fmt: skip
+        if found is not None:
+            self._take(system)
+        return found
 
     def _residual(self, system: System, time: float, x: Vector, change: Vector) -> float:
         """Impose the conditions on x, compute f(x) into `change`, and return the residual."""

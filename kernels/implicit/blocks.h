@@ -108,8 +108,8 @@ HD void invert_block(real *a, real *inverse) {
     }
 }
 
-// Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node, of which `blocks` holds P, the derivative of the node's
-// conditions, and is given the diagonal block (25 or 36 reals) and, behind it in FP32, those of the six
+// Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node, of which `blocks` holds P, the derivative of
+// the node's conditions, and is given the diagonal block (25 or 36 reals) and, behind it in FP32, those of the six
 // neighbours. A ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
 // field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
 KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,

@@ -8,12 +8,11 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.time.gmres import FlexibleGmres
 from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Place, Steady
+from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
 # A step is taken if it leaves at most so many times the residual before it, or shortened.
 GROWTH = 2.0
-# Shares of a step that are tried.
-SHORTENINGS = 5
 # The pseudo-time step changes by these factors at most from one step to the next.
 SLOWER, FASTER = 0.1, 2.0
 # Where GMRES leaves more than the first share of the residual of the linear equations the pseudo-time step does not
@@ -116,25 +115,16 @@ class Scheme(Steady):
             system.derivative(linear.change, self._x, self._f, along, into)
             system.combine(over_cfl, along, -1.0, into)
 
-        try:
-            drop, products = self._gmres(product, linear.precondition, self._f, linear.settings.linear_drop, self._d)
-        except FloatingPointError:
-            linear.check_blocks()
-            return None
-        share = linear.admissible_share(self._x, self._d)
-        for _ in range(SHORTENINGS):
-            if share == 0.0:
-                return None
-            system.copy(self._x, self._trial)
-            system.axpy(share, self._d, self._trial)
+        def residual() -> float:
             system.impose(self._trial, system.time)
             linear.change(self._trial, self._work)
             linear.rates(self._work, self._work)
-            after = system.norm(self._work)
-            if after <= GROWTH * before:
-                return share, after, drop, products
-            share *= 0.5
-        return None
+            return system.norm(self._work)
+
+        return newton_step(
+            system, linear, self._gmres, product, self._x, self._f, self._d, self._trial, residual,
+            lambda after: after <= GROWTH * before,
+        )  # fmt: skip
 
     def _residual(self, system: System) -> float:
         self._linear.rates(self._f, self._work)

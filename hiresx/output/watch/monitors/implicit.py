@@ -2,7 +2,7 @@
 fallen as far as was asked when the run ends, and of steps of unsteady flow that ended so."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hiresx.case import Case
@@ -34,21 +34,27 @@ STAGE_COLUMNS = (
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     integrator = simulation.solver.integrator
     if isinstance(integrator, Stages):
-        return [StageProgress(case, simulation)]
-    return [Progress(case, simulation)] if isinstance(integrator, Steady) else []
+        return [StageProgress(simulation, STAGE_COLUMNS, case.implicit.newton_drop)]
+    if isinstance(integrator, Steady):
+        return [Progress(simulation, COLUMNS, case.implicit.drop)]
+    return []
 
 
-class StageProgress(Monitor):
-    """Of steps of unsteady flow; has nan ahead of the first one."""
+class _OfReport(Monitor):
+    """Columns that the integrator reports after each step; has nan ahead of the first one. `drop`: what the case asks
+    the residual to fall by."""
 
-    def __init__(self, case: Case, simulation: WatchedRun):
-        comm = simulation.solver.comm
-        super().__init__(comm, "implicit", "implicit", STAGE_COLUMNS, 1, out=simulation.out)
-        self._drop = case.implicit.newton_drop
+    def __init__(self, simulation: WatchedRun, columns: Sequence[Column], drop: float):
+        super().__init__(simulation.solver.comm, "implicit", "implicit", columns, 1, out=simulation.out)
+        self._columns, self._drop = columns, drop
 
     def measure(self, solver: Solver) -> dict[str, float]:
         report = solver.integrator.report
-        return {column.name: float(report.get(column.name, float("nan"))) for column in STAGE_COLUMNS}
+        return {column.name: float(report.get(column.name, float("nan"))) for column in self._columns}
+
+
+class StageProgress(_OfReport):
+    """Of steps of unsteady flow."""
 
     def finish(self, solver: Solver) -> None:
         memory = solver.integrator.memory
@@ -77,17 +83,8 @@ def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: flo
     )
 
 
-class Progress(Monitor):
-    """Has nan ahead of the first step."""
-
-    def __init__(self, case: Case, simulation: WatchedRun):
-        comm = simulation.solver.comm
-        super().__init__(comm, "implicit", "implicit", COLUMNS, 1, out=simulation.out)
-        self._drop = case.implicit.drop
-
-    def measure(self, solver: Solver) -> dict[str, float]:
-        report = solver.integrator.report
-        return {column.name: float(report.get(column.name, float("nan"))) for column in COLUMNS}
+class Progress(_OfReport):
+    """Of steps towards steady flow."""
 
     def finish(self, solver: Solver) -> None:
         report = solver.integrator.report
