@@ -119,16 +119,33 @@ def _sections(document: dict[str, Any], made: str) -> list[str]:
 
 
 def _runs(runs: Sequence[dict[str, Any]]) -> str:
-    gpus = {run["hardware"]["gpus"][0]["name"] if run["hardware"]["gpus"] else run["hardware"]["cpu"] for run in runs}
     rows = [
-        [run["name"], run["jet"]["shape"], f"{run['jet']['Mj']:.3f}", run["points"], run["steps"], f"{run['time']:.1f}",
-         f"{run['wall_s'] / 60:.1f}", f"{run['point_steps_per_s'] / 1e6:.0f}", run["status"]]
+        [run["name"], _processor(run["hardware"]), run["jet"]["shape"], f"{run['jet']['Mj']:.3f}", run["points"],
+         run["steps"], f"{run['time']:.1f}", f"{run['wall_s'] / 60:.1f}", f"{run['point_steps_per_s'] / 1e6:.0f}",
+         run["status"]]
         for run in runs
     ]  # fmt: skip
-    columns = ["run", "jet", "Mj", "points", "steps", "to t", "minutes", "10^6 points x steps per s", "status"]
-    text = f"Each on one {', '.join(sorted(gpus))}, driver {runs[0]['versions'].get('driver', '-')}, "
+    columns = [
+        "run",
+        "on one",
+        "jet",
+        "Mj",
+        "points",
+        "steps",
+        "to t",
+        "minutes",
+        "10^6 points x steps per s",
+        "status",
+    ]
+    drivers = sorted({str(run["versions"].get("driver", "-")) for run in runs})
     dates = sorted({run["date"][:10] for run in runs})
-    return text + f"{' and '.join(dates)}.\n\n" + table(columns, rows) + "\n"
+    return f"Driver {' and '.join(drivers)}, {' and '.join(dates)}.\n\n{table(columns, rows)}\n"
+
+
+def _processor(hardware: dict[str, Any]) -> str:
+    """The name of the GPU that a run had, or of its CPU."""
+    gpus = hardware["gpus"]
+    return str(gpus[0]["name"] if gpus else hardware["cpu"])
 
 
 def value(found: dict[str, Any], name: str) -> float | None:
