@@ -18,6 +18,16 @@ def derived(*, mach, incidence, resolution):
         "on_wing": round(20 * resolution),
         "on_tip": round(4 * resolution),
         "beyond": round(11 * resolution),
+        "stretching": 1.25 ** (1 / resolution),
         "first": 0.012 / resolution,
         "edge": 0.02 / resolution,
     }
+
+
+def coefficients(simulation, *, u, v, semi_span, taper):
+    """Lift and drag of the half wing over half rho V^2 and the area of its planform."""
+    (wing,) = (monitor for monitor in simulation.attachments if monitor.name == "history.wing")
+    force = wing.measure(simulation.solver)
+    x, y, speed = force["force_x"], force["force_y"], np.hypot(u, v)
+    scale = 1 / (0.5 * speed**3 * 0.5 * (1 + taper) * semi_span)
+    return {"lift": scale * (y * u - x * v), "drag": scale * (x * u + y * v)}

@@ -33,6 +33,9 @@ class WingCH(Generator):
     cells: Annotated[tuple[Points, Points, Points], Listed] = Field(
         description="cells along the span: on the wing, over `tip`, and beyond it"
     )
+    stretching: Annotated[float, Field(gt=1)] = Field(
+        description="largest ratio of neighbouring spacings along the span from the tip to the root"
+    )
     wake: Positive = Field(description="length of the cut behind the trailing edge, in L")
     far_field: Positive = Field(
         description="distance of the outer boundary ahead of the root, above and below the end of the cut, and of the "

@@ -32,8 +32,6 @@ SECTION = (
 )
 # Distances from the middle of the chord, in root chords, between which planform and sweep fade.
 NEAR, FAR = 0.7, 8.0
-# Growth of the spacing along the span from the tip inwards.
-GROWTH = 1.25
 
 
 def generate(spec: WingCH) -> Grid:
@@ -131,7 +129,7 @@ def _span(spec: WingCH) -> np.ndarray:
             "give more cells over the tip, or fewer on the wing",
         )
     distance = np.linspace(0, spec.semi_span, 4001)
-    free = np.hypot(first, np.log(GROWTH) * distance)
+    free = np.hypot(first, np.log(spec.stretching) * distance)
 
     def counted(largest: float) -> np.ndarray:
         rate = (free**-4.0 + largest**-4.0) ** 0.25
@@ -139,8 +137,8 @@ def _span(spec: WingCH) -> np.ndarray:
 
     if counted(1e9)[-1] > on:
         raise HiresxError(
-            f"{on} cells are too few on the wing for spacings that grow by {GROWTH:g} from {first:g} at the tip",
-            f"give {int(counted(1e9)[-1]) + 1} or more as the first of grid.cells, or fewer cells over the tip",
+            f"{on} cells are too few on the wing for spacings that grow by {spec.stretching:g} from {first:g} at the tip",
+            f"give {int(counted(1e9)[-1]) + 1} or more as the first of grid.cells, or a larger grid.stretching",
         )
     low, high = 0.5 * spec.semi_span / on, 1e3 * spec.semi_span
     for _ in range(100):
