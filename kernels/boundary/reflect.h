@@ -14,8 +14,8 @@ KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     q[4 * sv + p] -= real(0.5) * flow * flow / (area2 * q[p]);
 }
 
-// The nodes of an edge in which two such walls meet at an angle that is not right, o their first and s1 apart: what one wall
-// leaves is not along the other, and the momentum left is that along both, on n x b. `b`: the area vectors of the other wall.
+// The nodes of an edge in which two such walls meet at an angle that is not right, o their first and s1 apart: what one
+// wall leaves is not along the other, and the momentum left is that along both. `b`: area vectors of the other wall.
 KERNEL(reflect_edge, int i, int j, int k, int o, int s1, stride sv, const_work_field<3> m, const_work_field<3> b,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1;
