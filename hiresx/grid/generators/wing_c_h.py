@@ -27,8 +27,20 @@ from hiresx.grid.spacing import from_centre
 # of the ONERA M6 wing along the stream (AGARD AR-138 (1979), B1), sheared by less than 0.00071 chords to a closed edge.
 # The fit departs by 0.000065 chords at most, at x = 0.044.
 SECTION = (
-    0.140774, -0.02267, 0.015243, -0.005924, -0.00393, 0.003965, -0.00192, -0.000759,
-    0.000639, -0.001462, 0.000891, 6e-05, -2.5e-05, 0.000305,
+    0.140774,
+    -0.02267,
+    0.015243,
+    -0.005924,
+    -0.00393,
+    0.003965,
+    -0.00192,
+    -0.000759,
+    0.000639,
+    -0.001462,
+    0.000891,
+    6e-05,
+    -2.5e-05,
+    0.000305,
 )
 # Distances from the middle of the chord, in root chords, between which planform and sweep fade.
 NEAR, FAR = 0.7, 8.0
