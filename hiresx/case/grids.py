@@ -17,7 +17,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from hiresx.case.generator import Generator
 from hiresx.case.grid_file import GridFile
 from hiresx.case.model import Axis, Counts, Listed, Points, Positive, Stencil, Table, Vector, case_error
-from hiresx.case.wing import WingCH
+from hiresx.case.wing import WingCH as WingCH
 
 AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]

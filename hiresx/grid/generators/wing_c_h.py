@@ -23,9 +23,9 @@ from hiresx.grid.diffusion import diffuse
 from hiresx.grid.parabolic import Outline, c_grid
 from hiresx.grid.spacing import from_centre
 
-# Half the thickness over s (1 - s^2), s = sqrt(x/c), as a sum of Chebyshev polynomials of 2 s - 1: a fit to the ordinates
-# of the ONERA M6 wing along the stream (AGARD AR-138 (1979), B1), sheared by less than 0.00071 chords to a closed edge.
-# The fit departs by 0.000065 chords at most, at x = 0.044.
+# Half the thickness over s (1 - s^2), s = sqrt(x/c), as a sum of Chebyshev polynomials of 2 s - 1: a fit to the
+# ordinates of the ONERA M6 wing along the stream (AGARD AR-138 (1979), B1), sheared by less than 0.00071 chords to a
+# closed edge. The fit departs by 0.000065 chords at most, at x = 0.044.
 SECTION = (
     0.140774,
     -0.02267,
@@ -107,8 +107,8 @@ def _thickness(s: np.ndarray) -> np.ndarray:
 
 
 def _share(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The share of the whole section's nodes at each node along the span, (nk, nj): the end of the wing is smoothed over
-    the mean distance of the nodes from the section."""
+    """The share of the whole section's nodes at each node along the span, (nk, nj): the end of the wing is smoothed
+    over the mean distance of the nodes from the section."""
     on = slice(spec.n_wake, -spec.n_wake)
     distance = abs(nodes - nodes[0])[:, on].mean(axis=1)
     ends = _thickness((span - spec.semi_span) / spec.tip)
@@ -149,7 +149,7 @@ def _span(spec: WingCH) -> np.ndarray:
 
     if counted(1e9)[-1] > on:
         raise HiresxError(
-            f"{on} cells are too few on the wing for spacings that grow by {spec.stretching:g} from {first:g} at the tip",
+            f"{on} cells are too few on the wing for spacings that grow by {spec.stretching:g} from {first:g}",
             f"give {int(counted(1e9)[-1]) + 1} or more as the first of grid.cells, or a larger grid.stretching",
         )
     low, high = 0.5 * spec.semi_span / on, 1e3 * spec.semi_span
