@@ -9,13 +9,15 @@ import operator
 from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
-from math import asinh, log, prod
+from math import asinh, log
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from hiresx.case.generator import Generator
 from hiresx.case.grid_file import GridFile
 from hiresx.case.model import Axis, Counts, Listed, Points, Positive, Stencil, Table, Vector, case_error
+from hiresx.case.wing import WingCH as WingCH
 
 AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
@@ -46,21 +48,6 @@ class Stretch(Table):
 
     cluster: Literal["lower", "upper", "both", "centre"] = Field(description="where the nodes are drawn together")
     ratio: float = Field(ge=1, description="largest spacing over the smallest one; 1 is uniform")
-
-
-class Generator(Table):
-    """The grid of a generator. Subclasses have the key `generator`, its name."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def generator(self) -> str: ...
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of the grid, known before it is made: the product of `n`, or of the keys n_<direction>."""
-        counts = [getattr(self, name) for name in type(self).model_fields if name == "n" or name.startswith("n_")]
-        return prod(counts[0]) if isinstance(counts[0], tuple) else prod(counts)
 
 
 class _Bounds(Generator):

@@ -205,7 +205,7 @@ def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike
         return False
     dimensions = len(block.active)
     face = inward_rows(block, patch.face, patch.range, 1)[0, :dimensions]
-    normals = _local_normals(face, d, [e for e in block.active if e != d])
+    normals = local_normals(face, d, [e for e in block.active if e != d])
     along = np.tensordot(np.asarray(pushes)[:, :dimensions], normals, axes=1)
     return bool(np.abs(along).max() > NORMAL)
 
@@ -223,7 +223,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
             normal = -normal
         along = np.tensordot(lines, normal, axes=(1, 0))
     else:
-        along = np.abs(np.sum(lines * _local_normals(rows[0], d, tangents), axis=1))
+        along = np.abs(np.sum(lines * local_normals(rows[0], d, tangents), axis=1))
     across = np.sqrt(np.maximum(length**2 - along**2, 0) if normal is None else _across(lines, along, normal))
     known = normal is not None or is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
@@ -258,7 +258,7 @@ def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
     return (normal, centre) if np.abs(normal @ off).max() <= FLAT * extent else (None, None)
 
 
-def _local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
+def local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
     """Unit normals (dimensions, nk, nj, ni) at the nodes of a face, by central differences; of either side."""
     if not tangents:  # of a line
         return np.ones_like(face)

@@ -271,7 +271,7 @@ def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) 
     """What `method` of the conditions, sorted by rank, launches with `arguments` on nodes of faces: in lists of what
     touches no node in common, as faces of one direction and rank do not."""
 
-    def order(condition: FaceCondition) -> tuple[int, int]:
+    def order(condition: FaceCondition) -> tuple[float, int]:
         return condition.rank, direction(condition.patch.face)
 
     groups = groupby(sorted(conditions, key=order), key=order)

@@ -27,6 +27,8 @@ THINNED = {
     ("channel", "les"): ("grid.n=[16,17,12]",),
     ("planar-jet", "three-d"): ("grid.nk=8",),
     ("planar-jet", "paper"): ("grid.nk=1",),
+    ("onera-m6", "euler"): ("parameters.resolution=0.6",),
+    ("onera-m6", "fine"): ("parameters.resolution=0.6",),
     **{("round-jet", preset): ("grid.exit_spacing=0.08", "grid.stretching=[1.05,1.15]")
        for preset in (None, "axisymmetric", "ideal", "screech")},
 }  # fmt: skip
@@ -35,7 +37,7 @@ NAMES = {
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate", "flat-plate-sa",
     "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "sedov", "noh", "vacuum",
     "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro", "channel", "shock-vorticity",
-    "shock-turbulence", "shock-diffraction", "inlet-30",
+    "shock-turbulence", "shock-diffraction", "inlet-30", "onera-m6",
 }  # fmt: skip
 
 
@@ -133,7 +135,7 @@ def test_couette_keeps_its_mass():
 
 @pytest.mark.parametrize(
     ("name", "preset"),
-    [(n, p) for n, p in EVERY if n in ("free-stream", "cylinder-bow-shock", "naca0012", "bump")],
+    [(n, p) for n, p in EVERY if n in ("free-stream", "cylinder-bow-shock", "naca0012", "onera-m6", "bump")],
 )
 def test_uniform_flow_enters_as_it_starts(name, preset):
     case = load(name, preset)

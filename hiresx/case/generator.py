@@ -1,0 +1,21 @@
+"""What the tables of all grid generators have in common."""
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from hiresx.case.model import Table
+
+
+class Generator(Table):
+    """The grid of a generator. Subclasses have the key `generator`, its name."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def generator(self) -> str: ...
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the grid, known before it is made: the product of `n`, or of the keys n_<direction>."""
+        counts = [getattr(self, name) for name in type(self).model_fields if name == "n" or name.startswith("n_")]
+        return prod(counts[0]) if isinstance(counts[0], tuple) else prod(counts)

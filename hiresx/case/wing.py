@@ -1,0 +1,60 @@
+"""The table of the grid about a wing."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hiresx.case.generator import Generator
+from hiresx.case.model import Listed, Points, Positive, Stencil, case_error
+
+
+class WingCH(Generator):
+    """C-H-grid about half a swept, tapered wing without twist; scale L is its root chord.
+
+    The root lies in the plane z = 0 with its chord on the x axis from 0 to 1, y is upwards; beyond the tip the section
+    thins over `tip` to a sharp edge. The section along the stream is that of the ONERA M6 wing, closed.
+    i runs from the outflow along the lower side of the cut behind the trailing edge, around the section and back along
+    the upper side; j from there to the outer boundary, a half ellipse in planes of constant z; k along the span. The
+    two sides of the cut, which goes on beyond the tip from the leading edge, are connected.
+    Regions for the boundary conditions: "wing", "root", "far-field" and "outflow".
+    """
+
+    generator: Literal["wing-c-h"] = "wing-c-h"
+    semi_span: Positive = Field(description="distance of the last whole section from the root, in L")
+    taper: Annotated[float, Field(gt=0.2, le=1)] = Field(description="chord there, in L")
+    sweep: Annotated[float, Field(ge=0, le=45)] = Field(description="sweep of the leading edge, in degrees")
+    tip: Positive = Field(description="length over which the section thins beyond the last whole one, in L")
+    n_airfoil: Annotated[int, Field(ge=8, multiple_of=2)] = Field(
+        description="nodes on a section, from the trailing edge around to the trailing edge, an even number: the "
+        "leading edge lies between two"
+    )
+    n_wake: Points = Field(description="nodes behind the trailing edge, on each side of the cut")
+    n_normal: Stencil = Field(description="nodes from the wing to the outer boundary")
+    cells: Annotated[tuple[Points, Points, Points], Listed] = Field(
+        description="cells along the span: on the wing, over `tip`, and beyond it"
+    )
+    stretching: Annotated[float, Field(gt=1)] = Field(
+        description="largest ratio of neighbouring spacings along the span from the tip to the root"
+    )
+    wake: Positive = Field(description="length of the cut behind the trailing edge, in L")
+    far_field: Positive = Field(
+        description="distance of the outer boundary ahead of the root, above and below the end of the cut, and of the "
+        "last plane from the tip, in L"
+    )
+    first_spacing: Positive = Field(
+        description="distance of the first node from the wing at the trailing edge of the root, in L; elsewhere in "
+        "proportion to the chord, at the leading edge a quarter of that"
+    )
+    trailing_edge_spacing: Positive = Field(
+        description="spacing along section and cut at the trailing edge of the root, in L"
+    )
+
+    @model_validator(mode="after")
+    def _has_nodes(self) -> Self:
+        if self.cells[0] < 4 or self.cells[1] < 2 or self.cells[2] < 5:
+            raise case_error("cells: 4 or more on the wing, 2 or more over the tip, 5 or more beyond it")
+        return self
+
+    @property
+    def nodes(self) -> int:
+        return (self.n_airfoil + 2 * self.n_wake) * self.n_normal * (sum(self.cells) + 1)

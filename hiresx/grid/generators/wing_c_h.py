@@ -1,0 +1,164 @@
+"""C-H-grid about half a swept wing: the block "wing".
+
+Regions: "wing" (jmin, both nodes of the trailing edge and the edge of the tip included), "root" (kmin), "far-field"
+(jmax and kmax) and "outflow" (imin and imax). The rest of jmin are the two sides of the cut, behind the trailing edge
+and beyond the tip, connected to each other.
+
+In planes of constant z the nodes are those of `hiresx.grid.parabolic`. Beyond the tip the section is a line, z0 its
+first point. There z - z0 = w^2/2 has a branch point, about which nodes turn by half a revolution only: it lies in the
+middle between two nodes of j = 0, so that all coordinates and flows are smooth functions of i and j over the cut, even
+in w, and the Jacobian |w|^2 is positive at all nodes. The face between these two nodes has no area.
+"""
+
+from functools import partial
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebval
+
+from hiresx.case.wing import WingCH
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block, Range, Regions
+from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.diffusion import diffuse
+from hiresx.grid.parabolic import Outline, c_grid
+from hiresx.grid.spacing import from_centre
+
+# Half the thickness over s (1 - s^2), s = sqrt(x/c), as a sum of Chebyshev polynomials of 2 s - 1: a fit to the
+# ordinates of the ONERA M6 wing along the stream (AGARD AR-138 (1979), B1), sheared by less than 0.00071 chords to a
+# closed edge. The fit departs by 0.000065 chords at most, at x = 0.044.
+SECTION = (
+    0.140774,
+    -0.02267,
+    0.015243,
+    -0.005924,
+    -0.00393,
+    0.003965,
+    -0.00192,
+    -0.000759,
+    0.000639,
+    -0.001462,
+    0.000891,
+    6e-05,
+    -2.5e-05,
+    0.000305,
+)
+# Distances from the middle of the chord, in root chords, between which planform and sweep fade.
+NEAR, FAR = 0.7, 8.0
+
+
+def generate(spec: WingCH) -> Grid:
+    """Grid of a `wing-c-h` table (`hiresx.case.grids.WingCH`), lengths in root chords.
+
+    i runs clockwise seen from the tip, j outwards, k along +z from the root.
+    Raises HiresxError for spacings that do not fit the counts."""
+    span = _span(spec)
+    whole_section, line = (_symmetric(c_grid(spec, Section(share))) for share in (1.0, 0.0))
+    local = line + _share(spec, span, whole_section)[:, :, None] * (whole_section - line)
+    leading, chord = (m[:, None, None] for m in _planform(spec, span))
+    faded = _fade(abs(local - 0.5))
+    x = leading * faded + (1 + (chord - 1) * faded) * local.real
+    y = (1 + (chord - 1) * faded) * local.imag
+    z = np.broadcast_to(span[:, None, None], x.shape)
+    nk, nj, ni = x.shape
+    along, tip, wake = (0, ni), sum(spec.cells[:2]) + 1, spec.n_wake
+    regions: Regions = {
+        "wing": (("jmin", ((wake, ni - wake), (0, 1), (0, tip))),),
+        "root": (("kmin", (along, (0, nj), (0, 1))),),
+        "far-field": (("jmax", (along, (nj - 1, nj), (0, nk))), ("kmax", (along, (0, nj), (nk - 1, nk)))),
+        "outflow": (("imin", ((0, 1), (0, nj), (0, nk))), ("imax", ((ni - 1, ni), (0, nj), (0, nk)))),
+    }
+    # Both sides hold the nodes of the cut, and the layers of one side lie behind the other in reverse.
+    opposite = partial(Connection, matrix=((-1, 0, 0), (0, -1, 0), (0, 0, 1)), offset=(ni - 1, 0, 0))
+    sides: list[Range] = [
+        ((0, wake), (0, 1), (0, tip)),
+        ((ni - wake, ni), (0, 1), (0, tip)),
+        ((0, ni // 2), (0, 1), (tip, nk)),
+        ((ni // 2, ni), (0, 1), (tip, nk)),
+    ]
+    cut = [opposite(0, "jmin", side, 0) for side in sides]
+    return Grid((Block("wing", x, y, z, regions),), tuple(cut))
+
+
+class Section(Outline):
+    """The section with `share` of its thickness; at 0 it is a line from x = 0 on."""
+
+    def __init__(self, share: float):
+        self.share = share
+        # The radius of the nose is half the square of the thickness's first coefficient in s.
+        self.focus = complex(0.25 * (share * chebval(-1.0, SECTION)) ** 2)
+        self.trailing_edge = float(self.unfold(1 + 0j, 1.0).real)
+
+    def outline(self, s: np.ndarray) -> np.ndarray:
+        r = np.minimum(np.abs(s), 1.0)
+        half = self.share * r * (1 - r * r) * chebval(2 * r - 1, SECTION)
+        return np.asarray(s, float) ** 2 + 1j * np.where(np.asarray(s) > 0, half, -half)
+
+
+def _symmetric(nodes: np.ndarray) -> np.ndarray:
+    """The upper half of the nodes (nj, ni) and its mirror image."""
+    half = nodes.shape[1] // 2
+    return np.concatenate([nodes[:, : half - 1 : -1].conj(), nodes[:, half:]], axis=1)
+
+
+def _thickness(s: np.ndarray) -> np.ndarray:
+    """1 on the wing, and from s = 0 to 1, beyond it, down to 0, smooth at both ends."""
+    s = np.clip(s, 0.0, 1.0)
+    return np.asarray(1 - s**3 * (10 - 15 * s + 6 * s * s))
+
+
+def _share(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """The share of the whole section's nodes at each node along the span, (nk, nj): the end of the wing is smoothed
+    over the mean distance of the nodes from the section."""
+    on = slice(spec.n_wake, -spec.n_wake)
+    distance = abs(nodes - nodes[0])[:, on].mean(axis=1)
+    ends = _thickness((span - spec.semi_span) / spec.tip)
+    return diffuse(span, ends, np.broadcast_to(distance[:, None], (len(distance), len(span)))).T
+
+
+def _fade(distance: np.ndarray) -> np.ndarray:
+    """1 near the wing, 0 far away."""
+    return _thickness(np.log(distance / NEAR) / np.log(FAR / NEAR))
+
+
+def _planform(spec: WingCH, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x of the leading edge, and the chord. Beyond the tip both come to rest over a semi-span."""
+    reach = spec.semi_span
+    s = np.clip((z - spec.semi_span - spec.tip) / reach, 0.0, 1.0)
+    # The integral of 1 - s^3 (10 - 15 s + 6 s^2).
+    beyond = reach * (s - s**4 * (2.5 - 3 * s + s * s))
+    along = np.minimum(z, spec.semi_span + spec.tip) + beyond
+    return np.tan(np.radians(spec.sweep)) * along, 1 - (1 - spec.taper) / spec.semi_span * along
+
+
+def _span(spec: WingCH) -> np.ndarray:
+    """z (nk,): uniform over the tip, growing from there to both sides, inwards up to a largest spacing."""
+    on, over, beyond = spec.cells
+    first = spec.tip / over
+    if first * on >= spec.semi_span:
+        raise HiresxError(
+            f"grid.tip = {spec.tip:g} in {over} cells makes spacings of {first:g}, of which {on} are longer than "
+            f"grid.semi_span = {spec.semi_span:g}",
+            "give more cells over the tip, or fewer on the wing",
+        )
+    distance = np.linspace(0, spec.semi_span, 4001)
+    free = np.hypot(first, np.log(spec.stretching) * distance)
+
+    def counted(largest: float) -> np.ndarray:
+        rate = (free**-4.0 + largest**-4.0) ** 0.25
+        return np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(distance))])
+
+    if counted(1e9)[-1] > on:
+        raise HiresxError(
+            f"{on} cells are too few on the wing for spacings that grow by {spec.stretching:g} from {first:g}",
+            f"give {int(counted(1e9)[-1]) + 1} or more as the first of grid.cells, or a larger grid.stretching",
+        )
+    low, high = 0.5 * spec.semi_span / on, 1e3 * spec.semi_span
+    for _ in range(100):
+        middle = np.sqrt(low * high)
+        low, high = (middle, high) if counted(middle)[-1] > on else (low, middle)
+    inwards = np.interp(np.arange(1, on + 1), counted(high), distance)
+    inwards[-1] = spec.semi_span
+    inside = spec.semi_span - inwards[::-1]
+    outwards = from_centre(beyond, spec.far_field, first, "grid.tip over its cells")
+    over_tip = spec.semi_span + first * np.arange(over)
+    return np.concatenate([inside, over_tip, spec.semi_span + spec.tip + outwards])

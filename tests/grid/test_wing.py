@@ -1,0 +1,93 @@
+"""The grid about a wing: planform, section, cut, branch line, and a uniform flow on it; bad tables are named."""
+
+import numpy as np
+import pytest
+
+from hiresx import Simulation, kernels, load
+from hiresx.case import Case
+from hiresx.case.wing import WingCH
+from hiresx.errors import HiresxError
+from hiresx.grid import build, check_jacobian
+
+KEYS = {
+    "semi_span": 1.48442735, "taper": 0.562, "sweep": 30.0, "tip": 0.04, "n_airfoil": 32, "n_wake": 8, "n_normal": 13,
+    "cells": [10, 2, 6], "stretching": 1.6, "wake": 10.0, "far_field": 10.0, "first_spacing": 0.024,
+    "trailing_edge_spacing": 0.04,
+}  # fmt: skip
+# Of the cells along the span, up to the last whole section and to the sharp edge.
+WHOLE, EDGE = 10, 12
+STREAM = {"rho": 1.0, "u": 0.5, "v": 0.2, "w": -0.3, "p": 1 / 1.4}
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return build(WingCH(**KEYS))
+
+
+def test_the_wing_has_its_planform_and_its_section(grid):
+    (block,) = grid.blocks
+    check_jacobian(grid)
+    assert WingCH(**KEYS).nodes == block.x.size
+    x, y, z = (c[: WHOLE + 1, 0, 8:-8] for c in block.coordinates)
+    assert (z[0] == 0).all() and z[-1, 0] == pytest.approx(1.48442735)
+    chord = 1 - (1 - 0.562) * z[:, 0] / 1.48442735
+    leading = np.tan(np.radians(30)) * z[:, 0]
+    np.testing.assert_allclose(x[:, 0], leading + chord, rtol=1e-12)
+    np.testing.assert_array_equal(x[:, 0], x[:, -1])
+    # Ordinates along the stream, of AGARD AR-138 B1, less the slope that closes the edge.
+    along, across = (x - leading[:, None]) / chord[:, None], y / chord[:, None]
+    for place, half in ((0.0971, 0.0359), (0.3761, 0.0489), (0.7470, 0.0287), (0.9018, 0.0128)):
+        for k in (0, WHOLE):
+            upper = slice(16, None)
+            assert np.interp(place, along[k, upper], across[k, upper]) == pytest.approx(
+                half - 0.00071 * place, abs=5e-4
+            )
+    np.testing.assert_allclose(across, -across[:, ::-1], atol=1e-15)
+    assert (block.y[EDGE:, 0] == 0).all() and (block.y[EDGE - 1, 0, 9:-9] != 0).all()
+
+
+def test_the_cut_goes_on_beyond_the_tip(grid):
+    (block,) = grid.blocks
+    covered = np.zeros((block.size[2], block.size[0]), int)
+    for connection in grid.connections:
+        (i0, i1), _, (k0, k1) = connection.range
+        at = np.stack(np.meshgrid(np.arange(i0, i1), [0], np.arange(k0, k1), indexing="ij"))
+        np.testing.assert_allclose(block.node(*at), block.node(*connection.donors(at)), atol=1e-14)
+        covered[k0:k1, i0:i1] += 1
+    wing = np.zeros_like(covered)
+    wing[: EDGE + 1, 8:-8] = 1
+    np.testing.assert_array_equal(covered + wing, 1)
+    assert block.regions["wing"] == (("jmin", ((8, 40), (0, 1), (0, EDGE + 1))),)
+    # The line about which nodes turn by half a revolution lies in the middle between two nodes.
+    assert block.x[-1, 0, 23] == block.x[-1, 0, 24] and block.x[-1, 0, 22] > block.x[-1, 0, 23]
+
+
+OTHERS = [pytest.param(flux, marks=pytest.mark.slow) for flux in kernels.choices("flux") if flux != "hllc"]
+
+
+@pytest.mark.parametrize("flux", ["hllc", *OTHERS])
+def test_a_uniform_flow_stays_over_the_branch_line(grid, flux):
+    """With 1/area of the face that has none the flow is not a number after one step."""
+    tables = load("onera-m6").model_dump(mode="json", exclude_none=True)
+    far_field = [{"faces": "all", "type": "far-field", "state": STREAM}]
+    case = {
+        "grid": {"file": "none"}, "initial": {"state": STREAM}, "boundary": far_field, "gas": tables["gas"],
+        "scheme": {"flux": flux}, "time": {"local": True, "cfl": 0.5, "steps": 2},
+    }  # fmt: skip
+    simulation = Simulation(Case.from_dict(case), backend="cpu", grid=grid)
+    simulation.solver.step()
+    (block,) = simulation.blocks
+    for name, value in STREAM.items():
+        assert abs(block.state(name) - value).max() < 1e-13
+
+
+def test_a_table_that_makes_no_wing_is_refused():
+    with pytest.raises(ValueError, match="2 or more over the tip"):
+        WingCH(**KEYS | {"cells": [10, 1, 6]})
+    with pytest.raises(ValueError, match="n_airfoil"):
+        WingCH(**KEYS | {"n_airfoil": 33})
+    with pytest.raises(HiresxError, match=r"too few on the wing") as error:
+        build(WingCH(**KEYS | {"stretching": 1.05}))
+    assert "grid.stretching" in error.value.hint
+    with pytest.raises(HiresxError, match=r"longer than grid\.semi_span"):
+        build(WingCH(**KEYS | {"tip": 0.4}))

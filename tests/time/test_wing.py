@@ -1,0 +1,17 @@
+"""The bundled wing by the implicit integrator: Newton's method converges over the shock, and at the root too, where the
+wing and the plane of symmetry meet at an angle that is not right."""
+
+import pytest
+
+from hiresx import Simulation, load
+
+
+@pytest.mark.slow
+def test_newtons_method_converges_on_the_wing():
+    """With the condition of one wall after the other at the root's edge the residual stays at 4e-4 of the first one."""
+    case = load("onera-m6", "quick", ["implicit.drop=1e6", "time.steps=25"])
+    simulation = Simulation(case, backend="cpu")
+    simulation.run(progress=False)
+    assert simulation.solver.integrator.report["drop"] > 1e6
+    found = case.function("coefficients")(simulation, **case.arguments(case.function("coefficients")))
+    assert 0.303 < found["lift"] < 0.310 and 0.0200 < found["drag"] < 0.0210
