@@ -40,8 +40,9 @@ ASIDE = 1e-8
 class MirrorSources:
     """The ghosts of one patch: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole block.
     Each takes the flow at `per` places, one behind the other: `donor` (per n,), whole blocks, `face` (per n,), the
-    numbers of their faces along which the wall goes on, `xi` (per n, 3), places in their index space, `base` (per n, 3), the first nodes of interpolations, which may lie in connected blocks, and
-    `turn` (per n, 3, 3), what brings vectors from there.
+    numbers of their faces along which the wall goes on, `xi` (per n, 3), places in their index space, `base` (per n,
+    3), the first nodes of interpolations, which may lie in connected blocks, and `turn` (per n, 3, 3), what brings
+    vectors from there.
 
     Behind a plane there is one, the mirror image, and `turn` has the reflection. Behind a curved wall there are three,
     the mirror image, the foot of the normal and a third place on it: from the first ghost twice as far from the wall as

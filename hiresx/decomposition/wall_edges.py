@@ -1,5 +1,5 @@
-"""Edges on walls: nodes at which a wall has a corner, such as the sharp trailing edge of an airfoil, and the nodes beside
-them, from which nothing is interpolated across the corner."""
+"""Edges on walls: nodes at which a wall has a corner, such as the sharp trailing edge of an airfoil, and the nodes
+beside them, where nothing is interpolated across the corner."""
 
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,8 @@ def is_edged(whole: "Decomposition", patch: "Patch") -> bool:
 
 
 def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray:
-    """The nodes of the face of a patch, within it and up to `reach` nodes beyond its ends, that lie within `reach` nodes
-    of an edge along a grid line: mask of the whole face, [k, j, i] without its direction."""
+    """Return which nodes of the face of a patch, within it and up to `reach` nodes beyond its ends, lie within `reach`
+    nodes of an edge along a grid line: mask of the whole face, [k, j, i] without its direction."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     across = [e for e in (2, 1, 0) if e != d]
     found = np.zeros([block.size[e] for e in across], dtype=bool)
@@ -52,8 +52,8 @@ def _tangents(whole: "Decomposition", patch: "Patch") -> list[int]:
 
 
 def _with_nodes_beyond(whole: "Decomposition", patch: "Patch", e: int, count: int) -> np.ndarray:
-    """x, y, z of a patch and of up to `count` nodes beyond its ends along e, in its block or over connections, nan where
-    there is none: (dimensions, ..., n), along e."""
+    """x, y, z of a patch and of up to `count` nodes beyond its ends along e, in its block or over connections, nan
+    where there is none: (dimensions, ..., n), along e."""
     block = whole.blocks[patch.block]
     (lo, hi), size = patch.range[e], block.size[e]
     box = [np.arange(*r) for r in patch.range]
