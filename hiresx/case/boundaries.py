@@ -322,9 +322,10 @@ class CharacteristicOutflow(Condition, Scalars):
     relaxation: float | None = Field(
         None,
         ge=0,
-        description="rate of the relaxation towards that pressure, per L; 0: none; absent: 0.05 over the largest "
-        "extent of the grid, which reflects less than 1 % of the amplitude of a pulse that is shorter than 0.4 of "
-        "this extent; oblique waves are reflected by up to 17 % at any rate",
+        description="rate of the relaxation towards that pressure, per L; 0: none; absent: 0.05 over the "
+        "diameter of the grid, twice the largest distance of a node from the mean place of all, which reflects less "
+        "than 1 % of the amplitude of a pulse that is shorter than 0.4 of this diameter; oblique waves are reflected "
+        "by up to 17 % at any rate",
     )
 
 
@@ -347,7 +348,7 @@ class PressureOutflow(Condition, Scalars):
     relaxation: Positive | None = Field(
         None,
         description="rate of the relaxation, per L, of the pressure towards the given one or, with mass_flux, towards "
-        "the pressure at which this flow leaves; absent: 0.5 over the largest extent of the grid",
+        "the pressure at which this flow leaves; absent: 0.5 over the diameter of the grid",
     )
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ UNSTEADY_CFL, EXPLICIT_CFL = 10.0, 0.5
 # A viscous CFL number that sets no limit.
 UNBOUND = 1e6
 # Keys of the one kind and of the other.
-_OF_STEADY, _OF_UNSTEADY = ("drop", "largest_cfl"), ("newton_drop", "newton_steps")
+_OF_STEADY, _OF_UNSTEADY = ("drop", "largest_cfl", "sequence"), ("newton_drop", "newton_steps")
 # Of a case that says nothing of them.
 STEPS, FIRST_CFL = 500, 2.0
 
@@ -51,6 +51,11 @@ class Implicit(Table):
         "every block, in turn, those along each direction in which a tenth of its cells are thin",
     )
     sweeps: Points = Field(10, description="sweeps over both colours that make one preconditioning")
+    sequence: Annotated[int, Field(ge=0, le=6)] = Field(
+        0,
+        description="of steady flow: so many coarser grids, of every second node each, are solved first, and each flow "
+        "is the start on the next one; 0: none",
+    )
     newton_drop: Annotated[float, Field(gt=1)] = Field(
         1e4, description="of unsteady flow: a step is solved when its residual is that at its start over this"
     )
@@ -108,6 +113,14 @@ def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
         yield case_error(
             f'average is not for time.integrator = "{NAME}", whose steps are not times of one flow; leave it out'
         )
+    numbered = [n for n, condition in enumerate(case.boundary) if condition.range and isinstance(condition.range, dict)]
+    if case.implicit.sequence and numbered:
+        yield case_error(
+            f"boundary.{numbered[0]}.range gives nodes by number, which are others on the coarser grids of "
+            "implicit.sequence: name a region, or leave implicit.sequence out"
+        )
+    if case.implicit.sequence and case.refine is not None:
+        yield case_error("implicit.sequence does not go with [refine]: leave one of them out")
     if case.time.cfl is not None and case.time.cfl > case.implicit.largest_cfl:
         yield case_error(
             f"time.cfl = {case.time.cfl:g} is above implicit.largest_cfl = {case.implicit.largest_cfl:g}, beyond which "

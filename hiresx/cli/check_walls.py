@@ -23,7 +23,9 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
     """Per wall, plane of symmetry and axis: the largest angle in degrees between a grid line and the normal, whether
     ghosts take the flow at the mirror images of their own places, whether there is an edge on it, and the cells by
     which such places were moved at most, as they lie outside the grid."""
-    moved = {entry.place: entry.moved for entry in find_mirror_sources(decomposition, extended)}
+    moved: dict[int, float] = {}
+    for entry in find_mirror_sources(decomposition, extended):
+        moved[entry.place] = max(entry.moved, moved.get(entry.place, 0.0))
     found = []
     for wall in walls(decomposition):
         patch = decomposition.patches[wall.place]
@@ -49,9 +51,7 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
     for wall in found:
         if wall["angle"] < REPORTED and not wall["edge"] and wall["moved"] < FAR:
             continue
-        if wall["edge"]:
-            what = "an edge: ghosts mirror nodes, first order"
-        elif not wall["mirrors_places"]:
+        if not wall["mirrors_places"]:
             what = "ghosts mirror nodes"
         else:
             what = "ghosts mirror places: " + ("third order" if wall["curved"] else "no order is lost")
@@ -59,6 +59,8 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
                 what += (
                     f", but where lines lean out of the grid: places moved by {wall['moved']:.1f} cells, first order"
                 )
+        if wall["edge"]:
+            what += "; beside its edge they mirror nodes, first order"
         if viscous and wall["mirrors_places"] and wall["angle"] > STEEP:
             what += ", but temperatures that jump by a factor of 100 may end the run"
         reported.append((f"{wall['block']} {wall['face']}", wall["type"], f"{wall['angle']:.1f}", what))

@@ -5,7 +5,7 @@ A ghost at the distance d behind a wall takes the flow at the distance d before 
 where grid lines meet the wall at the angle a to its normal the two are 2 d tan a apart along the wall.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -13,13 +13,13 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
-from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.oblique_walls import Wall, mirrored_places
-from hiresx.decomposition.patched_donors import Rows, layers_behind, linear, share
-from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.patched_donors import layers_behind
+from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.decomposition.wall_edges import near_edges
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, direction, layer, side, whole_box
-from hiresx.grid.patched import BEYOND, WIDTH, BlockMap, lagrange
+from hiresx.grid.patched import BEYOND, WIDTH, BlockMap
 
 Coordinates = Sequence[np.ndarray]
 
@@ -29,6 +29,8 @@ ROWS = 3
 HOPS = 4
 # Steps towards the foot of a normal, and the step, in cells, of the differences of normals.
 TURNS, STEP = 12, 0.25
+# Cells along a curved wall, from where the flow meets it, within which it stagnates.
+STAGNANT = 3.0
 # Half the distance, in cells, of the places on both sides of one that derivatives there are the mean of: at a node they
 # are those of two polynomials, whichever way indexes run.
 ASIDE = 1e-8
@@ -37,21 +39,24 @@ ASIDE = 1e-8
 @dataclass(frozen=True, eq=False)
 class MirrorSources:
     """The ghosts of one patch: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole block.
-    Each takes the flow at `per` places, one behind the other: `donor` (per n,), whole blocks, `xi` (per n, 3), places
-    in their index space, `base` (per n, 3), the first nodes of interpolations, which may lie in connected blocks, and
-    `turn` (per n, 3, 3), what brings vectors from there.
+    Each takes the flow at `per` places, one behind the other: `donor` (per n,), whole blocks, `face` (per n,), the
+    numbers of their faces along which the wall goes on, `xi` (per n, 3), places in their index space, `base` (per n,
+    3), the first nodes of interpolations, which may lie in connected blocks, and `turn` (per n, 3, 3), what brings
+    vectors from there.
 
     Behind a plane there is one, the mirror image, and `turn` has the reflection. Behind a curved wall there are three,
     the mirror image, the foot of the normal and a third place on it: from the first ghost twice as far from the wall as
-    the image, from the others as far as the first. `turn` then has no reflection, and `geometry` (11, n) holds the
+    the image, from the others as far as the first. `turn` then has no reflection, and `geometry` (12, n) holds the
     normal at the foot, into the flow, the distance of the image, the derivative of the normal along the wall, xx, yy,
-    zz, xy, xz, yz, and the distance of the third place over that of the image. `moved`: cells by which a place was
+    zz, xy, xz, yz, the distance of the third place over that of the image, and the square of STAGNANT cells along the
+    wall over the distance. `moved`: cells by which a place was
     moved at most, as it lies outside the grid.
     """
 
     place: int
     index: np.ndarray
     donor: np.ndarray
+    face: np.ndarray
     xi: np.ndarray
     base: np.ndarray
     turn: np.ndarray
@@ -62,12 +67,82 @@ class MirrorSources:
     def per(self) -> int:
         return len(self.donor) // self.index.shape[1]
 
+    def some(self, chosen: np.ndarray) -> "MirrorSources":
+        """The ghosts of the mask `chosen` (n,) alone."""
+        places = np.repeat(chosen, self.per)
+        of_places = {name: getattr(self, name)[places] for name in ("donor", "face", "xi", "base", "turn")}
+        geometry = None if self.geometry is None else self.geometry[:, chosen]
+        return replace(self, index=self.index[:, chosen], geometry=geometry, **of_places)
+
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
     """Find where all ghosts of mirroring walls take the flow from; `extended`: see `extended_coordinates`."""
-    found = mirrored_places(_of_grid(whole))
-    maps = _Maps(whole, extended)
-    return [_find_sources(whole, extended, maps, wall) for wall in found.values()]
+    of_grid = _of_grid(whole)
+    found = mirrored_places(of_grid)
+    maps, near = _Maps(whole, extended), _near_edges(of_grid, found.values())
+    return [
+        sources
+        for wall in found.values()
+        for sources in _apart_from_edges(_find_sources(whole, extended, maps, wall), whole, maps, near)
+    ]
+
+
+def _near_edges(whole: Decomposition, mirroring: Iterable[Wall]) -> dict[tuple[int, str], np.ndarray]:
+    """By block and face, a mask of the nodes beside edges of walls: [k, j, i] without the face's direction. An
+    interpolation about any other place on the face, or half a cell beside it, has no edge within its nodes."""
+    found: dict[tuple[int, str], np.ndarray] = {}
+    for wall in mirroring:
+        if wall.edged:
+            patch = whole.patches[wall.place]
+            mask = near_edges(whole, patch, WIDTH // 2)
+            found[patch.block, patch.face] = found.get((patch.block, patch.face), False) | mask
+    return found
+
+
+def _apart_from_edges(
+    sources: MirrorSources, whole: Decomposition, maps: "_Maps", near: Mapping[tuple[int, str], np.ndarray]
+) -> Iterator[MirrorSources]:
+    """The sources of a patch, those of ghosts beside edges replaced by the mirror images of nodes: there normals and
+    places would come from polynomials through the corner. The plane of such a mirror is that of the wall's metrics at
+    the node."""
+    patch, count = whole.patches[sources.place], sources.index.shape[1]
+    beside = np.zeros(count * sources.per, dtype=bool)
+    for b, f in set(zip(sources.donor.tolist(), sources.face.tolist(), strict=True)):
+        if (mask := near.get((b, FACES[f]))) is not None:
+            chosen = (sources.donor == b) & (sources.face == f)
+            beside[chosen] = _on_face(mask, FACES[f], np.round(sources.xi[chosen]).astype(int))
+    at_nodes = beside.reshape(count, sources.per).any(axis=1)
+    if (mask := near.get((patch.block, patch.face))) is not None:
+        at_nodes |= _on_face(mask, patch.face, sources.index.T)
+    if not at_nodes.all():
+        yield sources.some(~at_nodes)
+    if at_nodes.any():
+        yield _mirrored_nodes(sources.index[:, at_nodes], sources.place, patch, maps)
+
+
+def _on_face(mask: np.ndarray, face: str, nodes: np.ndarray) -> np.ndarray:
+    """Values of a mask of a face, [k, j, i] without its direction, at `nodes` (n, 3) beside or on it."""
+    across = [e for e in (2, 1, 0) if e != direction(face)]
+    return np.asarray(mask[tuple(np.clip(nodes[:, e], 0, mask.shape[n] - 1) for n, e in enumerate(across))])
+
+
+def _mirrored_nodes(index: np.ndarray, place: int, patch: Patch, maps: "_Maps") -> MirrorSources:
+    """Sources of ghosts `index` (3, n) that take the flow at the node before the wall on the same grid line."""
+    count, d = index.shape[1], direction(patch.face)
+    edge = patch.range[d][0]
+    rows = maps(patch.block, patch.face)
+    on_wall, image = index.T.astype(float), index.T.astype(float)
+    on_wall[:, d], image[:, d] = edge, 2 * edge - index[d]
+    donor, face, turn = (
+        np.full(count, patch.block),
+        np.full(count, FACES.index(patch.face)),
+        np.tile(np.eye(3), (count, 1, 1)),
+    )
+    first = np.where(np.arange(3) == d, rows.first, 0)
+    base = rows.map.base(image - first) + first
+    _, normals, _, _ = _geometry(maps, _Places(donor, face, on_wall, turn, np.zeros((count, 3)), base, 0.0))
+    turn = turn - 2 * normals[:, :, None] * normals[:, None, :]
+    return MirrorSources(place, index, donor, face, image, base, turn, None, 0.0)
 
 
 def _of_grid(whole: Decomposition) -> Decomposition:
@@ -174,10 +249,10 @@ def _find_sources(
         point[: len(wall.point)] = wall.point
         normals = np.broadcast_to(normal, ghosts.shape)
         distance = (point - ghosts) @ normal
-        feet, curvature = None, None
+        feet, curvature, cells = None, None, None
     else:
         feet = _walk(whole, maps, b, face, ghosts, start, on_wall=True)
-        places, normals, curvature = _geometry(maps, feet)
+        places, normals, curvature, cells = _geometry(maps, feet)
         if whole.axisymmetric:  # about the axis the normal turns by its share along y in a length of y
             radius = places[:, 1]
             curvature[2] += np.divide(normals[:, 1], radius, out=np.zeros_like(radius), where=radius > 0)
@@ -185,23 +260,26 @@ def _find_sources(
     images = ghosts + 2 * distance[:, None] * normals
     start[:, d] = 2 * edge - index[d]
     image = _walk(whole, maps, b, face, images, start)
-    if not wall.curved or feet is None or curvature is None:
+    if not wall.curved or feet is None or curvature is None or cells is None:
         reflection = np.eye(3) - 2 * normals[:, :, None] * normals[:, None, :]
         if patch.condition.kernel == "axis":
             reflection[:, 2, 2] = -1.0  # the swirl
         turn = reflection @ image.turn
-        return MirrorSources(wall.place, index, image.donor, image.xi, image.base, turn, None, image.moved)
+        return MirrorSources(
+            wall.place, index, image.donor, image.face, image.xi, image.base, turn, None, image.moved
+        )  # fmt: skip
     layer_number = np.abs(index[d] - edge)
     apart = np.where(layer_number == 1, 2.0, 1.0 / layer_number)
     start[:, d] = edge + apart * (start[:, d] - edge)
     third = _walk(whole, maps, b, face, ghosts + ((1 + apart) * distance)[:, None] * normals, start)
     three = (image, feet, third)
-    donor, xi, base, turn = (
+    donor, along, xi, base, turn = (
         np.stack([getattr(p, name) for p in three], axis=1).reshape(-1, *getattr(image, name).shape[1:])
-        for name in ("donor", "xi", "base", "turn")
+        for name in ("donor", "face", "xi", "base", "turn")
     )
-    geometry = np.concatenate([normals.T, distance[None], curvature, apart[None]])
-    return MirrorSources(wall.place, index, donor, xi, base, turn, geometry, max(p.moved for p in three))
+    stagnant = np.square(STAGNANT * cells / np.where(distance != 0, distance, np.inf))
+    geometry = np.concatenate([normals.T, distance[None], curvature, apart[None], stagnant[None]])
+    return MirrorSources(wall.place, index, donor, along, xi, base, turn, geometry, max(p.moved for p in three))
 
 
 def _walk(
@@ -311,11 +389,13 @@ def _hop(
     return np.concatenate(gone) if gone else np.zeros(0, dtype=int)
 
 
-def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Geometry of places on a wall, in the frame of the block that asked: their points (n, 3), the unit normals (n, 3)
-    into the flow and the derivative of the normal along the wall (6, n), xx, yy, zz, xy, xz, yz."""
+    into the flow, the derivative of the normal along the wall (6, n), xx, yy, zz, xy, xz, yz, and the largest length
+    (n,) of a cell along the wall."""
     count = len(feet.donor)
     points, normals, bend = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
+    cells = np.zeros(count)
     for own, along, chosen in feet.groups(np.arange(count)):
         rows, first = maps(own, along).map, maps(own, along).first
         d, m = direction(along), rows.dimensions
@@ -326,6 +406,7 @@ def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.nd
         points[chosen, :m] = position
         normals[chosen, :m] = _normals(slopes, d, side(along))
         lines = slopes[:, :, tangents]
+        cells[chosen] = np.sqrt((lines**2).sum(axis=1)).max(axis=1)
         dual = lines @ np.linalg.inv(_regular(np.einsum("nca,ncb->nab", lines, lines)))
         for n, e in enumerate(tangents):
             there = {}
@@ -339,7 +420,7 @@ def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.nd
     normals = np.einsum("nab,nb->na", feet.turn, normals)
     bend = feet.turn @ (0.5 * (bend + bend.transpose(0, 2, 1))) @ feet.turn.transpose(0, 2, 1)
     six = [bend[:, a, b] for a, b in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
-    return points, normals, np.stack(six)
+    return points, normals, np.stack(six), cells
 
 
 def _regular(square: np.ndarray) -> np.ndarray:
@@ -359,89 +440,3 @@ def _normals(slopes: np.ndarray, d: int, face_side: int) -> np.ndarray:
     inwards = -face_side * np.sum(normal * slopes[:, :, d], axis=1)
     size = np.sqrt((normal**2).sum(axis=1)) * np.where(inwards < 0, -1, 1)
     return np.asarray(normal / np.where(size != 0, size, 1)[:, None])
-
-
-def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources]) -> Iterator[Rows]:
-    """The shares of all parts of `cut`, in their order, in the flow at the places of all entries of `found`."""
-    donor, xi, base, turn = (
-        np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "turn")
-    )
-    weights = np.stack([lagrange(xi - base)[0], linear(xi, base)])
-    given: dict[int, list[_Window]] = {}
-    for b in np.unique(donor):
-        at = np.flatnonzero(donor == b)
-        one = weights[:, at]
-        for d, n in enumerate(whole.blocks[b].size):
-            if n == 1:
-                one[:, :, d] = np.eye(WIDTH)[0]
-        for window in _spread(whole, _Window(int(b), at, base[at], one, np.eye(3))):
-            given.setdefault(window.block, []).append(window)
-    for p, part in enumerate(cut.parts):
-        for window in given.get(part.whole, ()):
-            made = share(window.base, window.weights, whole.blocks[part.whole].size, part.box)
-            if made is not None:
-                chosen, start, widths, own = made
-                points = window.point[chosen]
-                flat = flat_index(start.T, cut.blocks[p], cut.stencil.halo)
-                yield Rows(p, points, flat, widths, own, turn[points] @ window.turn)
-
-
-@dataclass(frozen=True, eq=False)
-class _Window:
-    """Nodes of one block from which places are interpolated: `point` (n,), which places, `base` (n, 3), the first
-    nodes, `weights` (2, n, 3, WIDTH), 0 for those outside, and `turn` (3, 3), what brings vectors from there to the
-    block from which they were reached."""
-
-    block: int
-    point: np.ndarray
-    base: np.ndarray
-    weights: np.ndarray
-    turn: np.ndarray
-
-    @property
-    def nodes(self) -> np.ndarray:
-        return np.asarray(self.base[:, :, None] + np.arange(WIDTH))
-
-    def mask(self, keep: np.ndarray) -> "_Window | None":
-        """The part of the nodes (n, 3, WIDTH) selected by `keep`; None if nothing is left."""
-        weights = np.where(keep, self.weights, 0.0)
-        left = (weights != 0).any(axis=(0, 3)).all(axis=1)
-        if not left.any():
-            return None
-        return _Window(self.block, self.point[left], self.base[left], weights[:, left], self.turn)
-
-
-def _spread(whole: Decomposition, window: _Window, hops: int = 3) -> Iterator[_Window]:
-    """Windows of the block's own nodes and of those of connected blocks beyond its ends."""
-    size = np.array(whole.blocks[window.block].size)[:, None]
-    nodes = window.nodes
-    below, above = nodes < 0, nodes >= size
-    own = window.mask(~(below | above))
-    if own is not None:
-        yield own
-    if not hops or not ((below | above) & (window.weights != 0).any(axis=0)).any():
-        return
-    nearest = np.clip(nodes, 0, size - 1)
-    for c in whole.connections:
-        if c.block != window.block or c.over_a_pole:
-            continue
-        d = direction(c.face)
-        # what lies beyond several ends goes by the first direction
-        keep = np.ones_like(below)
-        keep[:, :d] = ~(below | above)[:, :d]
-        keep[:, d] = (below if side(c.face) < 0 else above)[:, d]
-        for e, (lo, hi) in enumerate(c.range):
-            if e != d:
-                keep[:, e] &= (nearest[:, e] >= lo) & (nearest[:, e] < hi)
-        beyond = window.mask(keep)
-        if beyond is None:
-            continue
-        matrix = np.array(c.matrix)
-        base, weights = np.zeros_like(beyond.base), np.zeros_like(beyond.weights)
-        for e in range(3):
-            f = int(np.flatnonzero(matrix[:, e])[0])
-            turned = matrix[f, e] < 0
-            base[:, f] = matrix[f, e] * (beyond.base[:, e] + (WIDTH - 1) * turned) + c.offset[f]
-            weights[:, :, f] = beyond.weights[:, :, e, ::-1] if turned else beyond.weights[:, :, e]
-        turn = window.turn if c.rotation is None else window.turn @ np.array(c.rotation)
-        yield from _spread(whole, _Window(c.donor, beyond.point, base, weights, turn), hops - 1)

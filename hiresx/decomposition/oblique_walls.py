@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hiresx.decomposition.wall_edges import is_edged
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, Range, direction, side, slices
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 FLAT = 1e-6
 # Sine of the angle to the normal below which grid lines are normal to a plane.
 NORMAL = 1e-4
-# A wall has an edge where it turns by so many radians at a node, and so many times as far as at the nodes beside it.
-EDGE, SHARPER = 0.05, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,8 @@ class Wall:
     `angle`: the largest one, in degrees, between a grid line there and the normal. `curved`: whether the flow along it,
     or a body force, takes a pressure that rises along the normal. `smooth`: whether polynomials of the highest degree
     continue its grid lines. `edged`: whether it has an edge, where a mirror has no one normal. `mirrors_places`:
-    whether ghosts take the flow at the mirror images of their own places, not that at nodes.
+    whether ghosts take the flow at the mirror images of their own places, not that at nodes; beside an edge they take
+    that at nodes (`hiresx.decomposition.wall_edges`).
 
     All but place and angle are the same for all patches of a condition that go on in one another, in one block or over
     connections, so that nothing depends on how blocks are cut."""
@@ -63,14 +63,16 @@ def walls(whole: "Decomposition") -> list[Wall]:
         members = [of_place[place] for place in places]
         group = [_as_beside(whole, wall, members) for wall in members]
         flat = _on_one_plane(whole, group)
+        patches = [whole.patches[wall.place] for wall in group]
         curved = any(wall.curved or (not flat and _reflects(whole, whole.patches[wall.place])) for wall in group)
-        edged = not flat and any(_is_edged(whole, whole.patches[wall.place]) for wall in group)
+        edged = not flat and any(
+            is_edged(whole, patch) for patch in patches if is_broad(whole.blocks[patch.block], patch)
+        )
         smooth = all(wall.smooth for wall in group)
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
         for wall in group:
             normal, point = (None, None) if curved else (wall.normal, wall.point)
-            mirrors_places = (oblique or curved) and not edged
-            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged, mirrors_places))
+            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged, oblique or curved))
     return sorted(made, key=lambda wall: wall.place)
 
 
@@ -269,45 +271,3 @@ def local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarr
     normal = np.cross(slopes[0], slopes[1], axis=0) if len(slopes) == 2 else np.stack([-slopes[0][1], slopes[0][0]])
     size = np.sqrt((normal**2).sum(axis=0))
     return np.asarray(normal / np.where(size > 0, size, 1))
-
-
-def _is_edged(whole: "Decomposition", patch: "Patch") -> bool:
-    """True if the wall has an edge on a patch or at its ends: a sharp end is an edge too. What is beyond the ends of a
-    patch of one node across tells nothing of it."""
-    block = whole.blocks[patch.block]
-    tangents = [e for e in block.active if e != direction(patch.face)]
-    return is_broad(block, patch) and any(_has_edge(_with_nodes_beyond(whole, patch, e)) for e in tangents)
-
-
-def _with_nodes_beyond(whole: "Decomposition", patch: "Patch", e: int) -> np.ndarray:
-    """x, y, z of a patch and of up to three nodes beyond its ends along e, in its block or over connections, nan where
-    there is none: (dimensions, ..., n), along e."""
-    block = whole.blocks[patch.block]
-    (lo, hi), size = patch.range[e], block.size[e]
-    box = [np.arange(*r) for r in patch.range]
-    box[e] = np.arange(lo - 3, hi + 3)
-    index = np.stack(np.meshgrid(*box, indexing="ij"))
-    nodes = np.full(index.shape, np.nan)
-    inside = (index[e] >= 0) & (index[e] < size)
-    nodes[:, inside] = block.node(*index[:, inside])
-    for c in whole.connections:
-        if c.block == patch.block and direction(c.face) == e:
-            there = (index[e] >= size) if side(c.face) > 0 else (index[e] < 0)
-            for along in range(3):
-                if along != e:
-                    there = there & (index[along] >= c.range[along][0]) & (index[along] < c.range[along][1])
-            nodes[:, there] = c.motion(whole.blocks[c.donor].node(*c.donors(index[:, there])))
-    return np.moveaxis(nodes[: len(block.active)], 1 + e, -1)
-
-
-def _has_edge(face: np.ndarray) -> bool:
-    """True if grid lines along the last axis of (dimensions, ..., n) have a corner; nodes that are nan are none. The
-    first and the last turn are only beside others: what is next to them is not known."""
-    steps = np.diff(face, axis=-1)
-    size = np.sqrt((steps**2).sum(axis=0))
-    cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)
-    turn = np.nan_to_num(np.arccos(np.clip(cosine, -1, 1)))
-    beside = np.zeros_like(turn)
-    beside[..., 1:] = turn[..., :-1]
-    beside[..., :-1] = np.maximum(beside[..., :-1], turn[..., 1:])
-    return bool(((turn > EDGE) & (turn > SHARPER * beside))[..., 1:-1].any())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.decomposition import Domain, mirror_points, patched_donors
+from hiresx.decomposition import Domain, mirror_points, mirror_rows, patched_donors
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
@@ -322,4 +322,4 @@ class MirroredGhosts(InterpolatedGhosts):
         return acceleration(self._case, state)
 
     def _shares(self, domain: Domain, found: Sequence[mirror_points.MirrorSources]) -> Iterator[patched_donors.Rows]:
-        return mirror_points.rows(domain.whole, domain.cut, found)
+        return mirror_rows.rows(domain.whole, domain.cut, found)

@@ -31,14 +31,6 @@ OF_PRESSURE, OF_MASS_FLUX = 1, 2
 SIGMA, STRONGER = 0.05, 10
 
 
-def default_relaxation(grid: Grid) -> float:
-    """SIGMA over the largest extent of the grid along x, y or z."""
-    bounds = [(c.min(), c.max()) for block in grid.blocks for c in (block.x, block.y, block.z)]
-    low = np.reshape([lo for lo, _ in bounds], (-1, 3)).min(axis=0)
-    high = np.reshape([hi for _, hi in bounds], (-1, 3)).max(axis=0)
-    return SIGMA / float((high - low).max())
-
-
 def radius(grid: Grid) -> float:
     """Return the largest distance, in L, of a node from the mean position of all nodes, each place counted once."""
     total, count = np.zeros(3), 0
@@ -87,7 +79,9 @@ class Outflow:
             return
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_first_of_face(whole, places), np.int32)
-        default, firmness = default_relaxation(grid), 1 / radius(grid)
+        # Both are the same however the grid is turned.
+        firmness = 1 / radius(grid)
+        default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):
             spec = cast(CharacteristicOutflow | PressureOutflow, whole.patches[place].condition)

@@ -54,6 +54,11 @@ class AttachedRun:
         return self._continuation.notes
 
     @property
+    def profiles(self) -> dict[str, Any]:
+        """What replaces functions of case.py that boundary conditions and sponges name."""
+        return dict(self._profiles)
+
+    @property
     def restarts(self) -> list[dict[str, Any]]:
         """The restarts of this run and of those before it, as in run.json."""
         return self._continuation.restarts

@@ -208,6 +208,12 @@ def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.
     return (first, last), made
 
 
+def line_weights(nodes: int, step: int) -> np.ndarray:
+    """Weights (2, nodes, coarser nodes), of sixth order and linear, of a direction of a whole block with `nodes` nodes,
+    of which the coarser one has every one (`step` 1) or every second one (2)."""
+    return np.stack([np.eye(nodes)] * 2) if step == 1 else _line(0, nodes, (nodes + 1) // 2, False)[1]
+
+
 def interpolated(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
     """Conservative variables (n, nk, nj, ni) of `values` in a window, by `weights` along i, j and k."""
     high, low = (values.astype(np.float64) for _ in range(2))

@@ -39,6 +39,7 @@ from hiresx.simulation.flow_flags import tiles_at_start
 from hiresx.simulation.grid_check import refuse_folded
 from hiresx.simulation.logbook import Logbook
 from hiresx.simulation.rebalance import Rebalancing, Rule, parse_rule
+from hiresx.simulation.sequencing import start_from_coarser
 from hiresx.simulation.stored_tiles import tiles_of
 from hiresx.simulation.watchdog import Watchdog, WatchdogTimeout
 from hiresx.solver import configuration
@@ -419,11 +420,11 @@ class Simulation(AdaptedRun):
 
     def _begin(self, bar: Progress) -> None:
         """Everything before the first step of this `run`."""
-        again, self._used = self._used, True
-        self._pace = 0.0
+        again, self._used, self._pace = self._used, True, 0.0
         self._ends.begin()
         if self.out is not None:
             files.on_root(self.comm, self._tidy)
+        start_from_coarser(self)
         for line in self.restarted:
             bar.note(line)
         restarted = again or self._continuation.source is not None

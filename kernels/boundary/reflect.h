@@ -58,13 +58,16 @@ KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const in
 }
 
 // Behind a curved wall, from the states at the mirror image, at the foot of the normal n and at a third place on it
-// (begin[3 i], begin[3 i + 1] and begin[3 i + 2]). geometry[11][ghost]: n, the distance d, the derivative of n along the wall, and the
-// distance of the third place over d.
+// (begin[3 i], begin[3 i + 1] and begin[3 i + 2]). geometry[12][ghost]: n, the distance d, the derivative of n along the
+// wall, the distance of the third place over d, and the square of a few cells' length along the wall over d.
 // The pressure has the slope rho u.(dn/ds) u that keeps the flow on the wall (Dadone and Grossman, AIAA Journal 32, 1994,
 // have it for plane flow), and density and tangential velocity those of the parabolas through the three places, for
 // nothing else says what entropy and vorticity do (not the parabolas themselves, which go on behind the wall so steeply
 // that what is amplified there grows); in viscous flow, those of no heat and no friction. The normal velocity
 // is odd but for the parabola's curvature. At jumps the flow is mirrored as at a plane.
+// Where inviscid flow stagnates, within a few cells of the line on which it meets the wall, the density's parabola would
+// leave the entropy of that line, and so of the whole wall behind it, as it ever was: nothing comes along the wall, and
+// what comes across it is the same from both sides. There the ghost has the entropy of the image (Dadone and Grossman).
 // With a body force of the acceleration a (`kept` is its array, the arguments are those of the kernel `body_force`) the
 // pressure has the slope rho a.n besides, at planes that the force pushes the gas against too. The temperature then has the
 // slope of its parabola, in place of the density, which leaves an isothermal layer its temperature.
@@ -108,7 +111,12 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
 #else
     real warmth[3];
     for (int a = 0; a < 3; ++a) warmth[a] = pressure[a] / density[a];
-    const real rho = forced ? p / bounded(warmth[0], odd(warmth)) : bounded(density[0], odd(density));
+    // what comes from upstream along the wall, from 1 to 0 where the flow meets the wall
+    const real meeting = smaller(through[0], real(0)), past = u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + real(1e-20);
+    const real along_wall = past / (past + of(11) * meeting * meeting);
+    const real isentropic = density[0] * (real(1) + (p / pressure[0] - real(1)) / gas_gamma);
+    const real continued = bounded(density[0], odd(density));
+    const real rho = forced ? p / bounded(warmth[0], odd(warmth)) : isentropic + along_wall * (continued - isentropic);
 #endif
     const real across = -through[0] + even(through);
     real squares = real(0);

@@ -328,16 +328,35 @@ def test_check_tells_the_angle_of_lines():
 
 
 def test_an_edge_on_a_wall_is_told():
-    """Its ghosts mirror nodes, as they do where nothing is known of a normal."""
+    """Beside it ghosts mirror nodes, as they do where nothing is known of a normal."""
     x, y = np.meshgrid(np.linspace(0, 2, 21), np.linspace(0, 1, 9))
     ramp = Grid((Block("ramp", x[None], (y + (1 - y) * np.maximum(0, 0.4 * (x - 1)))[None], 0 * x[None]),))
     (row,) = (row for row in told(ramp) if row[0] == "ramp jmin")
-    assert row[2:] == ("21.8", "an edge: ghosts mirror nodes, first order")
+    assert row[2:] == (
+        "21.8", "ghosts mirror places: third order; beside its edge they mirror nodes, first order",
+    )  # fmt: skip
 
 
 def rise(x, slope, bend):
     """A wall that turns upwards at x = 1, and is curved from there on where `bend` is not 0."""
     return np.where(x > 1, slope * (x - 1) + bend * (x - 1) ** 2, 0.0)
+
+
+def test_an_edge_takes_nothing_from_the_wall_away_from_it():
+    """Behind the edge at x = 1 the curved wall has the ghosts of the same nodes without it, and the flow, as far as
+    nothing of a step's three stages reaches."""
+    x, y = np.meshgrid(np.linspace(0, 4, 161), np.linspace(0, 1, 9))
+    nodes = x, y + (1 - y) * rise(x, 0.4, -0.05), 0 * x
+    first = 46
+    spec = case([{"faces": "all", "type": "slip-wall"}], {"steps": 1, "cfl": 0.5})
+    edged, plain = (
+        after(spec, Grid((Block("ramp", *(c[None, :, start:] for c in nodes)),)), 1).primitives(0)
+        for start in (0, first)
+    )
+    away = 30
+    for variable in ("rho", "u", "v", "p"):
+        apart = edged[variable][..., first + away :] - plain[variable][..., away:]
+        assert np.abs(apart).max() < 1e-13, variable
 
 
 @pytest.mark.parametrize("skew", [0.0, 0.3])

@@ -1,0 +1,99 @@
+"""The shares that parts of the grid have in the flow at mirrored places (`hiresx.decomposition.mirror_points`)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.decomposition.halo_copies import flat_index
+from hiresx.decomposition.mirror_points import MirrorSources
+from hiresx.decomposition.patched_donors import Rows, linear, share
+from hiresx.decomposition.patches import Decomposition
+from hiresx.grid.blocks import direction, side
+from hiresx.grid.patched import WIDTH, lagrange
+
+
+def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources]) -> Iterator[Rows]:
+    """The shares of all parts of `cut`, in their order, in the flow at the places of all entries of `found`."""
+    donor, xi, base, turn = (
+        np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "turn")
+    )
+    weights = np.stack([lagrange(xi - base)[0], linear(xi, base)])
+    given: dict[int, list[_Window]] = {}
+    for b in np.unique(donor):
+        at = np.flatnonzero(donor == b)
+        one = weights[:, at]
+        for d, n in enumerate(whole.blocks[b].size):
+            if n == 1:
+                one[:, :, d] = np.eye(WIDTH)[0]
+        for window in _spread(whole, _Window(int(b), at, base[at], one, np.eye(3))):
+            given.setdefault(window.block, []).append(window)
+    for p, part in enumerate(cut.parts):
+        for window in given.get(part.whole, ()):
+            made = share(window.base, window.weights, whole.blocks[part.whole].size, part.box)
+            if made is not None:
+                chosen, start, widths, own = made
+                points = window.point[chosen]
+                flat = flat_index(start.T, cut.blocks[p], cut.stencil.halo)
+                yield Rows(p, points, flat, widths, own, turn[points] @ window.turn)
+
+
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """Nodes of one block from which places are interpolated: `point` (n,), which places, `base` (n, 3), the first
+    nodes, `weights` (2, n, 3, WIDTH), 0 for those outside, and `turn` (3, 3), what brings vectors from there to the
+    block from which they were reached."""
+
+    block: int
+    point: np.ndarray
+    base: np.ndarray
+    weights: np.ndarray
+    turn: np.ndarray
+
+    @property
+    def nodes(self) -> np.ndarray:
+        return np.asarray(self.base[:, :, None] + np.arange(WIDTH))
+
+    def mask(self, keep: np.ndarray) -> "_Window | None":
+        """The part of the nodes (n, 3, WIDTH) selected by `keep`; None if nothing is left."""
+        weights = np.where(keep, self.weights, 0.0)
+        left = (weights != 0).any(axis=(0, 3)).all(axis=1)
+        if not left.any():
+            return None
+        return _Window(self.block, self.point[left], self.base[left], weights[:, left], self.turn)
+
+
+def _spread(whole: Decomposition, window: _Window, hops: int = 3) -> Iterator[_Window]:
+    """Windows of the block's own nodes and of those of connected blocks beyond its ends."""
+    size = np.array(whole.blocks[window.block].size)[:, None]
+    nodes = window.nodes
+    below, above = nodes < 0, nodes >= size
+    own = window.mask(~(below | above))
+    if own is not None:
+        yield own
+    if not hops or not ((below | above) & (window.weights != 0).any(axis=0)).any():
+        return
+    nearest = np.clip(nodes, 0, size - 1)
+    for c in whole.connections:
+        if c.block != window.block or c.over_a_pole:
+            continue
+        d = direction(c.face)
+        # what lies beyond several ends goes by the first direction
+        keep = np.ones_like(below)
+        keep[:, :d] = ~(below | above)[:, :d]
+        keep[:, d] = (below if side(c.face) < 0 else above)[:, d]
+        for e, (lo, hi) in enumerate(c.range):
+            if e != d:
+                keep[:, e] &= (nearest[:, e] >= lo) & (nearest[:, e] < hi)
+        beyond = window.mask(keep)
+        if beyond is None:
+            continue
+        matrix = np.array(c.matrix)
+        base, weights = np.zeros_like(beyond.base), np.zeros_like(beyond.weights)
+        for e in range(3):
+            f = int(np.flatnonzero(matrix[:, e])[0])
+            turned = matrix[f, e] < 0
+            base[:, f] = matrix[f, e] * (beyond.base[:, e] + (WIDTH - 1) * turned) + c.offset[f]
+            weights[:, :, f] = beyond.weights[:, :, e, ::-1] if turned else beyond.weights[:, :, e]
+        turn = window.turn if c.rotation is None else window.turn @ np.array(c.rotation)
+        yield from _spread(whole, _Window(c.donor, beyond.point, base, weights, turn), hops - 1)

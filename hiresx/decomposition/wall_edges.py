@@ -1,0 +1,90 @@
+"""Edges on walls: nodes at which a wall has a corner, such as the sharp trailing edge of an airfoil, and the nodes
+beside them, where nothing is interpolated across the corner."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hiresx.grid.blocks import direction, side
+
+if TYPE_CHECKING:
+    from hiresx.decomposition.patches import Decomposition, Patch
+
+# A wall has an edge where it turns by so many radians at a node, and so many times as far as at the nodes beside it.
+EDGE, SHARPER = 0.05, 3.0
+# Nodes beyond an end that tell whether the end itself is an edge.
+BEYOND = 3
+
+
+def is_edged(whole: "Decomposition", patch: "Patch") -> bool:
+    """True if the wall has an edge on a patch or at its ends: a sharp end is an edge too. What is beyond the ends of a
+    patch of one node across tells nothing of it."""
+    return any(_edges(_with_nodes_beyond(whole, patch, e, BEYOND)).any() for e in _tangents(whole, patch))
+
+
+def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray:
+    """Return which nodes of the face of a patch, within it and up to `reach` nodes beyond its ends, lie within `reach`
+    nodes of an edge along a grid line: mask of the whole face, [k, j, i] without its direction."""
+    block, d = whole.blocks[patch.block], direction(patch.face)
+    across = [e for e in (2, 1, 0) if e != d]
+    found = np.zeros([block.size[e] for e in across], dtype=bool)
+    for e in _tangents(whole, patch):
+        # The turn at the first and the last node of a line is not known: what is marked is right up to `reach`.
+        beyond = 2 * reach + BEYOND
+        edge = _edges(_with_nodes_beyond(whole, patch, e, beyond))
+        near = edge.copy()
+        for step in range(1, reach + 1):
+            near[..., step:] |= edge[..., :-step]
+            near[..., :-step] |= edge[..., step:]
+        # The first turn is that at the second node.
+        first, last = patch.range[e][0] - beyond + 1, patch.range[e][1] + beyond - 1
+        lo, hi = max(patch.range[e][0] - reach, 0), min(patch.range[e][1] + reach, block.size[e])
+        assert first <= lo and hi <= last
+        box = [slice(*patch.range[c]) for c in across if c != e]
+        box.append(slice(lo, hi))
+        rows = np.moveaxis(found, across.index(e), -1)
+        rows[tuple(box)] |= near[..., lo - first : hi - first].reshape(rows[tuple(box)].shape)
+    return found
+
+
+def _tangents(whole: "Decomposition", patch: "Patch") -> list[int]:
+    return [e for e in whole.blocks[patch.block].active if e != direction(patch.face)]
+
+
+def _with_nodes_beyond(whole: "Decomposition", patch: "Patch", e: int, count: int) -> np.ndarray:
+    """x, y, z of a patch and of up to `count` nodes beyond its ends along e, in its block or over connections, nan
+    where there is none: (dimensions, ..., n), along e."""
+    block = whole.blocks[patch.block]
+    (lo, hi), size = patch.range[e], block.size[e]
+    box = [np.arange(*r) for r in patch.range]
+    box[e] = np.arange(lo - count, hi + count)
+    index = np.stack(np.meshgrid(*box, indexing="ij"))
+    nodes = np.full(index.shape, np.nan)
+    inside = (index[e] >= 0) & (index[e] < size)
+    nodes[:, inside] = block.node(*index[:, inside])
+    for c in whole.connections:
+        if c.block == patch.block and direction(c.face) == e:
+            there = (index[e] >= size) if side(c.face) > 0 else (index[e] < 0)
+            for along in range(3):
+                if along != e:
+                    there = there & (index[along] >= c.range[along][0]) & (index[along] < c.range[along][1])
+            donors, limits = c.donors(index[:, there]), np.array(whole.blocks[c.donor].size)[:, None]
+            there[there] = known = ((donors >= 0) & (donors < limits)).all(axis=0)
+            nodes[:, there] = c.motion(whole.blocks[c.donor].node(*donors[:, known]))
+    return np.moveaxis(nodes[: len(block.active)], 1 + e, -1)
+
+
+def _edges(face: np.ndarray) -> np.ndarray:
+    """Where grid lines along the last axis of (dimensions, ..., n) have a corner: (..., n - 2), of all nodes but the
+    first and the last; nodes that are nan are none. The first and the last turn are only beside others: what is next
+    to them is not known."""
+    steps = np.diff(face, axis=-1)
+    size = np.sqrt((steps**2).sum(axis=0))
+    cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)
+    turn = np.nan_to_num(np.arccos(np.clip(cosine, -1, 1)))
+    beside = np.zeros_like(turn)
+    beside[..., 1:] = turn[..., :-1]
+    beside[..., :-1] = np.maximum(beside[..., :-1], turn[..., 1:])
+    found = (turn > EDGE) & (turn > SHARPER * beside)
+    found[..., [0, -1]] = False
+    return np.asarray(found)

@@ -1,0 +1,116 @@
+"""Grid sequencing of steady flow: the start of an implicit run from the flow on the grid of every second node.
+
+The flow to start from is taken at every second node, brought to a steady one there, and interpolated back: to sixth
+order, or linearly where density or pressure of the two differ by a tenth and more, as new tiles of levels are
+(`hiresx.simulation.prolongation`). The coarser run starts from a still coarser one in the same way.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.functions import STATE
+from hiresx.case.outputs import Output
+from hiresx.equations.gas import Gas, conservative
+from hiresx.errors import HiresxError
+from hiresx.grid.shaping import coarsen
+from hiresx.simulation.prolongation import interpolated, line_weights
+
+if TYPE_CHECKING:
+    from hiresx.simulation.simulation import Simulation
+
+# The fall of the residual on a coarser grid, beyond which its own error is far above what is left of the iteration's.
+ENOUGH = 1e4
+
+
+def start_from_coarser(simulation: "Simulation") -> None:
+    """Where the case asks for it (`implicit.sequence`) and the run has not taken a step, replace the state by that of a
+    run on the grid of every second node. `simulation.restarted` has a line of it then. Collective.
+
+    Raises HiresxError for a grid that has no such nodes, and as the run on it.
+    """
+    case = simulation.case
+    if not case.implicit.sequence or simulation.step_count:
+        return
+    comm, solver = simulation.comm, simulation.solver
+    with comm.together():
+        try:
+            grid, _ = coarsen(solver.grid)
+        except HiresxError as error:
+            raise HiresxError(f"implicit.sequence = {case.implicit.sequence}: {error.message}", error.hint) from None
+    fine = _whole_states(simulation)
+    coarse = type(simulation)(
+        _coarser(case), solver.backend.name, profiles=simulation.profiles, grid=grid, comm=comm, bind=False,
+        rebalance="never",
+    )  # fmt: skip
+    steps = [
+        tuple(_step(n, m) for n, m in zip(block.size, other.size, strict=True))
+        for block, other in zip(solver.grid.blocks, grid.blocks, strict=True)
+    ]
+    names = [block.name for block in solver.grid.blocks]
+    _set(coarse, {name: fine[name][:, :: s[2], :: s[1], :: s[0]] for name, s in zip(names, steps, strict=True)})
+    record = coarse.run(progress=False)
+    gas, found = Gas.of(case), {}
+    for (name, values), block, step in zip(_whole_states(coarse).items(), solver.grid.blocks, steps, strict=True):
+        weights = [line_weights(n, s) for n, s in zip(block.size, step, strict=True)]
+        q = np.stack(conservative(gas.gamma, *values))
+        found[name] = np.stack(list(gas.primitive(interpolated(q, weights, gas)).values()))
+    _set(simulation, found)
+    fall = (record["implicit"] or {}).get("drop", 1.0)
+    simulation.restarted.extend(
+        [
+            *coarse.restarted,
+            f"started from the flow on {grid.points:,} nodes: {coarse.step_count} steps there, fall of the residual "
+            f"{fall:.2g}",
+        ]
+    )
+
+
+def _step(nodes: int, coarser: int) -> int:
+    return 1 if nodes == coarser else 2
+
+
+def _coarser(case: Case) -> Case:
+    """The case of the coarser run: nothing is written or watched."""
+    implicit = case.implicit.model_copy(
+        update={"sequence": case.implicit.sequence - 1, "drop": min(case.implicit.drop, ENOUGH)}
+    )
+    nothing: dict[str, Any] = dict.fromkeys(("extrema", "conservation", "kinetic_energy"))
+    nothing |= dict.fromkeys(("monitors", "probe", "force", "surface"), ())
+    time = case.time.model_copy(update={"wall_limit": None})
+    return case.model_copy(update={"implicit": implicit, "output": Output(), "time": time, **nothing})
+
+
+def _whole_states(simulation: "Simulation") -> dict[str, np.ndarray]:
+    """rho, u, v, w, p and the scalars (n, nk, nj, ni) of all blocks of the grid, by name, on every rank. Collective."""
+    names = [*STATE, *Gas.of(simulation.case).scalars]
+    own = [(b.whole, b.first, np.stack([b.state(name) for name in names])) for b in simulation.blocks]
+    found = {b.name: np.empty((len(names), *b.size[::-1])) for b in simulation.solver.grid.blocks}
+    for parts in simulation.comm.allgather(own):
+        for block, first, values in parts:
+            found[block][_box(first, values.shape[1:])] = values
+    return found
+
+
+def _set(simulation: "Simulation", states: dict[str, np.ndarray]) -> None:
+    """Set the state of all parts of this rank. Collective."""
+    scalars = Gas.of(simulation.case).scalars
+    for view in _alike(simulation):
+        values = states[view.whole][_box(view.first, view.x.shape)]
+        carried = dict(zip(scalars, values[len(STATE) :], strict=True))
+        view.set_state(*values[: len(STATE)], scalars=carried)
+
+
+def _alike(simulation: "Simulation") -> Iterator[Any]:
+    """The parts of this rank, as often as the rank that has most of them: to set a state is collective."""
+    own = list(simulation.blocks)
+    most = int(simulation.comm.max(float(len(own))))
+    for n in range(most):
+        yield own[min(n, len(own) - 1)]
+
+
+def _box(first: Sequence[int], shape: Sequence[int]) -> tuple[slice, ...]:
+    i, j, k = first
+    return (slice(None), *(slice(m, m + n) for m, n in zip((k, j, i), shape, strict=True)))
