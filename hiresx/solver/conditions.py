@@ -62,6 +62,8 @@ class Conditions:
                     blocks.cut, p.place in mirrored,
                 )
             ]  # fmt: skip
+            boundary.meet(of_gas)
+            scalars.meet(of_scalars)
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
             together = None if memory is None else memory.sums
