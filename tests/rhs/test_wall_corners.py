@@ -26,7 +26,13 @@ def nodes() -> np.ndarray:
 
 def flow(x, y, z):
     wave = np.sin(1.3 * x + 2 * y - 1.7 * z)
-    return 1 + 0.1 * wave, 0.2 + 0.1 * np.cos(2 * y), -0.1 + 0.1 * np.sin(x - z), -0.1 * wave, 0.72 + 0.05 * np.cos(x * z)
+    return (
+        1 + 0.1 * wave,
+        0.2 + 0.1 * np.cos(2 * y),
+        -0.1 + 0.1 * np.sin(x - z),
+        -0.1 * wave,
+        0.72 + 0.05 * np.cos(x * z),
+    )
 
 
 def ran(walls, turn) -> np.ndarray:
@@ -50,9 +56,7 @@ def ran(walls, turn) -> np.ndarray:
         "scheme": {"weights": "linear"},
         "boundary": boundary,
     })  # fmt: skip
-    simulation = Simulation(
-        case, "cpu", grid=Grid((Block("block", *map(np.ascontiguousarray, placed)),)), initial=flow
-    )
+    simulation = Simulation(case, "cpu", grid=Grid((Block("block", *map(np.ascontiguousarray, placed)),)), initial=flow)
     simulation.run(progress=False)
     (state,) = simulation.solver.states
     q = np.array(state.interior(simulation.solver.backend.to_host(state.q)))
