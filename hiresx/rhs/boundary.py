@@ -283,9 +283,9 @@ def meet(conditions: Sequence[FaceCondition]) -> None:
         slipping = [c for c in here if isinstance(c, Reflect | ModelledWall)]
         if slipping:
             corners = wall_corners.slip_corners(state.size, [c.patch for c in slipping], slipping[0].areas)
-        for c, oblique in zip(slipping, corners if slipping else (), strict=True):
+        for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
             if oblique is not None:
-                c.meet_slip_walls(oblique.which, oblique.left)
+                slip.meet_slip_walls(oblique.which, oblique.left)
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:

@@ -35,7 +35,8 @@ def _box(patch: Patch) -> tuple[slice, ...]:
 
 def _on_face(values: np.ndarray, patch: Patch) -> np.ndarray:
     """(n2, n1) of the values [..., k, j, i] at the nodes of a patch."""
-    return np.take(values[(..., *_box(patch))], 0, axis=-1 - direction(patch.face))
+    k, j, i = slices(patch.range)
+    return np.take(values[..., k, j, i], 0, axis=-1 - direction(patch.face))
 
 
 def ordered(patches: Sequence[Patch]) -> list[int]:

@@ -74,7 +74,10 @@ def _lines(place: Place, e: int, mask: np.ndarray) -> list[_Run]:
 
 
 def _links(
-    decomposition: Decomposition, walls: Mapping[Place, np.ndarray], found: Sequence[_Run], at: Mapping[tuple, int]
+    decomposition: Decomposition,
+    walls: Mapping[Place, np.ndarray],
+    found: Sequence[_Run],
+    at: Mapping[tuple[Place, int, int, int], int],
 ) -> dict[tuple[int, bool], _End]:
     """What the ends of the runs, (number, upper), are joined to."""
     over: dict[Place, list[Connection]] = {}
@@ -103,7 +106,7 @@ def _links(
 def _joined(
     decomposition: Decomposition,
     walls: Mapping[Place, np.ndarray],
-    at: Mapping[tuple, int],
+    at: Mapping[tuple[Place, int, int, int], int],
     c: Connection,
     face: str,
     node: np.ndarray,
