@@ -28,11 +28,17 @@ KERNEL(scalar_wall, int i, int j, int k, int o, int s1, int s2, int sn, int n1, 
     }
 }
 
-// the node on a wall that holds s
-KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const real *target, const_state_field<1> q,
-       state_field<1> scalar) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    scalar[p] = q[p] * target[(long long)j * n1 + i];
+// The node on a wall that holds s; where it meets others that do, the mean of what they hold: share[node] of it is that of
+// this wall and those before it (hiresx/rhs/wall_corners.py).
+KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const real *target, optional<const real *> share,
+       const_state_field<1> q, state_field<1> scalar) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
+    real own = target[at];
+    if (share != nullptr && share[at] != real(1)) {
+        const real before = scalar[p] / q[p];
+        own = before + share[at] * (own - before);
+    }
+    scalar[p] = q[p] * own;
 }
 
 // Ghosts of in- and outflows: what leaves goes on cubically, drawn back to the node where it jumps (continuation.h); what

@@ -1,6 +1,6 @@
 """`hiresx check`: everything about a run short of running it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from hiresx.base.plural import plural
@@ -56,6 +56,8 @@ def check(
         setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += check_walls.notes_of_sources(case, decomposition)
         setup["warnings"] += check_inflow.notes_of_turbulence(decomposition)
+        recycled = check_inflow.recycling(case, decomposition)
+        setup["warnings"] += check_inflow.notes_of_recycling(recycled)
         setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])
         setup["warnings"] += check_setup.aliasing_remarks(case, refined, watched["probe"], planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)
@@ -79,6 +81,7 @@ def check(
         "connections": [_connection(built.blocks, proof) for proof in proofs],
         "patched": [_interface(decomposition, found) for found in interfaces],
         "walls": mirrors,
+        "recycling": recycled,
         "levels": check_levels.report(refined),
         "setup": setup,
         "plan": planned,
@@ -125,6 +128,18 @@ def check(
         ]
         columns = ["of", "nodes i, j, k", "goes on in", "largest gap", "ghosts beyond nodes"]
         terminal.table("Patched faces: lengths in cells of the donor", columns, rows)
+    if recycled:
+        rows = [
+            (
+                f"{p['block']} {p['face']}",
+                f"{p['index']} = {p['node']}",
+                p["distance"],
+                *map(_point, p["bounds"]),
+            )
+            for p in recycled
+        ]
+        columns = ["of", "plane of nodes", "distance", "from x, y, z", "to x, y, z"]
+        terminal.table("Recycling inflows: where their fluctuations come from", columns, rows)
     if oblique := check_walls.rows(mirrors, viscous=case.gas.reynolds is not None):
         columns = ["of", "type", "degrees off the normal", "what holds there"]
         terminal.table("Slip walls, symmetry and axis: where lines are not normal to them", columns, oblique)
@@ -237,6 +252,10 @@ def _show_ranks(shared: dict[str, Any]) -> None:
         f"the largest rank has {shared['imbalance']:.1%} more points than its share; "
         f"{shared['bytes_per_step'] / 1e6:.4g} MB between ranks per step"
     )
+
+
+def _point(place: Sequence[float]) -> str:
+    return ", ".join(f"{c:.6g}" for c in place)
 
 
 def _connection(blocks: Any, proof: Any) -> dict[str, Any]:

@@ -1,14 +1,57 @@
-"""Remarks of `hiresx check` on synthetic turbulence at inflows that the grid does not carry."""
+"""What `hiresx check` says of inflows: the planes that recycled fluctuations come from, and synthetic turbulence that
+the grid does not carry."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hiresx.decomposition.oblique_walls import inward_rows
 
 if TYPE_CHECKING:
+    from hiresx.case import Case
     from hiresx.decomposition import Decomposition
+
+
+def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, Any]]:
+    """For each recycling inflow its block and face, `index`, `node` and `range` of the plane of nodes that it takes
+    fluctuations from, the `distance` of that from the face, its lower and upper `bounds` [x, y, z], and `sponges`:
+    their numbers, and the largest share of the depth of each, where the plane lies in them."""
+    from hiresx.grid.blocks import AXES, direction, slices
+    from hiresx.rhs import layers
+    from hiresx.rhs.recycling import check
+
+    found = []
+    placed = layers.place_sponges(case, decomposition.blocks) if case.sponge else case
+    for place, plane in check(case, decomposition).items():
+        patch = decomposition.patches[place]
+        block, d = decomposition.blocks[patch.block], direction(patch.face)
+        x, y, z = (np.asarray(c[slices(plane.range)]) for c in (block.x, block.y, block.z))
+        damped = {}
+        for n, spec in enumerate(placed.sponge):
+            if spec.blocks is None or block.name in spec.blocks:
+                share = float(np.max(layers.shares(spec, layers.along(spec.axis, x, y, z))))
+                damped |= {n: share} if share > 0 else {}
+        found.append(
+            {
+                "block": block.name, "face": patch.face, "index": AXES[d], "node": plane.range[d][0],
+                "range": plane.range, "distance": plane.length,
+                "bounds": [[float(end(c)) for c in (x, y, z)] for end in (np.min, np.max)],
+                "sponges": damped,
+            }
+        )  # fmt: skip
+    return found
+
+
+def notes_of_recycling(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A note for each plane of `recycling` that lies in a sponge."""
+    for plane in found:
+        for n, share in plane["sponges"].items():
+            yield (
+                f"recycling-inflow on {plane['face']} of block '{plane['block']}': its plane, {plane['index']} = "
+                f"{plane['node']}, lies in sponge.{n}, at most {share:.0%} of its depth: the fluctuations there are "
+                "damped; take a smaller distance"
+            )
 
 
 def notes_of_turbulence(decomposition: "Decomposition") -> Iterator[str]:

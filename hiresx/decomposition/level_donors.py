@@ -1,6 +1,6 @@
 """Between levels: the nodes that ghosts of tiles come from, and the nodes that take the values of finer levels."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -89,8 +89,14 @@ def injections(whole: Decomposition, cut: Decomposition) -> list[Injection]:
     levels = whole.levels
     assert levels is not None
     found = []
+    of_level = np.array([t.level for t in levels.tiles])
+    starts_of = np.array([[lo for lo, _ in t.box] for t in levels.tiles]).reshape(-1, 3)
+    finer_over = _tiles_over(levels)
+    parts: dict[int, list[int]] = {}
+    for p, part in enumerate(cut.parts):
+        parts.setdefault(part.whole, []).append(p)
     for b, tile in enumerate(levels.tiles):
-        finest = _finest_over(levels, b)
+        finest = _finest_over(levels, b, finer_over(b))
         covered = np.flatnonzero(finest.ravel() >= 0)
         if not covered.size:
             continue
@@ -98,23 +104,37 @@ def injections(whole: Decomposition, cut: Decomposition) -> list[Injection]:
         donor = finest.ravel()[covered]
         index = np.stack([i, j, k])
         origin = np.array([lo for lo, _ in tile.box])[:, None]
-        level = np.array([t.level for t in levels.tiles])[donor]
-        starts = np.array([[lo for lo, _ in t.box] for t in levels.tiles])[donor].T
-        source = (index + origin) * 2 ** (level - tile.level) - starts
-        for p in _parts_of(cut, b):
-            inside, to = _in_part(cut, p, index)
-            for d in np.unique(donor[inside]):
-                for q in _parts_of(cut, int(d)):
-                    mine = inside & (donor == d)
-                    there, flat = _in_part(cut, q, source)
-                    both = mine & there
+        source = (index + origin) * 2 ** (of_level[donor] - tile.level) - starts_of[donor].T
+        # nodes of one donor side by side
+        order = np.argsort(donor, kind="stable")
+        donors, first = np.unique(donor[order], return_index=True)
+        for d, nodes in zip(donors, np.split(order, first[1:]), strict=True):
+            for p in parts.get(b, ()):
+                inside, to = _in_part(cut, p, index[:, nodes])
+                for q in parts.get(int(d), ()):
+                    there, flat = _in_part(cut, q, source[:, nodes])
+                    both = inside & there
                     if both.any():
                         found.append(Injection(q, p, to[both], flat[both]))
     return sorted(found, key=lambda entry: (entry.donor, entry.block))
 
 
-def _parts_of(cut: Decomposition, whole: int) -> Sequence[int]:
-    return [p for p, part in enumerate(cut.parts) if part.whole == whole]
+def _tiles_over(levels: Levels) -> Callable[[int], list[int]]:
+    """The tiles of finer levels of the same block of the grid that may lie over a tile, by number; coarser first."""
+    number = np.array([t.level for t in levels.tiles])
+    base = np.array([t.base for t in levels.tiles])
+    boxes = np.array([t.box for t in levels.tiles], dtype=np.int64).reshape(-1, 3, 2)
+    order = np.argsort(number, kind="stable")
+
+    def over(b: int) -> list[int]:
+        # a node of the tile's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
+        step = 2 ** np.maximum(number - number[b], 0)[:, None]
+        low, high = boxes[:, :, 0] // step, -(-boxes[:, :, 1] // step)
+        meets = ((low < boxes[b, :, 1]) & (high > boxes[b, :, 0])).all(axis=1)
+        chosen = meets & (base == base[b]) & (number > number[b])
+        return [int(n) for n in order[chosen[order]]]
+
+    return over
 
 
 def _in_part(cut: Decomposition, p: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,13 +144,13 @@ def _in_part(cut: Decomposition, p: int, index: np.ndarray) -> tuple[np.ndarray,
     return np.asarray(inside), flat_index(index - box[:, :1], cut.blocks[p], cut.stencil.halo)
 
 
-def _finest_over(levels: Levels, b: int) -> np.ndarray:
-    """Of each node of a whole block, (nk, nj, ni), the tile of the finest level that has it too, -1 where none has."""
+def _finest_over(levels: Levels, b: int, over: Sequence[int]) -> np.ndarray:
+    """Of each node of a whole block, (nk, nj, ni), the tile of the finest level that has it too, -1 where none has.
+    `over`: the tiles that may, the finest last."""
     tile = levels.tiles[b]
     found = np.full([hi - lo for lo, hi in reversed(tile.box)], -1)
-    for n, other in sorted(enumerate(levels.tiles), key=lambda entry: entry[1].level):
-        if other.base != tile.base or other.level <= tile.level:
-            continue
+    for n in over:
+        other = levels.tiles[n]
         step = 2 ** (other.level - tile.level)
         size = levels.spaces[tile.level, tile.base].size
         under = triple(

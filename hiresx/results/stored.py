@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinate_file, derived, field_file
-from hiresx.output.saved.netcdf_library import LOCK, h5py
+from hiresx.output.fields import coordinate_file, derived, field_file, hdf5_header
+from hiresx.output.fields.block_neighbours import ATTRIBUTE, Neighbours
+from hiresx.output.fields.differences import Sides
+from hiresx.output.saved.netcdf_library import LOCK
 
 AXES = ("x", "y", "z")
 
@@ -54,48 +56,60 @@ class StoredVariable:
         return np.empty((0, *np.empty(self.nodes, bool)[key[1:]].shape), self.dtype) if found is None else found
 
     def _of(self, path: Path, key: tuple[Any, ...]) -> np.ndarray:
-        if all(isinstance(part, int) or (isinstance(part, slice) and (part.step or 1) > 0) for part in key):
-            values = self._stored(path, key)
-            if values is not None:
-                return values
+        # By HDF5, which opens this block alone; netCDF reads the headers of all. Where that is not possible, the way by
+        # netCDF names the fault.
+        with suppress(HiresxError, *hdf5_header.FAULTS), hdf5_header.root(path) as file:
+            if file is not None:
+                return self._in(path, key, file[self.block], lambda: self._beyond_by_hdf5(path, file))
         with field_file.open_file(path) as (file, groups):
             group = next((group for group in groups if group.name == self.block), None)
             if group is None:
                 raise HiresxError(f'there is no block "{self.block}"', "see whether the run was overwritten")
-            stored = "/" in self.name or self.name in group.variables
-            whole = not stored and not derived.about(self.name).local
-            if whole or self.name in AXES:
-                coordinate_file.check(path)
-            if stored:
-                return np.asarray(group[self.name][key])
-            part = (slice(None),) * 3 if whole else tuple(slice(n, n + 1) if isinstance(n, int) else n for n in key)
-            x, y, z = (np.asarray(group[axis][part]) if whole else np.zeros(1) for axis in AXES)
-            flow = derived.FlowState(
-                x,
-                y,
-                z,
-                {name: np.asarray(group[name][part]) for name in derived.PRIMITIVE if name in group.variables},
-                self.gamma,
-                beyond=partial(field_file.neighbours(file, groups).of, groups.index(group)) if whole else None,
-            )
-            values = derived.evaluate([self.name], flow)[self.name]
-        if whole:
-            return values[np.ix_(*map(np.atleast_1d, _indexes(key, self.nodes)))].reshape(_shape(key, self.nodes))
-        return values.reshape(_shape(key, self.nodes))
+            near = field_file.neighbours(file, groups)
+            return self._in(path, key, group, lambda: partial(near.of, groups.index(group)))
 
-    def _stored(self, path: Path, key: tuple[Any, ...]) -> np.ndarray | None:
-        """The part of what is stored under this name, by HDF5, which opens this block alone: netCDF reads the headers
-        of all of them. None where that is not possible; the way by netCDF names the fault."""
-        with suppress(HiresxError, AttributeError, OSError, KeyError, RuntimeError, TypeError, ValueError):
-            if self.name in AXES:
-                coordinate_file.check(path)
-            with h5py().File(path, "r", locking=False) as file:
-                return np.asarray(file[self.block][self.name][key])
-        return None
+    def _beyond_by_hdf5(self, path: Path, file: Any) -> Callable[[str], Sides]:
+        blocks = hdf5_header.Blocks(file, path)
+        near = Neighbours(blocks, hdf5_header.attribute(file, ATTRIBUTE))
+        return partial(near.of, blocks.names.index(self.block))
+
+    def _in(
+        self, path: Path, key: tuple[Any, ...], group: Any, beyond: Callable[[], Callable[[str], Sides]]
+    ) -> np.ndarray:
+        """The part that `key` selects, of the `group` of the block in an open file of either library."""
+        names = group.variables if hasattr(group, "variables") else group
+        stored = self.name in names or "/" in self.name
+        simple = all(isinstance(part, int) or (isinstance(part, slice) and (part.step or 1) > 0) for part in key)
+        local = stored or derived.about(self.name).local
+        if not local or self.name in AXES:
+            coordinate_file.check(path)
+        if stored:
+            if simple:
+                return np.asarray(group[self.name][key])
+            return np.asarray(group[self.name][...])[np.ix_(*_lists(key, self.nodes))].reshape(_shape(key, self.nodes))
+        whole = not local or not simple
+        part = (slice(None),) * 3 if whole else tuple(slice(n, n + 1) if isinstance(n, int) else n for n in key)
+        x, y, z = (np.zeros(1) if local else np.asarray(group[axis][part]) for axis in AXES)
+        flow = derived.FlowState(
+            x,
+            y,
+            z,
+            {name: np.asarray(group[name][part]) for name in derived.PRIMITIVE if name in names},
+            self.gamma,
+            beyond=None if local else beyond(),
+        )
+        values = derived.evaluate([self.name], flow)[self.name]
+        if whole:
+            return values[np.ix_(*_lists(key, self.nodes))].reshape(_shape(key, self.nodes))
+        return values.reshape(_shape(key, self.nodes))
 
 
 def _indexes(key: Sequence[Any], nodes: Sequence[int]) -> list[np.ndarray]:
     return [np.arange(n)[part] for part, n in zip(key, nodes, strict=True)]
+
+
+def _lists(key: Sequence[Any], nodes: Sequence[int]) -> list[np.ndarray]:
+    return [np.atleast_1d(part) for part in _indexes(key, nodes)]
 
 
 def _shape(key: Sequence[Any], nodes: Sequence[int]) -> tuple[int, ...]:

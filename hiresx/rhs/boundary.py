@@ -20,6 +20,7 @@ from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction
+from hiresx.rhs import wall_corners
 from hiresx.rhs.face_condition import FaceCondition, place_of
 from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
@@ -42,7 +43,8 @@ class Reflect(FaceCondition):
     continued = False
 
     def node(self) -> None:
-        self._launch("reflect_node", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
+        m = self.state.areas[self._direction]
+        self._launch("reflect_node", self._box, **self._face, **self.corner_arguments, m=m, q=self.state.q)
 
     def ghost(self) -> None:
         self._launch("reflect_ghost", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
@@ -265,6 +267,25 @@ class Characteristic(FaceCondition):
             "characteristic", self._box, **self._face, n1=n1, n2=n2, direction=self._inward, target=self._target,
             m=s.areas[self._direction], q=s.q,
         )  # fmt: skip
+
+
+def meet(conditions: Sequence[FaceCondition]) -> None:
+    """Tell walls of the same part where they meet each other (`hiresx.rhs.wall_corners`)."""
+    for state in {id(c.state): c.state for c in conditions}.values():
+        here = [c for c in conditions if c.state is state]
+        sticking = [c for c in here if isinstance(c, NoSlip)]
+        patches, held = [c.patch for c in sticking], [c.holds for c in sticking]
+        found = wall_corners.shares(state.size, state.strides, patches, held)
+        for c, corner in zip(sticking, found, strict=True):
+            if corner is not None:
+                others = [p for p in patches if direction(p.face) != direction(c.patch.face)]
+                c.meet(corner, wall_corners.beside_walls(state.size, others))
+        slipping = [c for c in here if isinstance(c, Reflect | ModelledWall)]
+        if slipping:
+            corners = wall_corners.slip_corners(state.size, [c.patch for c in slipping], slipping[0].areas)
+        for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
+            if oblique is not None:
+                slip.meet_slip_walls(oblique.which, oblique.left)
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:

@@ -8,7 +8,7 @@ from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
-from hiresx.grid.blocks import direction, side
+from hiresx.grid.blocks import Range, direction, side, slices
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
@@ -59,6 +59,18 @@ class FaceCondition:
         s1, s2 = (state.strides[e] for e in tangents)
         self._nodes = {"o": state.origin + first, "s1": s1, "s2": s2, "sn": inward * state.strides[d]}
         self._face = self._nodes | {"sv": state.variable_stride}
+        # Of slip walls: the nodes where others meet them (kernels/boundary/reflect.h).
+        self.corner_arguments: dict[str, Any] = {"n1": n1, "which": None, "left": None}
+
+    def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
+        """Of a slip wall: take what others leave of the velocity where they meet it (`wall_corners.SlipCorners`)."""
+        put = self._backend.to_device
+        self.corner_arguments |= {"which": put(which.astype(np.int32)), "left": put(left.astype(self.state.real))}
+
+    def areas(self, d: int, box: Range) -> np.ndarray:
+        """Return the area vectors (3, nk, nj, ni) of direction `d` in a box of nodes of the part."""
+        taken = self.state.interior(self.state.areas[d])[(slice(None), *slices(box))]
+        return np.asarray(self._backend.to_host(taken), dtype=float)
 
     def prepare(self, time: float) -> None:
         pass

@@ -78,7 +78,8 @@ class ModelledWall(FaceCondition):
         }
 
     def node(self) -> None:
-        self._launch("reflect_node", self._box, **self._face, m=self._normal, q=self.state.q)
+        given = {"m": self._normal, "q": self.state.q}
+        self._launch("reflect_node", self._box, **self._face, **self.corner_arguments, **given)
 
     def ghost(self) -> None:
         if not self._mirrored:

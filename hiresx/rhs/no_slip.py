@@ -15,6 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.face_values import FaceValues
 from hiresx.rhs.inviscid import flux_arguments
+from hiresx.rhs.wall_corners import Shares, apart_from_walls
 from hiresx.rhs.wall_ends import slip_edges, takers, wall_arguments
 
 
@@ -65,6 +66,22 @@ class NoSlip(FaceCondition):
         self._along = wall_arguments(backend, state, patch, cut)
         self._edges = list(slip_edges(state, patch, cut))
         self._takers = takers(state, patch, cut)
+        count = self.extent[0] * self.extent[1]
+        self._corner: dict[str, Any] = {"corner": None, "inward": None}
+        self._count = {"count": count}
+
+    @property
+    def holds(self) -> bool:
+        """Whether the temperature of the wall is given."""
+        return self._temperature > 0
+
+    def meet(self, found: Shares, walls: np.ndarray) -> None:
+        """Take what of the nodes counts where other no-slip walls meet this one. `walls`: see `beside_walls`."""
+        real, put = self.state.real, self._backend.to_device
+        rows = np.stack([found.velocity, found.held, found.walls])
+        self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}
+        near = self._backend.to_host(self._along["near"]).copy()
+        self._along["near"] = put(apart_from_walls(near, self.patch, walls).astype(real))
 
     @property
     def moves(self) -> bool:
@@ -80,15 +97,15 @@ class NoSlip(FaceCondition):
             return
         area = self.state.areas[self._direction]
         self._launch(
-            "no_slip_start", self._box, **self._face, **(self._gas | self._along), **self._heating, m=area,
-            q=self.state.q,
+            "no_slip_start", self._box, **self._face, **(self._gas | self._along), **self._heating, **self._corner,
+            m=area, q=self.state.q,
         )  # fmt: skip
 
     def stage_node(self) -> None:
         area = self.state.areas[self._direction]
         self._launch(
             "no_slip_node", self._box, **self._face, **self._gas, **self._heating, temperature=self._temperature,
-            m=area, q=self.state.q,
+            **self._count, **self._corner, m=area, q=self.state.q,
         )  # fmt: skip
 
     def ghost(self) -> None:

@@ -6,6 +6,7 @@ node where several such faces meet obeys all of them at once, so no order of fac
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from operator import is_
 from typing import Any, cast
 
 import numpy as np
@@ -31,10 +32,13 @@ OF_PRESSURE, OF_MASS_FLUX = 1, 2
 SIGMA, STRONGER = 0.05, 10
 
 
-def radius(grid: Grid) -> float:
-    """Return the largest distance, in L, of a node from the mean position of all nodes, each place counted once."""
+def radius(grid: Grid, repeated: Sequence[np.ndarray] | None = None) -> float:
+    """Return the largest distance, in L, of a node from the mean position of all nodes, each place counted once.
+    `repeated`: the `repeated_nodes` of the grid, where they are known."""
     total, count = np.zeros(3), 0
-    for block, twice in zip(grid.blocks, repeated_nodes([b.size for b in grid.blocks], grid.connections), strict=True):
+    if repeated is None:
+        repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
+    for block, twice in zip(grid.blocks, repeated, strict=True):
         first = 0
         for nodes in _nodes_of(block):
             again = twice[(twice >= first) & (twice < first + nodes.shape[1])] - first
@@ -79,8 +83,12 @@ class Outflow:
             return
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_first_of_face(whole, places), np.int32)
+        repeated = repeated_nodes([block.size for block in whole.blocks], whole.connections)
+        # levels have blocks of their own, and conditions may join faces of the grid
+        same = len(whole.connections) == len(grid.connections) and len(whole.blocks) == len(grid.blocks)
+        same = same and all(map(is_, whole.connections, grid.connections))
         # Both are the same however the grid is turned.
-        firmness = 1 / radius(grid)
+        firmness = 1 / radius(grid, repeated if same else None)
         default = SIGMA * firmness / 2
         given = np.zeros((len(places), GIVEN + MEANS + 1), states[0].real if states else float)
         for n, place in enumerate(places):
@@ -102,7 +110,6 @@ class Outflow:
         partial = backend.zeros((max(rows, 1), SUMS, threads), real)
         self._totals = backend.zeros((max(rows, 1), SUMS, LANES), real)
         rates, sums, row = [], [], 0
-        repeated = repeated_nodes([block.size for block in whole.blocks], whole.connections)
         for state, patches in owned:
             fields = state.derivative_strides | {
                 "sv": state.variable_stride, "q": state.q, "m": state.metrics, "jacobian": state.jacobian

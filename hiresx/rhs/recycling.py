@@ -37,8 +37,9 @@ _STEEP, _MIDDLE = 4.0, 0.2
 
 class Plane:
     """The face of a recycling inflow, `patch` of a block of the grid, and the plane that it takes fluctuations from:
-    `range` has the nodes of the plane. Arrays are (..., layer, span): along the span, and along the other direction of
-    the face, in which a layer grows. `mean` gives rho, u, v, w, p of the case's function at places x, y, z.
+    `range` has the nodes of the plane, `length` is its distance from the face. Arrays are (..., layer, span): along the
+    span, and along the other direction of the face, in which a layer grows. `mean` gives rho, u, v, w, p of the case's
+    function at places x, y, z.
 
     Raises HiresxError, with the face, where span, wall or distance do not suit the block."""
 
@@ -78,6 +79,7 @@ class Plane:
                 "long",
                 "the plane lies in the block of the face, between its first and its last nodes",
             )
+        self.length = float(length[at])  # from the face to the plane, along the first grid line
         place = patch.range[d][0] + inward * at
         self.range = triple((place, place + 1) if e == d else patch.range[e] for e in range(3))
         nodes, beyond = (inward_rows(block, patch.face, box, 1)[0] for box in (patch.range, self.range))
@@ -198,9 +200,9 @@ def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[.
     }
 
 
-def check(case: Case, whole: Decomposition) -> None:
-    """Raises HiresxError as `Plane` for the faces of a case."""
-    planes(case, whole, lambda function: partial(evaluate_profile, case, function))
+def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
+    """Return `planes` of the faces of a case, with the functions of its own. Raises HiresxError as `Plane`."""
+    return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 
 class RecyclingInflow(GivenNodes):

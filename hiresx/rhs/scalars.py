@@ -21,6 +21,7 @@ from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.sponge import SpongeLayer
+from hiresx.rhs.wall_corners import held_shares
 from hiresx.rhs.wall_ends import takers
 from hiresx.rhs.waves import FaceWaves, InTime
 
@@ -62,6 +63,22 @@ class ScalarCondition(FaceCondition):
         # s at these places, where it is given.
         self._target: Any = None if value is None else backend.zeros(places[0].shape, state.real)
         self._waves: FaceWaves | None = None
+        # Of walls that hold a value: see `hiresx.rhs.wall_corners.held_shares`.
+        self.share: Any = None
+
+    def to_device(self, values: np.ndarray) -> Any:
+        """Return a device array of host `values`, of the type of the block's numbers."""
+        return self._backend.to_device(np.ascontiguousarray(values.astype(self.state.real)))
+
+    @property
+    def number(self) -> int:
+        """Which of the scalars it is."""
+        return self._number
+
+    @property
+    def holds(self) -> bool:
+        """Whether the case gives a value."""
+        return self._given is not None
 
     @property
     def is_prepared(self) -> bool:
@@ -103,7 +120,7 @@ class ScalarCondition(FaceCondition):
     def _hold_nodes(self) -> None:
         nodes = {name: self._nodes[name] for name in ("o", "s1", "s2")}
         self._launch(
-            "scalar_held", self._box, **nodes, n1=self.extent[0], target=self._target, q=self.state.q,
+            "scalar_held", self._box, **nodes, n1=self.extent[0], target=self._target, share=self.share, q=self.state.q,
             scalar=self._scalar,
         )  # fmt: skip
 
@@ -300,6 +317,15 @@ def conditions(
         if isinstance(made, Wall):
             made.takers = takers(state, patch, cut)
         yield made
+
+
+def meet(conditions: Sequence[FaceCondition]) -> None:
+    """Tell no-slip walls of the same part that hold values of the same scalar where they meet each other."""
+    walls = [c for c in conditions if isinstance(c, Wall) and c.holds]
+    for state, number in {(id(c.state), c.number): (c.state, c.number) for c in walls}.values():
+        here = [c for c in walls if c.state is state and c.number == number]
+        for c, share in zip(here, held_shares(state.size, [c.patch for c in here]), strict=True):
+            c.share = None if share is None else c.to_device(share)
 
 
 def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> np.ndarray:

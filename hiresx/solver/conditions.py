@@ -62,6 +62,8 @@ class Conditions:
                     blocks.cut, p.place in mirrored,
                 )
             ]  # fmt: skip
+            boundary.meet(of_gas)
+            scalars.meet(of_scalars)
             edges = wall_angles.edges(backend, program, own, blocks.decomposition)
             self.all = sorted([*of_gas, *of_scalars, *edges], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()

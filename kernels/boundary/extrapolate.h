@@ -13,11 +13,12 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
-    const bool enters[gas_variables] = {space.un > space.sound, space.un > real(0), space.un > real(0),
-                                        space.un > real(0), !rated && space.un > -space.sound};
+    const real sound = space.sound, slow = entering_share(space.un, sound);
+    const real enters[gas_variables] = {entering_share(space.un - sound, sound), slow, slow, slow,
+                                        rated ? real(0) : entering_share(space.un + sound, sound)};
     for (int l = 0; l < ghost_layers; ++l) {
         space.project(increment[l], field);
-        for (int v = 0; v < gas_variables; ++v) field[v] = enters[v] ? real(0) : field[v];
+        for (int v = 0; v < gas_variables; ++v) field[v] *= real(1) - enters[v];
         space.restore(field, ghost);
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + ghost[v];
         keep_admissible(ghost, state);

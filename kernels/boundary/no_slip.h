@@ -53,6 +53,14 @@ HD real temperature_at(const_state_pointer q, long long p, stride sv) {
     return gas_gamma * s.p / s.rho;
 }
 
+// Where walls meet at a node (hiresx/rhs/wall_corners.py), the velocity or temperature there, of which the walls before
+// this one have left `before`, is the mean of what they give: corner[count row + at] is the share of this one, row 0 for
+// velocities, 1 for temperatures, and row 2 the number of walls.
+HD real met(real before, real own, const real *corner, int row, long long count, long long at) {
+    const real share = corner[count * row + at];
+    return share == real(1) ? own : before + share * (own - before);
+}
+
 // the node's density stays
 HD void put_wall_node(state_pointer q, long long p, stride sv, real u, real v, real w, real wall) {
     const real rho = q[p];
@@ -64,15 +72,23 @@ HD void put_wall_node(state_pointer q, long long p, stride sv, real u, real v, r
 
 KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, real temperature, optional<const real *> heat,
-       real conduction, const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
+       real conduction, int count, optional<const real *> corner, optional<const int *> inward,
+       const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
     real wall = temperature, own[3];
     gas_at_wall(u, v, w, blown, of_mass, at, direction, m, p, sv, q[p], own);
-    if (!(temperature > real(0))) {
+    if (corner != nullptr)
+        for (int c = 0; c < 3; ++c) own[c] = met(q[(c + 1) * sv + p] / q[p], own[c], corner, 0, count, at);
+    if (temperature > real(0)) {
+        if (corner != nullptr) wall = met(temperature_at(q, p, sv), wall, corner, 1, count, at);
+    } else {
         const real inside = temperature_at(q, p, sv);
+        const long long step = inward == nullptr ? sn : inward[at];
         real t[4], gain = real(0);
-        for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + (long long)l * sn, sv);
+        for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + l * step, sv);
         wall = within_reach(inside, t, heated(heat, at, conduction, m, jacobian, p, sv, inside));
+        // a wall of given temperature that this one meets says it
+        if (corner != nullptr && corner[count + at] == real(0)) wall = inside;
         if (wall == inside) {  // the kinetic energy alone changes, so that nothing is rounded where nothing does
             const real rho = q[p];
             for (int c = 0; c < 3; ++c) {
@@ -100,13 +116,15 @@ template <class At> HD real along_face(const real *near, long long count, const 
 // An adiabatic wall to begin with: T has the polynomial's through three nodes whose derivative normal to the wall
 // vanishes, or is that of the heat flux (third order; mu is that of the wall, by iteration). Along an oblique grid line T then changes as it does along the wall, taken from the same
 // nodes. m: area vectors of the wall's direction, m1 and m2 of those along it. near: see along_face, per node of the
-// patch's n1 x n2 along the first direction of the face, then along the second.
+// patch's n1 x n2 along the first direction of the face, then along the second. Where walls meet, T has no derivative in any
+// direction, and the polynomial is along the diagonal of the cells.
 KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
        real u, real v, real w, optional<const real *> blown, int of_mass, optional<const real *> heat, real conduction,
-       const real *near, const_work_field<3> m, const_work_field<3> m1, const_work_field<3> m2,
-       const_work_field<1> jacobian, state_field<gas_variables> q) {
+       const real *near, optional<const real *> corner, optional<const int *> inward, const_work_field<3> m,
+       const_work_field<3> m1, const_work_field<3> m2, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, count = (long long)n1 * n2;
-    const long long at_wall = (long long)j * n1 + i;
+    const long long at_wall = (long long)j * n1 + i, step_in = inward == nullptr ? sn : inward[at_wall];
+    const real walls = corner == nullptr ? real(1) : corner[2 * count + at_wall];
     const real *own = near + at_wall;
     real t[4], across = real(0), first = real(0), second = real(0), slope = real(0);
     for (int c = 0; c < 3; ++c) {
@@ -114,9 +132,9 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
         first += m[c * sv + p] * m1[c * sv + p];
         second += m[c * sv + p] * m2[c * sv + p];
     }
-    for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + (long long)l * sn, sv);
+    for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + l * step_in, sv);
 #pragma unroll 1
-    for (int e = 0; e < 2; ++e) {
+    for (int e = 0; e < (walls > real(1) ? 0 : 2); ++e) {
         const long long step = e ? s2 : s1;
         real change = real(0);
 #pragma unroll 1
@@ -130,11 +148,15 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
     }
     real wall = t[1], given = real(0), gas[3];
     for (int n = 0; n < (heat == nullptr ? 1 : 4); ++n) {
-        given = heated(heat, at_wall, conduction, m, jacobian, p, sv, wall);
+        given = walls * heated(heat, at_wall, conduction, m, jacobian, p, sv, wall);
         wall = (real(18) * t[1] - real(9) * t[2] + real(2) * t[3] - real(6) * (slope + given)) * real(1.0 / 11);
         wall = within_reach(wall, t, given);
     }
     gas_at_wall(u, v, w, blown, of_mass, at_wall, direction, m, p, sv, q[p], gas);
+    if (corner != nullptr) {
+        for (int c = 0; c < 3; ++c) gas[c] = met(q[(c + 1) * sv + p] / q[p], gas[c], corner, 0, count, at_wall);
+        wall = met(temperature_at(q, p, sv), wall, corner, 1, count, at_wall);
+    }
     put_wall_node(q, p, sv, gas[0], gas[1], gas[2], wall);
 }
 

@@ -4,9 +4,26 @@
 #include "../interpolated.h"
 #include "../viscous.h"
 
-KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
-       state_field<gas_variables> q) {
+// At node (i, j) of n1 along the first direction, where it meets other such walls at another angle than a right one, the
+// momentum is what the 3 x 3 matrix of the place which[node] in `left` leaves of it (hiresx/rhs/wall_corners.py).
+KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, optional<const int *> which,
+       optional<const real *> left, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
+    if (which != nullptr && which[(long long)j * n1 + i] >= 0) {
+        const real *turn = left + 9ll * which[(long long)j * n1 + i];
+        real before = real(0), after = real(0), kept[3];
+        for (int c = 0; c < 3; ++c) {
+            kept[c] = real(0);
+            for (int e = 0; e < 3; ++e) kept[c] += turn[3 * c + e] * q[(e + 1) * sv + p];
+        }
+        for (int c = 0; c < 3; ++c) {
+            const real momentum = q[(c + 1) * sv + p];
+            before += momentum * momentum, after += kept[c] * kept[c];
+            q[(c + 1) * sv + p] = kept[c];
+        }
+        q[4 * sv + p] -= real(0.5) * (before - after) / q[p];
+        return;
+    }
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
     const real flow = n[0] * q[sv + p] + n[1] * q[2 * sv + p] + n[2] * q[3 * sv + p];

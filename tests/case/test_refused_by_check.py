@@ -1,5 +1,7 @@
 """What `hiresx check` refuses or remarks before a run would: distances to walls, plans, models, forces, axes."""
 
+import json
+
 import pytest
 from command_line import command
 
@@ -90,3 +92,54 @@ def test_periodic_axes_are_a_list_without_repetition(given, message, hint):
     with pytest.raises(HiresxError, match=message) as found:
         Case.from_dict(tables)
     assert hint in found.value.hint
+
+
+RECYCLED = """
+[grid]
+generator = "box"
+n = [21, 9, 12]
+lower = [0.0, 0.0, 0.0]
+upper = [2.0, 1.0, 1.1]
+periodic = ["z"]
+[time]
+steps = 1
+cfl = 0.5
+[initial]
+state = { rho = 1.0, u = 1.6, p = 0.7142857 }
+[[boundary]]
+faces = ["imin"]
+type = "recycling-inflow"
+function = "mean"
+distance = 1.23
+[[boundary]]
+faces = ["imax"]
+type = "supersonic-outflow"
+[[boundary]]
+faces = ["jmin", "jmax"]
+type = "slip-wall"
+[[boundary]]
+faces = ["kmin", "kmax"]
+type = "periodic"
+[[sponge]]
+axis = "x"
+start = START
+end = 2.0
+strength = 1.0
+state = { rho = 1.0, u = 1.6, p = 0.7142857 }
+"""
+
+
+@pytest.mark.parametrize(("start", "share"), [(1.0, "20%"), (1.3, None)])
+def test_where_the_plane_of_recycled_fluctuations_lies(tmp_path, start, share):
+    """The node that is nearest to the distance, and whether a sponge damps what is taken there."""
+    (tmp_path / "case.toml").write_text(RECYCLED.replace("START", str(start)))
+    (tmp_path / "case.py").write_text("def mean(x, y, z):\n    return 1.0, 1.6, 0.0, 0.0, 1 / 1.4\n")
+    status, out, _ = command("check", tmp_path, "--json")
+    report = json.loads(out)
+    (plane,) = report["recycling"]
+    assert status == 0 and (plane["index"], plane["node"]) == ("i", 12)
+    assert plane["distance"] == pytest.approx(1.2) and plane["bounds"][0] == pytest.approx([1.2, 0.0, 0.0])
+    said = [text for text in report["setup"]["warnings"] if "recycling-inflow" in text]
+    assert bool(said) == bool(plane["sponges"]) == (share is not None)
+    assert share is None or (share in said[0] and "i = 12" in said[0] and "sponge.0" in said[0])
+    assert "i = 12" in command("check", tmp_path)[1]

@@ -228,7 +228,7 @@ def test_slip_wall(backend, d, upper):
     (s, q), (m, _), (extent, place, layers) = states(), geometry(), face(d, upper)
     area = np.ascontiguousarray(m[3 * d : 3 * d + 3])
     kernels = program(backend, SMALL)
-    kernels.launch("reflect_node", extent, **place, m=area, q=q)
+    kernels.launch("reflect_node", extent, **place, n1=extent[0], which=None, left=None, m=area, q=q)
     n = area[(slice(None), *layers[0])]
     n = n / np.linalg.norm(n, axis=0)
 

@@ -6,6 +6,8 @@ from test_outflow import OUTFLOW, P, case, far, vortex
 
 from hiresx import Simulation
 from hiresx.grid import Block, Grid, build, matched_connections
+from hiresx.grid.repeated import repeated_nodes
+from hiresx.rhs import outflow
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,14 @@ def test_shared_nodes_on_an_outflow_count_once(condition):
         found.append(np.array([values[at] for at in sorted(values)]))
     assert abs(found[0] - P).max() > 1e-2
     assert abs(found[0] - found[1]).max() < 1e-13
+
+
+def test_shared_nodes_are_found_once(monkeypatch):
+    spec = case([25, 21, 1], [-4, -4, 0], [4, 4, 0], 1.0, {"imin": far(0.4), "imax,jmin,jmax": OUTFLOW})
+    whole = build(spec.grid).blocks[0]
+    pieces = [Block(f"{n}", *(c[:, :, s] for c in (whole.x, whole.y, whole.z)))
+              for n, s in enumerate((np.s_[:13], np.s_[12:]))]  # fmt: skip
+    calls = []
+    monkeypatch.setattr(outflow, "repeated_nodes", lambda *given: calls.append(repeated_nodes(*given)) or calls[-1])
+    Simulation(spec, "cpu", initial=vortex(0.3, y0=3.0), grid=Grid(pieces, matched_connections(pieces)))
+    assert len(calls) == 1 and [len(found) for found in calls[0]] == [0, 21]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,20 +45,20 @@ class Neighbours:
 
     def __init__(self, groups: Sequence[Any], text: str):
         self._groups = groups
-        self._connections = _decode_connections(text) if text else []
+        self._connections = _decode_connections(text) if text else {}
 
     def of(self, block: int, name: str) -> dict[tuple[int, int], BeyondFace]:
         """Nodes beyond the faces of block number `block`, with the values of the variable or coordinate `name`. The
         keys are the axis of an array (0: k, 1: j, 2: i) and the side (0: below, 1: above). Faces without a neighbour
         are left out."""
         found: dict[tuple[int, int], BeyondFace] = {}
-        if not self._connections:
+        if block not in self._connections:
             return found
         from hiresx.grid.blocks import FACES, direction
 
         shape = tuple(self._groups[block]["x"].shape)
-        for c in self._connections:
-            if c.block != block or self._short(c):
+        for c in self._connections[block]:
+            if self._short(c):
                 continue
             axis, upper = 2 - direction(c.face), FACES.index(c.face) % 2
             rest = tuple(n for a, n in enumerate(shape) if a != axis)
@@ -88,11 +89,14 @@ class Neighbours:
         return values[k, j, i]
 
 
-def _decode_connections(text: str) -> list["Connection"]:
+@lru_cache(maxsize=4)
+def _decode_connections(text: str) -> dict[int, list["Connection"]]:
+    """Connections by the number of their block."""
     # Imported here: a file that says nothing of what is joined is read without the grid's modules.
     from hiresx.grid.connections import Connection
 
-    return [
-        Connection(block, face, triple(map(tuple, range_)), donor, matrix, tuple(offset), tuple(translation))
-        for block, face, range_, donor, matrix, offset, translation in json.loads(text)
-    ]
+    found: dict[int, list[Connection]] = {}
+    for block, face, range_, donor, matrix, offset, translation in json.loads(text):
+        joined = Connection(block, face, triple(map(tuple, range_)), donor, matrix, tuple(offset), tuple(translation))
+        found.setdefault(block, []).append(joined)
+    return found

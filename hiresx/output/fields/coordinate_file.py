@@ -96,6 +96,8 @@ def link_target(path: Path) -> str:
             found = group.get("x", getlink=True) if hasattr(group, "get") else None
             if isinstance(found, library.ExternalLink):
                 return str(found.filename)
+            if found is not None:
+                return ""  # all blocks are alike
     return ""
 
 

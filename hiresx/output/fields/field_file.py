@@ -16,7 +16,7 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import block_neighbours, coordinate_file, derived
+from hiresx.output.fields import block_neighbours, coordinate_file, derived, hdf5_header
 from hiresx.output.fields.differences import Sides
 from hiresx.output.saved import file_layout, files, library_files
 from hiresx.output.saved.files import FileLayout, JointFile
@@ -234,6 +234,8 @@ def describe(path: str | Path) -> dict[str, Any]:
     """Return the content of a field file without its arrays: time, step, case, variables (names), precision of them,
     blocks (name -> (nk, nj, ni)), part ("" for whole fields). Raises HiresxError when the file is missing or is not a
     field file."""
+    if (found := hdf5_header.describe(Path(path))) is not None:
+        return found
     with open_file(path) as (file, groups):
         names = [name for name in groups[0].variables if name not in ("x", "y", "z")]
         return {

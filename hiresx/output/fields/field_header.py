@@ -1,16 +1,13 @@
 """Headers of many field files, read by h5py. This takes a quarter of the time of netCDF's library, which also opens the
 linked file of coordinates."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hiresx.output.fields import field_file
-from hiresx.output.saved.netcdf_library import LOCK, h5py
+from hiresx.output.fields import field_file, hdf5_header
 
 
 @dataclass(frozen=True)
@@ -24,10 +21,10 @@ class FieldHeader:
 
 def read_header(path: Path) -> FieldHeader:
     """Time, step and blocks of a field file. Raises HiresxError as `field_file.describe` does."""
-    with _root(path) as file:
+    with hdf5_header.root(path) as file:
         if file is not None:
             try:
-                groups = sorted(_groups(file), key=lambda group: int(np.ravel(group.attrs["index"])[0]))
+                groups = sorted(hdf5_header.groups(file), key=lambda group: int(np.ravel(group.attrs["index"])[0]))
                 sizes = {group.name.lstrip("/"): tuple(len(group[n]) for n in "kji") for group in groups}
                 return FieldHeader(float(file["time"][()]), int(file["step"][()]), sizes)
             except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError):
@@ -38,29 +35,10 @@ def read_header(path: Path) -> FieldHeader:
 
 def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
     """The variable `name` of each of the `blocks`, (nk, nj, ni), as it is stored; None where it is not."""
-    with _root(path) as file:
+    with hdf5_header.root(path) as file:
         if file is None:
             return None
         try:
             return [np.asarray(file[f"{block}/{name}"]) for block in blocks]
         except (LookupError, OSError, RuntimeError, TypeError, ValueError):
             return None
-
-
-@contextmanager
-def _root(path: Path) -> Iterator[Any]:
-    """The file, None where it cannot be opened."""
-    with LOCK:
-        try:
-            file = h5py().File(path, "r", locking=False)
-        except (OSError, RuntimeError, TypeError, ValueError):
-            file = None
-        try:
-            yield file
-        finally:
-            if file is not None:
-                file.close()
-
-
-def _groups(file: Any) -> Iterator[Any]:
-    return (entry for entry in file.values() if hasattr(entry, "keys"))

@@ -10,8 +10,8 @@ from hiresx.decomposition import Decomposition, places
 from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.quadrature import face_weights
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.wall_quadrature import wall_weights
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver
@@ -55,9 +55,13 @@ class ForceMonitor(Monitor):
         here, faces = {state.part.whole for state in solver.states}, []
         with solver.comm.together():
             walls = _walls(key, spec, solver.decomposition)
+        whole: dict[tuple[int, str], np.ndarray] = {}
+        for b, face, nodes, _ in walls:
+            whole[b, face] = whole.get((b, face), False) | nodes
+        weights = wall_weights(solver.decomposition, whole)
         for b, face, nodes, mirror in walls:
             if b in here:
-                faces.append(FaceNodes(b, face, face_weights(solver.decomposition, b, face, nodes), 0, mirror))
+                faces.append(FaceNodes(b, face, weights[b, face] * nodes, 0, mirror))
         self._surface = WatchedSurface(solver, faces, 1)
         self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure

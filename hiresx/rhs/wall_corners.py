@@ -1,0 +1,158 @@
+"""Nodes on the edges and corners of a block where several walls meet, of which none may count for the directions of its
+indexes: no-slip walls give the mean of their velocities and of the temperatures (or scalars) that they hold, slip walls
+leave the velocity that is along all of them (kernels/boundary/no_slip.h, reflect.h)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from hiresx.decomposition import Patch
+from hiresx.grid.blocks import Range, direction, intersection, side, slices
+
+# Sine of the angle between two slip walls below which they are one wall that goes on, with the mean of both normals.
+ONE_WALL = 0.1
+# Cosine of the angle between two slip walls up to which they stand on each other at right angles.
+RIGHT = 1e-9
+
+
+class Shares(NamedTuple):
+    """Of the nodes of a patch, each (n2, n1). What a wall gives replaces `velocity` of the difference to what the walls
+    before it have left in the node, and `held` of that of the temperature: 1 for the first of them, 1/2 for the second,
+    so that the mean stays. `walls`: their number at the node. `inward`: the steps in the padded array to the next node
+    that is on none of them."""
+
+    velocity: np.ndarray
+    held: np.ndarray
+    walls: np.ndarray
+    inward: np.ndarray
+
+
+def _box(patch: Patch) -> tuple[slice, ...]:
+    return tuple(slices(patch.range))
+
+
+def _on_face(values: np.ndarray, patch: Patch) -> np.ndarray:
+    """(n2, n1) of the values [..., k, j, i] at the nodes of a patch."""
+    k, j, i = slices(patch.range)
+    return np.take(values[..., k, j, i], 0, axis=-1 - direction(patch.face))
+
+
+def ordered(patches: Sequence[Patch]) -> list[int]:
+    """The order in which conditions of `patches` write their nodes."""
+    return sorted(range(len(patches)), key=lambda n: direction(patches[n].face))
+
+
+def shares(
+    size: tuple[int, int, int], strides: Sequence[int], patches: Sequence[Patch], holds: Sequence[bool]
+) -> list[Shares | None]:
+    """Of the no-slip walls `patches` of a part of `size` (ni, nj, nk), whose padded array has `strides`, and of which
+    those `hold` that give a temperature. None for a wall that meets no other."""
+    walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
+    before = []
+    for n in ordered(patches):
+        patch, box = patches[n], _box(patches[n])
+        walls[box] += 1
+        held[box] += holds[n]
+        inward[box] -= side(patch.face) * strides[direction(patch.face)]
+        before.append((n, walls[box].copy(), held[box].copy()))
+    found: list[Shares | None] = [None] * len(patches)
+    for n, count, given in before:
+        patch = patches[n]
+        all_, of_those = walls[_box(patch)], held[_box(patch)]
+        if (all_ > 1).any():
+            adiabatic = np.where(of_those > 0, 0.0, 1.0 / count)
+            share = 1.0 / np.maximum(given, 1) if holds[n] else adiabatic
+            values = (1.0 / count, share, all_.astype(float), inward[_box(patch)])
+            found[n] = Shares(*(np.take(v, 0, axis=2 - direction(patch.face)) for v in values))
+    return found
+
+
+def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np.ndarray | None]:
+    """`Shares.held` alone, of walls that all hold a value of a scalar."""
+    found = shares(size, (0, 0, 0), patches, [True] * len(patches))
+    return [None if one is None else one.held for one in found]
+
+
+def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.ndarray:
+    """[k, j, i]: whether a node of a part of `size` lies on one of the walls `patches`."""
+    found = np.zeros(size[::-1], dtype=bool)
+    for patch in patches:
+        found[_box(patch)] = True
+    return found
+
+
+def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.ndarray:
+    """`near` of `hiresx.rhs.wall_ends.wall_arguments` without the nodes behind or before which the next one is on
+    another wall: what that has is its own. `walls`: of `beside_walls`, [k, j, i], the other ones."""
+    tangents = [e for e in range(3) if e != direction(patch.face)]
+    on_face = np.where(_on_face(walls, patch), 0.0, 1.0)
+    for sides, axis in zip(near, (1, 0), strict=True):
+        if on_face.shape[axis] > 1 and len(tangents) == 2:
+            n = on_face.shape[axis]
+            lower, upper = (np.take(on_face, range(*ends), axis) for ends in ((0, n - 1), (1, n)))
+            before = [slice(None)] * 2
+            before[axis] = slice(1, None)
+            sides[0][tuple(before)] *= lower
+            before[axis] = slice(None, -1)
+            sides[1][tuple(before)] *= upper
+    return near
+
+
+class SlipCorners(NamedTuple):
+    """Of a patch: `which` (n2, n1), the number of each node among `left` (n, 9) or -1, and the matrices there, by rows,
+    that leave of a velocity what is along all walls."""
+
+    which: np.ndarray
+    left: np.ndarray
+
+
+def slip_corners(
+    size: tuple[int, int, int], patches: Sequence[Patch], areas: Callable[[int, Range], np.ndarray]
+) -> list[SlipCorners | None]:
+    """Of the slip walls `patches` of a part of `size`: the nodes where such walls meet, but not at right angles, in
+    which case the order in which each takes the velocity normal to it does not matter. `areas(d, box)`: the area
+    vectors (3, nk, nj, ni) of direction d in a box of nodes. None for a wall without such nodes."""
+    none: list[SlipCorners | None] = [None] * len(patches)
+    pairs = [
+        (box, one, other)
+        for one, other in combinations(range(len(patches)), 2)
+        if direction(patches[one].face) != direction(patches[other].face)
+        and (box := intersection(patches[one].range, patches[other].range))
+    ]
+    if not pairs:
+        return none
+    at = np.full(size[::-1], -1)
+    for box, _, _ in pairs:
+        at[tuple(slices(box))] = 0
+    at[at == 0] = np.arange(np.count_nonzero(at == 0))
+    units = np.zeros((at.max() + 1, 3, 3))  # node, direction of the wall, component; 0 where there is no wall
+    for box, *both in pairs:
+        nodes = at[tuple(slices(box))].ravel()
+        for d in {direction(patches[n].face) for n in both}:
+            area = areas(d, box).reshape(3, -1).T
+            length = np.linalg.norm(area, axis=1, keepdims=True)
+            units[nodes, d] = area / np.where(length > 0, length, 1.0)
+    cosines = np.abs(units @ np.swapaxes(units, 1, 2))
+    oblique = np.flatnonzero(np.max([cosines[:, a, b] for a, b in combinations(range(3), 2)], axis=0) > RIGHT)
+    if not oblique.size:
+        return none
+    number = np.full(len(units) + 1, -1)  # the last one for nodes that are on one wall
+    number[oblique] = np.arange(oblique.size)
+    left = np.array([_along_all(units[n]) for n in oblique]).reshape(-1, 9)
+    found = none
+    for n, patch in enumerate(patches):
+        which = number[_on_face(at, patch)]
+        found[n] = SlipCorners(which, left) if (which >= 0).any() else None
+    return found
+
+
+def _along_all(units: np.ndarray) -> np.ndarray:
+    """(3, 3): what it leaves of a velocity is normal to none of the `units` (n, 3)."""
+    values, vectors = np.linalg.eigh(units.T @ units)
+    # of two walls at an angle a the eigenvalues are 1 - cos a and 1 + cos a
+    least = 1 - np.sqrt(1 - ONE_WALL**2)
+    along = vectors[:, values <= least]
+    found: np.ndarray = along @ along.T
+    return found

@@ -1,0 +1,46 @@
+"""Where a flow grazes an open boundary, round-off in its normal velocity changes nothing but round-off."""
+
+import numpy as np
+import pytest
+
+from hiresx import Case, Simulation
+
+P = 1 / 1.4
+STATE = {"rho": 1.2, "u": 0.3, "p": P}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"type": "far-field", "state": STATE},
+        {"type": "characteristic-inflow", "state": STATE},
+        {"type": "pressure-outflow", "pressure": P, "relaxation": 0.3},
+        {"type": "supersonic-outflow"},
+    ],
+    ids=lambda condition: condition["type"],
+)
+def test_the_sign_of_no_speed_does_not_matter(condition):
+    """What enters was told from what leaves by the sign of the normal velocity: the state jumped by 1e-2 in a step."""
+
+    def ran(normal):
+        case = Case.from_dict({
+            "grid": {"generator": "box", "n": [14, 12, 1], "lower": [0, 0, 0], "upper": [1, 1, 0], "periodic": ["x"]},
+            "time": {"steps": 1, "dt": 0.02},
+            "scheme": {"flux": "steger_warming", "weights": "linear"},
+            "initial": {"state": STATE},
+            "boundary": [
+                {"faces": ["imin", "imax"], "type": "periodic"},
+                {"faces": ["jmin"], "type": "slip-wall"},
+                {"faces": ["jmax"]} | condition,
+            ],
+        })  # fmt: skip
+
+        def flow(x, y, z):
+            return 1 + 0.2 * np.sin(2 * np.pi * x) + 0.2 * y, 0.3 + 0.1 * y, normal + 0 * x, 0 * x, P + 0 * x
+
+        simulation = Simulation(case, "cpu", initial=flow)
+        simulation.run(progress=False)
+        (block,) = simulation.blocks
+        return np.stack([block.state(name) for name in ("rho", "u", "v", "p")])
+
+    np.testing.assert_allclose(ran(1e-15), ran(-1e-15), rtol=0, atol=1e-11)
