@@ -26,6 +26,9 @@ from hiresx.rhs.metrics import compute_metrics, repeat_faces
 from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.initial_flow import Flow
 
+# Bytes of an array of a block that is filled in one piece.
+AT_ONCE = 1 << 20
+
 # Planes k and lines j of a block.
 Lines: TypeAlias = tuple[slice, slice]
 
@@ -221,6 +224,10 @@ class LocalBlocks:
         """Set the nodes of an array from pieces (k, j) of slabs of planes k. The next slab is evaluated while the last
         one is copied to the device."""
         inner, (ni, nj, nk) = state.interior(array), state.size
+        if inner.nbytes <= AT_ONCE:
+            found = np.stack(list(values((slice(None), slice(None))))).astype(inner.dtype, copy=False)
+            self.backend.copy(inner, self.backend.to_device(found))
+            return
         # Memory of copied slabs is reused: new memory would cost as much as the values in it.
         done: list[np.ndarray] = []
 
