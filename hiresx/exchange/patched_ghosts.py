@@ -312,13 +312,14 @@ class MirroredGhosts(InterpolatedGhosts):
         states: Sequence[BlockState],
     ):
         self._case = case
+        none = domain.hierarchy is not None and not domain.hierarchy.mirrors
         super().__init__(
             backend,
             program,
             comm,
             domain,
             states,
-            lambda: mirror_points.find_mirror_sources(domain.whole, domain.extended),
+            lambda: [] if none else mirror_points.find_mirror_sources(domain.whole, domain.extended),
         )
         self.places = frozenset(entry.place for entry in self.located)
 
