@@ -20,7 +20,7 @@ def collect() -> None:
 
 @contextmanager
 def repeatedly() -> Iterator[None]:
-    """Within this `collect` is called again and again. At its end all objects are as they were for Python's collector."""
+    """Within this `collect` is called again and again. At its end Python's collector looks at all objects again."""
     global _repeated, _apart
     before, _repeated = _repeated, True
     try:

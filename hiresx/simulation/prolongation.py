@@ -67,7 +67,9 @@ def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas
         if windows:
             state.prolong(windows, gas)
     arrays = ((part, state.arrays[n]) for n, part in enumerate(ground.cut.parts) if n in state.arrays)
-    return distributed_arrays.read_from_memory(Piece(f"{STATE}.{part.whole}", part.box, array) for part, array in arrays)
+    return distributed_arrays.read_from_memory(
+        Piece(f"{STATE}.{part.whole}", part.box, array) for part, array in arrays
+    )
 
 
 def _own_box(box: Range, tile: Tile) -> Range:

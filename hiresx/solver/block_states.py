@@ -54,8 +54,8 @@ def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
 class LocalBlocks:
     """Kernels, fields and metrics of this rank's parts of `domain`. `states`: one for each part; `place[index]` is the
     position in it of the part `index` of all ranks. `extended`: coordinates with ghosts, by index. `layout`: the fields
-    of the parts. `flow`: the initial state of the nodes, if any. `reused`: what is taken over where its configuration is
-    that of the case.
+    of the parts. `flow`: the initial state of the nodes, if any. `reused`: what is taken over where its configuration
+    is that of the case.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
