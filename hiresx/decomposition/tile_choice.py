@@ -46,7 +46,8 @@ class TileChoice:
             _forbid_faces(grids[level], lattices[level], allowed[level])
             _forbid_open_around(level, grids, lattices, allowed)
             _forbid_partners(partners[level], allowed[level])
-        reach, around = reach_of(grids[0]), [[]]
+        reach = reach_of(grids[0])
+        around: list[list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = [[]]
         for level in range(1, len(grids)):
             spaces = spaces_of(grids[level - 1], level - 1)
             around.append(
