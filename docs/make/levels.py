@@ -21,7 +21,7 @@ from hiresx.case import Case
 
 # A quarter of a cylindrical shock tube: the two states of Sod's tube inside and outside of the radius 0.3.
 RADIUS, END = 0.3, 0.25
-BLAST = {
+BLAST: dict[str, dict[str, Any]] = {
     "the default thresholds, tiles of 32": {"tile": 32, "every": 25, "margin": 16},
     "`refine` 0.3, tiles of 16": {"tile": 16, "every": 25, "margin": 16, "refine": 0.3, "coarsen": 0.18},
     "`refine` 0.3, tiles of 32": {"tile": 32, "every": 25, "margin": 16, "refine": 0.3, "coarsen": 0.18},
@@ -57,7 +57,8 @@ def measured(case: Case, initial: Callable[..., Any] | None = None) -> Run:
     began = time.process_time()
     simulation.run(progress=False)
     seconds = time.process_time() - began
-    found, rho = simulation.adaptations, {}
+    found = simulation.adaptations
+    rho: Densities = {}
     for block in simulation.blocks:  # finer levels come last
         places = zip(*(np.round(np.asarray(c).ravel(), 9).tolist() for c in (block.x, block.y)), strict=True)
         rho |= dict(zip(places, block.state("rho").ravel().tolist(), strict=True))
