@@ -1,21 +1,26 @@
 """Copies of ghost nodes of connected faces: their sources and targets."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 import numpy as np
 
-from hiresx.base.arrays import triple
+from hiresx.base.arrays import Size, triple
 from hiresx.decomposition.patches import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction
+from hiresx.grid.connections import Connection
 
 LARGEST = int(np.iinfo(np.int32).max)
 
 # Numbers by multiples of which rows along i lie apart, so that all of them begin where a GPU's second cache has a
 # sector (32 bytes) begin if one does: else a warp moves 9 sectors where 8 would do, in FP32 5 for 4.
 ROW = 8
+
+# Nodes of a face of which lists are remembered.
+FEW = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +48,21 @@ class HaloList:
 
 def padding(block: Block, halo: int) -> tuple[int, int, int]:
     """Ghost layers (hi, hj, hk) of a block's padded arrays: none in singleton directions."""
-    return triple(halo if n > 1 else 0 for n in block.size)
+    return _padding(block.size, halo)
+
+
+def _padding(size: Size, halo: int) -> Size:
+    return triple(halo if n > 1 else 0 for n in size)
 
 
 def padded_shape(block: Block, halo: int) -> tuple[int, int, int]:
     """Shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts. The last direction with more than one node is
     rounded up to whole `ROW`s; the surplus is not used."""
-    nk, nj, ni = triple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
+    return _padded_shape(block.size, halo)
+
+
+def _padded_shape(size: Size, halo: int) -> Size:
+    nk, nj, ni = triple(n + 2 * h for n, h in zip(reversed(size), reversed(_padding(size, halo)), strict=True))
     return nk, nj, ni if ni == 1 else -(-ni // ROW) * ROW
 
 
@@ -74,16 +87,16 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
         if mine is not None and connection.block not in mine and connection.donor not in mine:
             continue
         block, donor = decomposition.blocks[connection.block], decomposition.blocks[connection.donor]
-        # i fastest, as in memory: kernels that follow the list then read and write in order
-        ghosts = connection.ghosts(halo, block.size).transpose(0, 3, 2, 1).reshape(3, -1)
+        ends = _ends_again if prod(hi - lo for lo, hi in connection.range) <= FEW else _ends
+        destination, source = ends(replace(connection, block=0, donor=0), block.size, donor.size, halo)
         lists.append(
             HaloList(
                 donor=connection.donor,
                 block=connection.block,
                 connection=n,
                 face=connection.face,
-                destination=flat_index(ghosts, block, halo),
-                source=flat_index(connection.donors(ghosts), donor, halo),
+                destination=destination,
+                source=source,
                 direction=direction(connection.face),
                 donor_direction=connection.donor_direction,
                 sign=connection.sign,
@@ -93,7 +106,26 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))
 
 
+def _ends(connection: Connection, size: Size, donor: Size, halo: int) -> tuple[np.ndarray, np.ndarray]:
+    """`destination` and `source` of the list of a connection between blocks of two sizes; not to be written to."""
+    # i fastest, as in memory: kernels that follow the list then read and write in order
+    ghosts = connection.ghosts(halo, size).transpose(0, 3, 2, 1).reshape(3, -1)
+    found = _flat(ghosts, size, halo), _flat(connection.donors(ghosts), donor, halo)
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
+# Levels that follow the flow ask again and again for most of their connections, which are small.
+_ends_again = lru_cache(maxsize=1024)(_ends)
+
+
 def flat_index(index: np.ndarray, block: Block, halo: int) -> np.ndarray:
     """Flat indexes into the padded array of index triples (3, n)."""
-    (hi, hj, hk), (_, nj, ni) = padding(block, halo), padded_shape(block, halo)
+    return _flat(index, block.size, halo)
+
+
+def _flat(index: np.ndarray, size: Size, halo: int) -> np.ndarray:
+    hi, hj, hk = _padding(size, halo)
+    _, nj, ni = _padded_shape(size, halo)
     return (((index[2] + hk) * nj + index[1] + hj) * ni + index[0] + hi).astype(np.int32)

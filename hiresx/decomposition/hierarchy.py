@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ from hiresx.base.arrays import triple
 from hiresx.case.refine import Refine
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.levels import Extended, Space, Tile, finer, refined_extended, refuse_large, spaces_of
+from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, with_conditions
 from hiresx.decomposition.refinement import (
@@ -49,6 +51,11 @@ class Hierarchy:
     @property
     def finest(self) -> int:
         return len(self.grids) - 1
+
+    @cached_property
+    def mirrors(self) -> bool:
+        """True if walls of the grid mirror places, which no tile lies on."""
+        return bool(mirrored_places(self.grids[0]))
 
     def regions(self) -> list[Taken]:
         """The tiles of the regions that are given, and those around them."""

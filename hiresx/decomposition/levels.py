@@ -182,7 +182,9 @@ def stencils(xi: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarra
     """First nodes (n,) and weights (n, WIDTH) of the interpolation at xi (n,) from the nodes low ... high - 1: centred,
     or as near as these allow."""
     base = np.clip(np.floor(xi).astype(int) - WIDTH // 2 + 1, low, high - WIDTH)
-    return base, lagrange(xi - base)[0]
+    # Nodes of a level lie on nodes of the level before and halfway between: few places differ.
+    places, of_place = np.unique(xi - base, return_inverse=True)
+    return base, lagrange(places)[0][of_place]
 
 
 def is_plain_join(connection: Connection) -> bool:

@@ -271,6 +271,10 @@ def share(
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):
         width = WIDTH if size[d] > 1 else 1
+        if size[d] == 1 and not turn[d] and (lo, hi) == (0, 1) and not base[:, d].any():
+            parts.append(weights[:, :, d])  # one node, which all take
+            widths.append(width)
+            continue
         node = base[:, d, None] + np.arange(WIDTH)
         inside = {0: (node >= 0) & (node < size[d]), -1: node < 0, 1: node >= size[d]}[turn[d]]
         image = node - step[d]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -232,13 +232,31 @@ def _take_region(
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
     """Take the tiles of the level before that lie under a tile and around it."""
-    chosen = []
-    for d, (lo, hi) in enumerate(box):
-        ends, n, wrap = np.array(lattice[d]), space.size[d], space.wrapped[d]
-        nodes = np.arange(lo // 2 - reach, (hi - 1) // 2 + reach + 2) if n > 1 else np.array([0])
-        nodes = nodes % n if wrap is not None and wrap.step == n else np.clip(nodes, 0, n - 1)
-        chosen.append(np.unique(np.searchsorted(ends, nodes, "right") - 1))
+    chosen = [_tiles_around(ends, d, space, reach, lattice[d]) for d, ends in enumerate(box)]
     taken[np.ix_(*reversed(chosen))] = True
+
+
+def _tiles_around(ends: tuple[int, int], d: int, space: Space, reach: int, below: Sequence[int]) -> np.ndarray:
+    """Along direction `d` the tiles of the level before, which begin and end at `below`, under nodes `ends` of a level
+    and `reach` nodes around them."""
+    (lo, hi), n, wrap = ends, space.size[d], space.wrapped[d]
+    nodes = np.arange(lo // 2 - reach, (hi - 1) // 2 + reach + 2) if n > 1 else np.array([0])
+    nodes = nodes % n if wrap is not None and wrap.step == n else np.clip(nodes, 0, n - 1)
+    return np.unique(np.searchsorted(below, nodes, "right") - 1)
+
+
+def around_tiles(
+    lattice: Sequence[Sequence[int]], space: Space, reach: int, below: Sequence[Sequence[int]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per direction (tiles, tiles of the level before), 1 where a tile of `lattice` has that of `below` under or around
+    it (see `take_around`), 0 elsewhere. A tile has around it all tiles that it has along i and j and k."""
+    found = []
+    for d in range(3):
+        along = np.zeros((len(lattice[d]) - 1, len(below[d]) - 1))
+        for n, ends in enumerate(pairwise(lattice[d])):
+            along[n, _tiles_around(ends, d, space, reach, below[d])] = 1
+        found.append(along)
+    return triple(found)
 
 
 # ---- what surrounds them

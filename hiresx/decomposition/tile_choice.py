@@ -11,7 +11,7 @@ from hiresx.case.refine import REFINABLE
 from hiresx.decomposition.levels import spaces_of
 from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.refinement import Taken, boxes_of, may_end, reach_of, take_around
+from hiresx.decomposition.refinement import Taken, around_tiles, may_end, reach_of, take_around
 from hiresx.grid.blocks import Range, direction, intersection, side
 from hiresx.grid.cutting import image
 
@@ -25,13 +25,14 @@ Place = tuple[int, int, int, int]
 class TileChoice:
     """`grids`: the whole blocks of every level, `lattices`: where their tiles begin and end. `regions`: tiles that are
     always there, by level and block. `allowed`: tiles that may be there, likewise. `partners`: by level, of each tile
-    on a join of blocks, the tiles on the other side of it."""
+    on a join of blocks, the tiles on the other side of it. `around`: by level and block `around_tiles`."""
 
     grids: Sequence[Decomposition]
     lattices: Sequence[Sequence[Lattice]]
     regions: Sequence[Taken]
     allowed: Sequence[Taken]
     partners: Sequence[dict[Place, list[Place]]]
+    around: Sequence[Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]]
 
     @classmethod
     def of(
@@ -45,7 +46,17 @@ class TileChoice:
             _forbid_faces(grids[level], lattices[level], allowed[level])
             _forbid_open_around(level, grids, lattices, allowed)
             _forbid_partners(partners[level], allowed[level])
-        return cls(grids, lattices, regions, allowed, partners)
+        reach = reach_of(grids[0])
+        around: list[list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = [[]]
+        for level in range(1, len(grids)):
+            spaces = spaces_of(grids[level - 1], level - 1)
+            around.append(
+                [
+                    around_tiles(lattice, spaces[level - 1, b], reach, lattices[level - 1][b])
+                    for b, lattice in enumerate(lattices[level])
+                ]
+            )
+        return cls(grids, lattices, regions, allowed, partners, around)
 
     def none(self) -> list[Taken]:
         """No tile at all."""
@@ -61,7 +72,8 @@ class TileChoice:
         for level in range(len(self.grids) - 1, 0, -1):
             self._take_partners(level, taken[level])
             if level > 1:
-                _take_all_around(level, self.grids, self.lattices, taken[level], taken[level - 1])
+                for tiles, around, below in zip(taken[level], self.around[level], taken[level - 1], strict=True):
+                    below |= np.einsum("kji,kc,jb,ia->cba", tiles, *reversed(around), optimize=True) > 0
         return taken
 
     def _take_partners(self, level: int, taken: Taken) -> None:
@@ -140,17 +152,3 @@ def _forbid_partners(partners: dict[Place, list[Place]], allowed: Taken) -> None
             if allowed[place[0]][place[1:]] and not all(allowed[b][at] for b, *rest in others for at in [tuple(rest)]):
                 allowed[place[0]][place[1:]] = False
                 changed = True
-
-
-def _take_all_around(
-    level: int,
-    grids: Sequence[Decomposition],
-    lattices: Sequence[Sequence[Lattice]],
-    tiles: Taken,
-    taken: Taken,
-) -> None:
-    """Take the tiles of the level before under and around the `tiles` of a level."""
-    spaces, reach = spaces_of(grids[level - 1], level - 1), reach_of(grids[0])
-    for b, lattice in enumerate(lattices[level]):
-        for box in boxes_of(lattice, tiles[b]):
-            take_around(box, spaces[level - 1, b], reach, lattices[level - 1][b], taken[b])

@@ -34,11 +34,11 @@ class EmulatedProgram(NativeProgram):
             ("hx_gx", "hx_gy", "hx_gz", "hx_bx", "hx_by", "hx_bz", "hx_ni", "hx_nj", "hx_nk"),
         )
 
-    def arrange_launches(self, calls: Calls) -> tuple[list[Work], list[int]]:
+    def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list[Work], list[int]]:
         """See `NativeProgram.arrange_launches`; in batches where the backend makes them."""
         backend = self._backend
         if not (isinstance(backend, EmulatedBackend) and backend.batches):
-            return super().arrange_launches(calls)
+            return super().arrange_launches(calls, alone)
         made, waits = arrange_batches(calls, self._shape, lambda array: int(array.ctypes.data))
         level: list[int] = []
         for of_one in waits:

@@ -394,9 +394,9 @@ class NativeProgram(RecordingProgram):
         """See `Program.prepare` of hiresx.device.interface."""
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
-    def arrange_launches(self, calls: Calls) -> tuple[list["Work"], list[int]]:
-        """Return the launches `calls` as work for the threads, in order, and the level of each one."""
-        return list(map(self.work, flatten_calls(calls))), levels(calls)
+    def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["Work"], list[int]]:
+        """Return the launches `calls` as work, in order, and the level of each, which a thread `alone` does without."""
+        return list(map(self.work, flatten_calls(calls))), [] if alone else levels(calls)
 
     def work(self, call: Call) -> "Work":
         kernel = self.kernel(call.name)
@@ -438,7 +438,7 @@ class _PreparedLaunches:
     @cached_property
     def _alone(self) -> tuple[int, int, Any]:
         # A single thread goes from block to block, whose data stay in its cache.
-        return _table([self._arranged[0]])
+        return _table([self._program.arrange_launches(self._calls, alone=True)[0]])
 
     @cached_property
     def _shared(self) -> tuple[int, int, Any]:

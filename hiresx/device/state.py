@@ -17,12 +17,14 @@ class BlockState:
 
     `part`: the nodes of the whole block that it holds; `first` (i, j, k): the first of them; `name`: the name of the
     whole block. `fields`: the arrays of every field of the run (`hiresx.device.fields`), by name; the most used ones
-    are attributes, None where the run has no such field. Where the state is kept as differences, `reference` (one value
+    are attributes, None where the run has no such field; `fields` are those of a state of the same nodes, to be taken
+    again. Where the state is kept as differences, `reference` (one value
     per conserved variable) is subtracted from it, and `carry` holds the rounding errors of the differences.
     """
 
     def __init__(
-        self, backend: Any, cut: Any, index: int, name: str, layout: Layout, reference: Sequence[float] = ()
+        self, backend: Any, cut: Any, index: int, name: str, layout: Layout, reference: Sequence[float] = (),
+        fields: dict[str, tuple[Any, ...]] | None = None,
     ):  # fmt: skip
         self.layout, self.storage, self.equations = layout, layout.storage, layout.equations
         self.real, equations = self.storage.real, self.equations
@@ -40,7 +42,7 @@ class BlockState:
         self.origin = sum(h * s for h, s in zip(self.halo, self.strides, strict=True))
         conserved = equations.conserved_names
         self.reference = np.array(reference if self.storage.carries else [0.0] * len(conserved))
-        self.fields = {
+        self.fields = dict(fields or {}) or {
             field.name: tuple(self._allocate(backend, field) for _ in range(field.count(layout)))
             for field in FIELDS
             if field.lies_in is None
@@ -49,7 +51,7 @@ class BlockState:
         self.carry, self.work = self.array("carry"), self.array("work")
         self.inverse_radius, self.registers = self.array("inverse_radius"), self.fields["registers"]
         # Whole-array kernels read ghosts that no kernel fills (edges and corners): these need an admissible state.
-        for row in map(conserved.index, ("rho", "e")):
+        for row in map(conserved.index, ("rho", "e")) if fields is None else ():
             self.q[row] = 1 - self.reference[row]
         self.dt_stride = 1 if layout.local_step else 0
         # Views are made once: a backend caches the address of an array object.

@@ -149,15 +149,19 @@ class InterpolatedGhosts(ABC):
         turns = [turn for *_, turn in comes if turn is not None]
         turned = np.concatenate(turns)[order] if turns else None
         self._takes = []
+        # The shares of each place lie one behind the other.
+        starts = np.searchsorted(ghost, np.arange(len(of) + 1))
         for n, entry in enumerate(found):
             mine = np.arange(ghosts[n], ghosts[n + 1])
-            for p in np.unique(part[mine][owner[part[mine]] == rank]):
-                chosen = mine[part[mine] == p]
-                points = np.flatnonzero(np.isin(of, chosen))
-                first = np.searchsorted(ghost, points, "left")
-                last = np.searchsorted(ghost, points, "right")
-                ends = np.concatenate([[0], np.cumsum(last - first)])
-                taken = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
+            own = part[ghosts[n] : ghosts[n + 1]]
+            # the places of this entry
+            near = slice(*np.searchsorted(of, [ghosts[n], ghosts[n + 1]]))
+            for p in np.unique(own[owner[own] == rank]):
+                chosen = mine[own == p]
+                points = near.start + np.flatnonzero(own[of[near] - ghosts[n]] == p)
+                first, count = starts[points], starts[points + 1] - starts[points]
+                ends = np.concatenate([[0], np.cumsum(count)])
+                taken = np.repeat(first - ends[:-1], count) + np.arange(ends[-1])
                 to, begin, shares = (device(m.astype(np.int32)) for m in (flat[chosen], ends, row[taken]))
                 extra: dict[str, Any] = {}
                 if turned is not None:
@@ -308,13 +312,14 @@ class MirroredGhosts(InterpolatedGhosts):
         states: Sequence[BlockState],
     ):
         self._case = case
+        none = domain.hierarchy is not None and not domain.hierarchy.mirrors
         super().__init__(
             backend,
             program,
             comm,
             domain,
             states,
-            lambda: mirror_points.find_mirror_sources(domain.whole, domain.extended),
+            lambda: [] if none else mirror_points.find_mirror_sources(domain.whole, domain.extended),
         )
         self.places = frozenset(entry.place for entry in self.located)
 

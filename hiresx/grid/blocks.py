@@ -66,13 +66,17 @@ def whole_box(size: tuple[int, int, int]) -> Range:
 
 def intersection(a: Range, b: Range) -> Range | None:
     """Return the nodes that two boxes share; None if there are none."""
-    box = triple((max(lo, low), min(hi, high)) for (lo, hi), (low, high) in zip(a, b, strict=True))
-    return box if all(lo < hi for lo, hi in box) else None
+    # Written out, as it is called for all pairs of many boxes.
+    (a0, a1), (a2, a3), (a4, a5) = a
+    (b0, b1), (b2, b3), (b4, b5) = b
+    i, j, k = (max(a0, b0), min(a1, b1)), (max(a2, b2), min(a3, b3)), (max(a4, b4), min(a5, b5))
+    return (i, j, k) if i[0] < i[1] and j[0] < j[1] and k[0] < k[1] else None
 
 
 def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
     """`box` with `by` added to its indexes."""
-    return triple((lo + n, hi + n) for (lo, hi), n in zip(box, by, strict=True))
+    ((i0, i1), (j0, j1), (k0, k1)), (i, j, k) = box, by
+    return (i0 + i, i1 + i), (j0 + j, j1 + j), (k0 + k, k1 + k)
 
 
 def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]]:

@@ -95,10 +95,14 @@ class Run:
         end: float = np.inf,
         every: int = 1,
         subset: str = "fields",
+        blocks: Iterable[str] | None = None,
     ) -> Any:
         """Fields of all times from `start` to `end`, of each `every`-th one: as `fields` does, with the dimension time
-        first and coordinates once. A slab of it reads that slab of each file."""
-        return trees.fields(self.files(start, end, every, subset), _as_list(variables), series=True)
+        first and coordinates once. A slab of it reads that slab of each file. `blocks`: those by these names (default:
+        all). Raises HiresxError where they have other nodes at other times, as tiles of levels that follow the flow
+        do, naming the blocks that stay."""
+        files = self.files(start, end, every, subset)
+        return trees.fields(files, _as_list(variables), series=True, blocks=_as_list(blocks))
 
     def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
         """The field files from `start` to `end`, of each `every`-th one. Raises HiresxError where there are none."""

@@ -10,7 +10,7 @@ from hiresx.device.averaging import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
 from hiresx.output.fields.field_header import read_header
-from hiresx.results import needs
+from hiresx.results import lasting_blocks, needs
 from hiresx.results.block_tree import block_tree
 from hiresx.results.stored import AXES, ComputedArray, StoredVariable, lazy
 
@@ -21,9 +21,15 @@ _NUMBERS = {
 }
 
 
-def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series: bool = False) -> Any:
+def fields(
+    paths: Sequence[Path],
+    variables: Iterable[str] | None = None,
+    series: bool = False,
+    blocks: Iterable[str] | None = None,
+) -> Any:
     """The field files `paths` as a tree with a node for each block: `variables` (default: those stored) over k, j, i
-    and, of a `series`, time; coordinates x, y, z over k, j, i, from the first file.
+    and, of a `series`, time; coordinates x, y, z over k, j, i, from the first file. `blocks`: of a series, those by
+    these names alone.
 
     Any variable of `hiresx.output.fields.derived` can be had of what is stored. Raises HiresxError for one that cannot,
     and for files of different blocks.
@@ -31,9 +37,7 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
     xarray = needs.xarray()
     first = field_file.describe(paths[0])
     about = [read_header(path) for path in paths] if series else []
-    for path, other in zip(paths, about, strict=False):
-        if other.blocks != first["blocks"]:
-            raise HiresxError(f"{path} has other blocks than {paths[0]}", "open them one by one")
+    taken = lasting_blocks.chosen(paths, about, first["case"], blocks) if series else list(first["blocks"])
     names = list(first["variables"] if variables is None else variables)
     _check(names, first, paths[0])
     gamma, dimensions = first["case"]["gas"]["gamma"], (("time",) if series else ()) + INDEXES
@@ -41,8 +45,8 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
     over = ("time",) if series else ()
     clock = {key: xarray.Variable(over, moments[key], _NUMBERS[key]) for key in moments}
     nodes = {}
-    for block, shape in first["blocks"].items():
-        held = {}
+    for block in taken:
+        shape, held = first["blocks"][block], {}
         for name in names:
             kind = np.dtype("f4" if first["precision"] == "fp32" and name in first["variables"] else "f8")
             source = StoredVariable(tuple(paths), block, name, shape, kind, gamma, series)

@@ -45,11 +45,11 @@ def compute_metrics(
     program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
     set_pole_metrics(backend, state, patches)
     _check(backend, program, state)
-    _repeat_faces(backend, state)
+    repeat_faces(backend, state)
 
 
-def _repeat_faces(backend: Backend, state: BlockState) -> None:
-    """Ghosts of the Jacobian, edges and corners included."""
+def repeat_faces(backend: Backend, state: BlockState) -> None:
+    """Fill the ghosts of the Jacobian, edges and corners included, with that of the next node on a face."""
     jacobian = state.jacobian
     for d, (n, h) in enumerate(zip(state.size, state.halo, strict=True)):
         for face, ghosts in ((h, range(h)), (h + n - 1, range(h + n, 2 * h + n))):

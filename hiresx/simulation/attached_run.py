@@ -6,8 +6,7 @@ from typing import Any
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain
-from hiresx.device.configuration import Configuration
-from hiresx.device.interface import Backend, Program
+from hiresx.device.interface import Backend
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint
@@ -17,6 +16,7 @@ from hiresx.simulation import blow_up
 from hiresx.simulation.block_view import BlockView
 from hiresx.simulation.continuation import Continuation
 from hiresx.solver import Solver
+from hiresx.solver.block_states import Reused
 from hiresx.solver.initial_flow import Flow
 
 
@@ -37,12 +37,12 @@ class AttachedRun:
     _profiles: dict[str, Callable[..., Any]]
     _transport: str
 
-    def _build(self, ground: Domain, flow: Flow | None, compiled: tuple[Configuration, Program] | None = None) -> None:
-        """The solver of a cut, and what looks into it. `compiled`: as for `Solver`."""
+    def _build(self, ground: Domain, flow: Flow | None, reused: Reused | None = None) -> None:
+        """The solver of a cut, and what looks into it. `reused`: as for `Solver`."""
         self._ground = ground
         self.solver = Solver(
             self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow,
-            compiled=compiled,
+            reused=reused,
         )  # fmt: skip
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self._trace = blow_up.Trace(self.solver)

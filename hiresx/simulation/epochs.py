@@ -1,11 +1,11 @@
 """From one cut of a run's grid to the next: what goes along, and what run.json says of it."""
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from hiresx.base import garbage
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Piece
 from hiresx.decomposition.parts import points_by_rank
@@ -35,13 +35,14 @@ class HandOver:
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         solver.settle()
         self._values = solver.values()
+        pieces = solver.pieces()
         before, after = solver.decomposition.levels, ground.whole.levels
         self._kept: Reader | None = None  # the state on other tiles, to go back to
         if before is not None and after is not None and before.tiles != after.tiles:
-            self._read = carry_over(solver.pieces(), before, ground, Gas.of(solver.case))
-            self._kept = read_from_memory(solver.pieces())
+            self._kept = read_from_memory(pieces)
+            self._read = carry_over(self._kept.pieces or (), before, ground, Gas.of(solver.case))
         else:
-            self._read = move(solver.pieces())
+            self._read = move(pieces)
         self._stopwatch, self._overlap, self._retaken = solver.stopwatch, solver.overlap, solver.retaken
         self._waited = 0.0
         self.captured = _move(captured, move)
@@ -62,7 +63,7 @@ class HandOver:
 
     def free(self) -> None:
         """Free the memory of the solver before, to which nothing refers any more."""
-        gc.collect()  # solver, tasks and conditions know each other
+        garbage.collect()  # solver, tasks and conditions know each other
 
     def restore(self, solver: Solver) -> None:
         """Give `solver` the state of the solver before it. Collective."""

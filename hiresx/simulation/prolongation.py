@@ -11,13 +11,13 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
-from hiresx.decomposition.held_arrays import Piece
-from hiresx.decomposition.hierarchy import Hierarchy
+from hiresx.decomposition.held_arrays import Piece, sizes
 from hiresx.decomposition.levels import Levels, Space, Tile, stencils
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
+from hiresx.decomposition.refinement import joined_boxes
 from hiresx.equations.gas import Gas
-from hiresx.grid.blocks import Range, intersection, shift_range, slices
+from hiresx.grid.blocks import Range, intersection, shift_range, slices, whole_box
 from hiresx.grid.cutting import within
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import distributed_arrays
@@ -36,159 +36,138 @@ def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas
     Collective."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
-    # Of the tiles of the lattices, whatever blocks they were and will be joined to.
-    after = Levels(tuple(Tile(t.level, t.base, box) for t in whole.tiles for box in hierarchy.apart(t)), whole.spaces)
-    numbers = {tile: n for n, tile in enumerate(after.tiles)}
-    old = {Tile(t.level, t.base, box) for t in before.tiles for box in hierarchy.apart(t)}
-    kept = [
-        Piece(f"{name}.{numbers[tile]}", box, array)
-        for name, tile, box, array in _apart(pieces, before, hierarchy)
-        if tile in numbers
-    ]
-    of_parts = [
-        [
-            Part(numbers[tile], box, part.rank)
-            for tile, box, _ in _tiles_of(part.box, whole.tiles[part.whole], hierarchy)
-        ]
+    # Every block of the grid is one array on each level, whatever blocks its tiles were and will be joined to.
+    numbers = {key: n for n, key in enumerate(sorted(whole.spaces))}
+    held = [piece for piece in pieces if piece.name.startswith(f"{STATE}.")]
+    held = [_on_level(piece, before.tiles[int(piece.name.rpartition(".")[2])], numbers) for piece in held]
+    parts = [
+        Part(numbers[tile.level, tile.base], _own_box(part.box, tile), part.rank)
         for part in ground.cut.parts
+        for tile in [whole.tiles[part.whole]]
     ]
-    parts = [own for of_part in of_parts for own in of_part]
-    reader = redistribute(kept, parts, comm)
-    assert reader.pieces is not None  # they lie in memory
-    found = list(reader.pieces)
-    for level in range(1, after.finest + 1):
-        new = {n for n, tile in enumerate(after.tiles) if tile.level == level and tile not in old}
-        if new:
-            found += _prolonged(found, level, new, parts, comm, after, gas)
-    return distributed_arrays.read_from_memory(_joined(found, after, ground))
+    state = _State(parts, held, comm)
+    old, now = hierarchy.of(before.tiles), hierarchy.of(whole.tiles)
+    new = [
+        [
+            (b, box)
+            for b, lattice in enumerate(hierarchy.lattices[level])
+            for box in joined_boxes(lattice, now[level][b] & ~old[level][b])
+        ]
+        for level in range(hierarchy.finest + 1)
+    ]
+    for level, boxes in enumerate(new):
+        state.forget([(numbers[level, b], box) for b, box in boxes])
+    for level in range(1, hierarchy.finest + 1):
+        windows = [
+            _Window(place, shared, numbers[level - 1, b], whole.spaces[level - 1, b])
+            for b, box in new[level]
+            for place, part in enumerate(parts)
+            if part.whole == numbers[level, b] and (shared := intersection(part.box, box)) is not None
+        ]
+        if windows:
+            state.prolong(windows, gas)
+    arrays = ((part, state.arrays[n]) for n, part in enumerate(ground.cut.parts) if n in state.arrays)
+    return distributed_arrays.read_from_memory(
+        Piece(f"{STATE}.{part.whole}", part.box, array) for part, array in arrays
+    )
 
 
-def _tiles_of(box: Range, block: Tile, hierarchy: Hierarchy) -> Iterator[tuple[Tile, Range, Range]]:
-    """Of a box of nodes of a block of joined tiles: each of these that has nodes there, these nodes in its own indexes,
-    and their place in the box."""
-    own = shift_range(box, triple(lo for lo, _ in block.box))
-    for tile in hierarchy.apart(block):
-        shared = intersection(tile, own)
-        if shared is not None:
-            yield Tile(block.level, block.base, tile), within(tile, shared), within(own, shared)
+def _own_box(box: Range, tile: Tile) -> Range:
+    """Nodes of a tile in the indexes of its level."""
+    return shift_range(box, triple(lo for lo, _ in tile.box))
 
 
-def _apart(
-    pieces: Iterable[Piece], levels: Levels, hierarchy: Hierarchy
-) -> Iterator[tuple[str, Tile, Range, np.ndarray]]:
-    """What pieces on blocks of joined tiles hold of each of these: name of the array, tile, box and content."""
-    for piece in pieces:
-        name, _, number = piece.name.rpartition(".")
-        array = np.asarray(piece.array)
-        for tile, box, at in _tiles_of(piece.box, levels.tiles[int(number)], hierarchy):
-            yield name, tile, box, array[(..., *slices(at))]
+def _on_level(piece: Piece, tile: Tile, numbers: Mapping[tuple[int, int], int]) -> Piece:
+    """A piece of a tile as one of the array of its level."""
+    return Piece(f"{STATE}.{numbers[tile.level, tile.base]}", _own_box(piece.box, tile), piece.array)
 
 
-def _joined(pieces: Sequence[Piece], after: Levels, ground: Domain) -> Iterator[Piece]:
-    """The pieces of the parts of this rank, from those of the tiles `after` that they hold: of the arrays that all of
-    these have."""
-    whole, hierarchy = ground.whole.levels, ground.hierarchy
-    assert whole is not None and hierarchy is not None
-    numbers = {tile: n for n, tile in enumerate(after.tiles)}
-    arrays = {(piece.name, piece.box): np.asarray(piece.array) for piece in pieces}
-    names = list(dict.fromkeys(piece.name.rpartition(".")[0] for piece in pieces))
-    for place in ground.mine:
-        part = ground.cut.parts[place]
-        tiles = list(_tiles_of(part.box, whole.tiles[part.whole], hierarchy))
-        for name in names:
-            own = [arrays.get((f"{name}.{numbers[tile]}", box)) for tile, box, _ in tiles]
-            there = [array for array in own if array is not None]
-            if len(there) < len(own):
-                continue
-            made = np.empty((*there[0].shape[:-3], *(hi - lo for lo, hi in reversed(part.box))), there[0].dtype)
-            for array, (_, _, at) in zip(there, tiles, strict=True):
-                made[(..., *slices(at))] = array
-            yield Piece(f"{name}.{part.whole}", part.box, made)
+class _State:
+    """The state on `parts`, whose `whole` is the number of a block of the grid on a level, those of all ranks, from the
+    pieces `held` by this rank. `arrays`: of the parts of this rank, by their place in `parts`; nodes that nobody held
+    are to be filled (`forget`, `prolong`). Collective."""
 
+    def __init__(self, parts: Sequence[Part], held: Sequence[Piece], comm: Communicator):
+        self._parts, self._comm = parts, comm
+        known = comm.allgather([(piece.array.shape[:-3], np.dtype(piece.array.dtype).str) for piece in held[:1]])
+        leading, dtype = next(description for theirs in known for description in theirs)
+        arrays = self._moved(held, parts)
+        self.arrays = {
+            n: arrays[part.whole, part.box]
+            if (part.whole, part.box) in arrays
+            else np.empty((*leading, *sizes(part.box)), dtype)
+            for n, part in enumerate(parts)
+            if part.rank == comm.rank
+        }
 
-def _prolonged(
-    held: Sequence[Piece],
-    level: int,
-    new: set[int],
-    all_parts: Sequence[Part],
-    comm: Communicator,
-    levels: Levels,
-    gas: Gas,
-) -> Iterator[Piece]:
-    """The state of the parts of this rank of the tiles `new` of a level, from that of the level before."""
-    windows = [_Window(part, levels) for part in all_parts if part.whole in new]
-    below = [n for n, tile in enumerate(levels.tiles) if tile.level == level - 1]
-    needs: dict[tuple[int, int], Range] = {}  # by rank and tile: a box around all nodes that are needed
-    for window in windows:
-        for n in below:
-            if levels.tiles[n].base != window.base:
-                continue
-            for _, box in window.within(levels.tiles[n].box):
-                key = window.part.rank, n
-                needs[key] = _around(needs[key], box) if key in needs else box
-    parts = [Part(n, within(levels.tiles[n].box, box), rank) for (rank, n), box in sorted(needs.items())]
-    coarse = [piece for piece in held if int(piece.name.rpartition(".")[2]) in set(below)]
-    reader = redistribute(coarse, parts, comm)
-    assert reader.pieces is not None
-    arrays = {
-        int(piece.name.rpartition(".")[2]): (piece.box, np.asarray(piece.array))
-        for piece in reader.pieces
-        if piece.name.startswith(f"{STATE}.")
-    }
-    for window in windows:
-        if window.part.rank == comm.rank:
-            values = window.filled(levels, arrays)
-            made = interpolated(values, window.weights, gas)
-            yield Piece(f"{STATE}.{window.part.whole}", window.part.box, made)
+    def _moved(self, pieces: Sequence[Piece], parts: Sequence[Part]) -> dict[tuple[int, Range], np.ndarray]:
+        """What pieces hold of `parts`, by number and box, of those of this rank."""
+        found = redistribute(pieces, parts, self._comm).pieces
+        assert found is not None  # they lie in memory
+        return {(int(piece.name.rpartition(".")[2]), piece.box): np.asarray(piece.array) for piece in found}
 
+    def forget(self, boxes: Iterable[tuple[int, Range]]) -> None:
+        """Nothing is known at the nodes `boxes`, each with its number."""
+        for number, box in boxes:
+            for n, array in self.arrays.items():
+                part = self._parts[n]
+                shared = intersection(part.box, box) if part.whole == number else None
+                if shared is not None:
+                    array[(..., *slices(within(part.box, shared)))] = np.nan
 
-def _around(a: Range, b: Range) -> Range:
-    return triple((min(lo, low), max(hi, high)) for (lo, hi), (low, high) in zip(a, b, strict=True))
+    def prolong(self, windows: Sequence["_Window"], gas: Gas) -> None:
+        """Interpolate the nodes `windows` of all ranks from those of the level before."""
+        below = {window.number for window in windows}
+        held = [
+            Piece(f"{STATE}.{self._parts[n].whole}", self._parts[n].box, array)
+            for n, array in self.arrays.items()
+            if self._parts[n].whole in below
+        ]
+        wanted = [
+            Part(window.number, nodes, self._parts[window.place].rank)
+            for window in windows
+            for _, nodes in window.shares()
+        ]
+        arrays = self._moved(held, wanted)
+        for window in windows:
+            part = self._parts[window.place]
+            if part.rank == self._comm.rank:
+                made = interpolated(window.filled(arrays), window.weights, gas)
+                self.arrays[window.place][(..., *slices(within(part.box, window.nodes)))] = made
 
 
 class _Window:
-    """The nodes of the level before from which those of a `part` of a new tile are interpolated. `box`: in the indexes
-    of that level, beyond a block's ends where it goes on in itself. `weights`: per direction (2, nodes, nodes of the
-    window), of sixth order and linear."""
+    """The nodes of the level before from which the new `nodes` of the part number `place` are interpolated. `number`:
+    of their array, `space`: of all nodes there. `box`: in the indexes of that level, beyond a block's ends where it
+    goes on in itself. `weights`: per direction (2, nodes, nodes of the window), of sixth order and linear."""
 
-    def __init__(self, part: Part, levels: Levels):
-        tile = levels.tiles[part.whole]
-        self.part, self.base = part, tile.base
-        self._space: Space = levels.spaces[tile.level - 1, tile.base]
-        own = shift_range(part.box, triple(lo for lo, _ in tile.box))
+    def __init__(self, place: int, nodes: Range, number: int, space: Space):
+        self.place, self.nodes, self.number, self._space = place, nodes, number, space
         box, weights = [], []
-        for (lo, hi), n, wrap in zip(own, self._space.size, self._space.wrapped, strict=True):
+        for (lo, hi), n, wrap in zip(nodes, space.size, space.wrapped, strict=True):
             ends, made = _line(lo, hi, n, wrap is not None and wrap.step == n)
             box.append(ends)
             weights.append(made)
         self.box: Range = triple(box)
         self.weights = weights
 
-    def within(self, tile: Range) -> Iterator[tuple[tuple[slice, slice, slice], Range]]:
-        """Where in the window nodes of a tile of the level before lie, and which these are."""
+    def shares(self) -> Iterator[tuple[Range, Range]]:
+        """Boxes in the window, counted from its first node, and the nodes of the level before that these are."""
         turns = (
             (0, n, -n) if lo < 0 or hi > n else (0,) for (lo, hi), n in zip(self.box, self._space.size, strict=True)
         )
         for turn in product(*turns):
-            shared = intersection(shift_range(tile, triple(turn)), self.box)
+            shared = intersection(shift_range(whole_box(self._space.size), triple(turn)), self.box)
             if shared is not None:
-                back = shift_range(shared, triple(-t for t in turn))
-                yield slices(within(self.box, shared)), back
+                yield within(self.box, shared), shift_range(shared, triple(-t for t in turn))
 
-    def filled(self, levels: Levels, arrays: Mapping[int, tuple[Range, np.ndarray]]) -> np.ndarray:
-        """The values (variables, nk, nj, ni) of the window, from boxes of the tiles of the level before."""
-        found: np.ndarray | None = None
-        for n, (held, array) in arrays.items():
-            tile = levels.tiles[n]
-            if tile.base != self.base:
-                continue
-            box = shift_range(held, triple(lo for lo, _ in tile.box))
-            for to, nodes in self.within(box):
-                if found is None:
-                    shape = [hi - lo for lo, hi in reversed(self.box)]
-                    found = np.full((len(array), *shape), np.nan, array.dtype)
-                found[(slice(None), *to)] = array[(slice(None), *slices(within(box, nodes)))]
-        assert found is not None and not np.isnan(found).any()  # the level before lies around every tile
+    def filled(self, arrays: Mapping[tuple[int, Range], np.ndarray]) -> np.ndarray:
+        """The values (variables, nk, nj, ni) of the window, from those of its shares."""
+        own = [(to, arrays[self.number, nodes]) for to, nodes in self.shares()]
+        found = np.empty((len(own[0][1]), *sizes(self.box)), own[0][1].dtype)
+        for to, array in own:
+            found[(..., *slices(to))] = array
+        assert not np.isnan(found).any()  # the level before lies around every tile
         return found
 
 

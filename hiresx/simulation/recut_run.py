@@ -86,18 +86,18 @@ class RecutRun(AttachedRun):
         # The device has room for one of them only.
         self.attachments, self.blocks = [], []
         carried.close(self.solver)
-        compiled = self.solver.configuration, self.solver.program
+        reused = self.solver.reusable(ground)
         del self.solver, self._trace
         carried.free()
         fault = None
         try:
-            self._build(ground, None, compiled)
+            self._build(ground, None, reused)
         except Exception as error:
             # As before, so that what was computed can be kept.
             fault = error.with_traceback(None)
             carried.free()
             carried.move(before)
-            self._build(before, None, compiled)
+            self._build(before, None, reused)
         carried.restore(self.solver)
         self._trace.remember()
         self._continuation.captured = carried.captured

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hiresx.base import garbage
 from hiresx.base.signals import Requests
 from hiresx.base.threads import start_in_background
 from hiresx.case import Case, load
@@ -237,7 +238,7 @@ class Simulation(AdaptedRun):
                 held.enter_context(
                     directories.lock_directory(directories.make_directory(self.out, self.comm), self.comm)
                 )
-            requests = held.enter_context(Requests())
+            _, requests = held.enter_context(garbage.repeatedly()), held.enter_context(Requests())
             watchdog = held.enter_context(Watchdog(self.comm, self.out, self.on_timeout))
             log = Logbook(self, last_step)
             try:

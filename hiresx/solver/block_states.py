@@ -3,34 +3,59 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.base.threads import lines_of, map_ahead, planes
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.decomposition.levels import Tile
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patches import Decomposition
 from hiresx.device.configuration import Configuration
 from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
-from hiresx.grid.blocks import Block, Range
+from hiresx.grid.blocks import Block, Range, shift_range
 from hiresx.rhs import wall_distance
-from hiresx.rhs.metrics import compute_metrics
+from hiresx.rhs.metrics import compute_metrics, repeat_faces
 from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.initial_flow import Flow
+
+# Bytes of an array of a block that is filled in one piece.
+AT_ONCE = 1 << 20
 
 # Planes k and lines j of a block.
 Lines: TypeAlias = tuple[slice, slice]
 
 
+class Reused(NamedTuple):
+    """What a solver takes over from another one of the case: the `configuration` and the `program` of its kernels, and
+    the `states` of its parts of levels, by their nodes, whose memory and metrics are taken again where the new solver
+    has a part of the same nodes."""
+
+    configuration: Configuration
+    program: Program
+    states: Mapping[Tile, BlockState] = {}
+
+
+def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
+    """The nodes of a part of levels, in the indexes of its level; None without levels."""
+    if whole.levels is None:
+        return None
+    tile = whole.levels.tiles[part.whole]
+    return Tile(tile.level, tile.base, shift_range(part.box, triple(lo for lo, _ in tile.box)))
+
+
 class LocalBlocks:
     """Kernels, fields and metrics of this rank's parts of `domain`. `states`: one for each part; `place[index]` is the
     position in it of the part `index` of all ranks. `extended`: coordinates with ghosts, by index. `layout`: the fields
-    of the parts. `flow`: the initial state of the nodes, if any. `compiled`: a configuration and its kernels, which are
-    taken where it is that of the case.
+    of the parts. `flow`: the initial state of the nodes, if any. `reused`: what is taken over where its configuration
+    is that of the case.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
@@ -42,7 +67,7 @@ class LocalBlocks:
         domain: Domain,
         layout: Layout,
         flow: Flow | None = None,
-        compiled: tuple[Configuration, Program] | None = None,
+        reused: Reused | None = None,
     ):
         self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
@@ -50,11 +75,19 @@ class LocalBlocks:
         check_reference(self.configuration, self.cut)
         self.layout, self.equations = layout, layout.equations
         names = [block.name for block in domain.grid.blocks]
+        if reused is not None and reused.configuration != self.configuration:
+            reused = None
+        there = {} if reused is None else reused.states
+        before = [there.get(nodes) for n in domain.mine if (nodes := nodes_of(self.decomposition, self.cut.parts[n]))]
+        before = before or [None] * len(domain.mine)
         with self.comm.together():
             self.states = [
-                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], layout, self.configuration.reference)
-                for n in domain.mine
-            ]
+                BlockState(
+                    backend, self.cut, n, names[self.cut.parts[n].whole], layout, self.configuration.reference,
+                    None if old is None else old.fields,
+                )
+                for n, old in zip(domain.mine, before, strict=True)
+            ]  # fmt: skip
             for state in self.states[1:]:
                 for name in ("kept_acceleration", *([] if layout.local_step else ["dt"])):
                     state.fields[name] = self.states[0].fields[name]  # one for all
@@ -62,18 +95,27 @@ class LocalBlocks:
             if flow is not None:
                 self.evaluate(flow)
         compiling = time.monotonic()
-        there = compiled is not None and compiled[0] == self.configuration
-        self.program = compiled[1] if compiled and there else self.compile_kernels(self.configuration)
+        self.program = self.compile_kernels(self.configuration) if reused is None else reused.program
         self.compile_s = time.monotonic() - compiling
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
-            for state in self.states:
+            for state, old in zip(self.states, before, strict=True):
+                if old is not None:
+                    repeat_faces(backend, state)  # other blocks may lie there now
+                    continue
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
             if layout.wall_distance:
                 wall_distance.check(case, self.decomposition)
                 wall_distance.fill_wall_distance(backend, self.program, self.states, self.decomposition)
         self.place = {state.index: n for n, state in enumerate(self.states)}
+
+    def reusable(self, domain: Domain) -> Reused:
+        """What a solver on `domain` can take over from this one."""
+        wanted = {nodes_of(domain.whole, domain.cut.parts[n]) for n in domain.mine}
+        own = ((nodes_of(self.decomposition, state.part), state) for state in self.states)
+        kept = {nodes: state for nodes, state in own if nodes is not None and nodes in wanted}
+        return Reused(self.configuration, self.program, kept)
 
     def compile_kernels(self, chosen: Configuration) -> Program:
         """Return the kernels of a configuration. One rank of each host compiles them; the others find them in the
@@ -182,6 +224,10 @@ class LocalBlocks:
         """Set the nodes of an array from pieces (k, j) of slabs of planes k. The next slab is evaluated while the last
         one is copied to the device."""
         inner, (ni, nj, nk) = state.interior(array), state.size
+        if inner.nbytes <= AT_ONCE:
+            found = np.stack(list(values((slice(None), slice(None))))).astype(inner.dtype, copy=False)
+            self.backend.copy(inner, self.backend.to_device(found))
+            return
         # Memory of copied slabs is reused: new memory would cost as much as the values in it.
         done: list[np.ndarray] = []
 

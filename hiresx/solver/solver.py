@@ -10,8 +10,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.held_arrays import Piece
-from hiresx.device.configuration import Configuration
-from hiresx.device.interface import Backend, Call, Program
+from hiresx.device.interface import Backend, Call
 from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
@@ -19,7 +18,7 @@ from hiresx.rhs import boundary, scalars, spatial_filter
 from hiresx.rhs.layers import place_sponges
 from hiresx.rhs.terms import Task
 from hiresx.solver.batched_steps import BatchedSteps
-from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks, Reused
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.device_resident_steps import DeviceResidentSteps
 from hiresx.solver.flow_system import FlowSystem
@@ -52,8 +51,8 @@ class Solver:
     case, or one that suits the backend and its memory. `profiles` replaces functions of case.py by name. `transport`:
     the transport of halos to other ranks (see `HaloExchange`). `overlap` false waits for halos at once, to measure the
     gain of overlapping. `flow`: the initial state (see `initial_flow`), evaluated while an asynchronous compilation
-    still runs; without it, set the state by `initialize` or `restore`. `compiled`: the configuration and the program
-    of another solver of the case, to be taken again; all ranks give theirs, or none.
+    still runs; without it, set the state by `initialize` or `restore`. `reused`: what is taken over from another
+    solver of the case, which is not used afterwards; all ranks give theirs, or none.
 
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
@@ -72,7 +71,7 @@ class Solver:
         transport: str = "auto",
         overlap: bool = True,
         flow: Flow | None = None,
-        compiled: tuple[Configuration, Program] | None = None,
+        reused: Reused | None = None,
     ):
         domain = make_domain(case, grid=grid) if domain is None else domain
         case = place_sponges(case, domain.grid.blocks)
@@ -89,11 +88,11 @@ class Solver:
         self.integrator = integrator(case.time.integrator)
         check_integrator(case, self.integrator)
         self.layout = layout(case, self.plan)
-        self._blocks = LocalBlocks(case, backend, domain, self.layout, flow, compiled)
+        self._blocks = LocalBlocks(case, backend, domain, self.layout, flow, reused)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         # The seconds of the compilation.
         self.compile_s = self._blocks.compile_s
-        self.states = self._blocks.states
+        self.states, self.reusable = self._blocks.states, self._blocks.reusable
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
         self.close = self._ghosts.close  # gives back what MPI and the device hold

@@ -15,6 +15,7 @@ from hiresx.grid import Block
 from hiresx.grid.blocks import slices
 from hiresx.grid.cutting import cut_along_i
 from hiresx.simulation import adapted_run, flow_flags
+from hiresx.solver import Solver
 
 P0 = 1 / 1.4
 FLOW = {"rho": 1.0, "u": 0.7, "v": 0.4, "p": P0}
@@ -101,6 +102,29 @@ def test_tiles_that_stay_keep_their_state_and_new_ones_have_that_of_the_nodes_th
     assert (shared[:, there] == before[0][:, there]).all()
     solver = simulation.solver
     assert not simulation.adapt() and simulation.solver is solver
+
+
+def test_a_block_that_stays_keeps_its_memory_and_has_the_metrics_of_a_solver_made_anew(monkeypatch):
+    """Beside it, on another row of tiles, a tile is given up."""
+    place = [0.62]
+
+    def disc(table, flow, nodes, beyond):
+        x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
+        return ((x - 0.25) ** 2 + (y - place[0]) ** 2 < 0.004).astype(float)
+
+    monkeypatch.setattr(flow_flags, "criterion", disc)
+    table = {"levels": 1, "margin": 0, "region": [{"i": [4, 14], "j": [18, 20]}]}
+    simulation = Simulation(adapted(refine=table), backend="cpu")
+    before = dict(zip(tiles(simulation), simulation.solver.states, strict=True))
+    place[0] = 9.0
+    assert simulation.adapt()
+    after = dict(zip(tiles(simulation), simulation.solver.states, strict=True))
+    stayed = [tile for tile in after if tile.level == 1 and tile in before]
+    assert stayed and len(after) < len(before)
+    assert all(after[tile].q is before[tile].q and after[tile].metrics is before[tile].metrics for tile in stayed)
+    anew = Solver(simulation.case, simulation.backend, domain=simulation._ground)
+    for one, other in zip(simulation.solver.states, anew.states, strict=True):
+        assert np.array_equal(one.metrics, other.metrics) and np.array_equal(one.jacobian, other.jacobian)
 
 
 def test_no_tile_lies_where_a_condition_does_not_go_with_it_and_levels_pass_joins():

@@ -45,7 +45,6 @@ class NetcdfSeries(FormatSeries):
     def __init__(self, about: WrittenSeries):
         self._about = about
         self._names = [piece.name for piece in about.pieces]
-        self._digest = files.on_root(about.comm, self._coordinate_digest)
         self._layout: FileLayout | None = None
 
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
@@ -62,11 +61,13 @@ class NetcdfSeries(FormatSeries):
         if self._layout is not None:
             return []
         about, coordinates, linked = self._about, [], ""
-        if self._digest:
-            place, there = files.on_root(about.comm, lambda: coordinate_file.place(directory, about.name, self._digest))
+        # Only now: where levels follow the flow there are more series than series with files.
+        digest = files.on_root(about.comm, self._coordinate_digest)
+        if digest:
+            place, there = files.on_root(about.comm, lambda: coordinate_file.place(directory, about.name, digest))
             linked = place.name
             if not there:
-                series = Coordinates(about.pieces, about.case, about.part, self._digest)
+                series = Coordinates(about.pieces, about.case, about.part, digest)
                 coordinates.append((place, self._find_layout(series, place)))
         self._layout = self._find_layout(
             Series(about.pieces, about.case, about.variables, about.precision, about.part, linked, about.joined_by),

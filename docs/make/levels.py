@@ -1,0 +1,127 @@
+"""What levels that follow the flow cost: the tables of docs/refinement.md.
+
+    OMP_NUM_THREADS=1 python docs/make/levels.py blast
+    OMP_NUM_THREADS=1 python docs/make/levels.py shock-diffraction
+
+Prints a table: nodes of all levels (the mean over the steps, in shares of the finest grid throughout), blocks at the
+end, processor seconds of the whole run without its set-up, of which those of looks and changes, and the mean difference
+of density to the finest grid throughout at the nodes of the coarsest grid, in shares of the mean density.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx import Simulation, load
+from hiresx.case import Case
+
+# A quarter of a cylindrical shock tube: the two states of Sod's tube inside and outside of the radius 0.3.
+RADIUS, END = 0.3, 0.25
+BLAST: dict[str, dict[str, Any]] = {
+    "the default thresholds, tiles of 32": {"tile": 32, "every": 25, "margin": 16},
+    "`refine` 0.3, tiles of 16": {"tile": 16, "every": 25, "margin": 16, "refine": 0.3, "coarsen": 0.18},
+    "`refine` 0.3, tiles of 32": {"tile": 32, "every": 25, "margin": 16, "refine": 0.3, "coarsen": 0.18},
+}
+Densities = dict[tuple[float, float], float]
+
+
+@dataclass
+class Run:
+    """What a run took: mean nodes, blocks at its end, changes of tiles, processor seconds; `rho` by place."""
+
+    nodes: float
+    blocks: int
+    changes: int
+    seconds: float
+    changing: float
+    rho: Densities
+
+
+def measured(case: Case, initial: Callable[..., Any] | None = None) -> Run:
+    simulation = Simulation(case, initial=initial, backend="cpu")
+    adapt, changing = simulation.adapt, 0.0
+
+    def timed() -> bool:
+        nonlocal changing
+        began = time.process_time()
+        try:
+            return adapt()
+        finally:
+            changing += time.process_time() - began
+
+    simulation.adapt = timed  # type: ignore[method-assign]
+    began = time.process_time()
+    simulation.run(progress=False)
+    seconds = time.process_time() - began
+    found = simulation.adaptations
+    rho: Densities = {}
+    for block in simulation.blocks:  # finer levels come last
+        places = zip(*(np.round(np.asarray(c).ravel(), 9).tolist() for c in (block.x, block.y)), strict=True)
+        rho |= dict(zip(places, block.state("rho").ravel().tolist(), strict=True))
+    nodes = simulation.solver.points if found is None else found.node_steps / found.steps
+    return Run(nodes, len(simulation.blocks), 0 if found is None else found.changes, seconds, changing, rho)
+
+
+def blast(n: int, refine: dict[str, Any] | None = None) -> Run:
+    def initial(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Any, ...]:
+        inside = x * x + y * y < RADIUS**2
+        return np.where(inside, 1.0, 0.125), 0 * x, 0 * x, 0 * x, np.where(inside, 1.0, 0.1) / 1.4
+
+    table = {} if refine is None else {"refine": {"criterion": "density-curvature", "levels": 2, **refine}}
+    return measured(
+        Case.from_dict(
+            {
+                "grid": {"generator": "box", "n": [n, n, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 0.0]},
+                "boundary": [
+                    {"faces": ["imin", "jmin"], "type": "symmetry"},
+                    {"faces": "all", "type": "supersonic-outflow"},
+                ],
+                "initial": {"state": {"rho": 1.0, "u": 0.0, "v": 0.0, "p": 0.7}},
+                "time": {"end": END, "cfl": 0.5},
+                **table,
+            }
+        ),
+        initial,
+    )
+
+
+def diffraction(spacing: int | None, *overrides: str) -> Run:
+    given = [] if spacing is None else [f"grid.spacing={1 / spacing!r}"]
+    case = load("shock-diffraction", overrides=[*given, *overrides])
+    return measured(case if spacing is None else case.model_copy(update={"refine": None}))
+
+
+def row(name: str, run: Run, fine: Run, coarse: Densities) -> None:
+    shared = [place for place in coarse if place in run.rho and place in fine.rho]
+    mean = np.mean([fine.rho[place] for place in shared])
+    away = np.mean([abs(run.rho[place] - fine.rho[place]) for place in shared]) / mean
+    changes = f"{run.changing:.1f}, {run.changes} changes" if run.changes else "-"
+    print(
+        f"| {name} | {run.nodes:,.0f} ({100 * run.nodes / fine.nodes:.0f} %) | {run.blocks} | {run.seconds:.1f} | "
+        f"{changes} | {away:.1e} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    print("| | nodes | blocks at the end | processor seconds | looks and changes | L1 |\n|---|---|---|---|---|---|")
+    if sys.argv[1] == "blast":
+        fine, coarse = blast(257), blast(65)
+        row("257 x 257 nodes", fine, fine, coarse.rho)
+        for name, refine in BLAST.items():
+            row(f"two levels, {name}", blast(65, refine), fine, coarse.rho)
+        row("65 x 65 nodes", coarse, fine, coarse.rho)
+        return
+    overrides = sys.argv[2:]
+    fine, half, coarse = diffraction(512), diffraction(256), diffraction(32)
+    row("1/512 throughout", fine, fine, coarse.rho)
+    row("1/256 throughout", half, fine, coarse.rho)
+    row("four levels to 1/512", diffraction(None, *overrides), fine, coarse.rho)
+
+
+if __name__ == "__main__":
+    main()

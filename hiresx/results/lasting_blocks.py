@@ -1,0 +1,67 @@
+"""Which blocks of a series of field files are the same at all times: tiles of levels that follow the flow are not."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import coordinate_file
+from hiresx.output.fields.field_header import FieldHeader, read_stored
+
+AXES = ("x", "y", "z")
+
+
+def chosen(
+    paths: Sequence[Path], headers: Sequence[FieldHeader], case: Mapping[str, Any], blocks: Iterable[str] | None
+) -> list[str]:
+    """The names of the `blocks` of a series of files of a `case`, by default of all, in their order. Raises HiresxError
+    for one that a file lacks or has with other nodes, naming that file and the blocks that last."""
+    first = list(headers[0].blocks)
+    wanted = first if blocks is None else list(blocks)
+    for name in wanted:
+        if name not in first:
+            raise HiresxError(f'{paths[0]} has no block "{name}"', f"there are {', '.join(first)}")
+    lasting, fault = _lasting(paths, headers, case)
+    missing = [name for name in wanted if name not in lasting]
+    if fault is not None and (missing or blocks is None):
+        kept = [name for name in first if name in lasting]
+        hint = f"give blocks = {kept!r}, which are the same at all times, or " if kept else ""
+        raise HiresxError(f"{fault} has other blocks than {paths[0]}", f"{hint}open the files one by one")
+    return [name for name in first if name in wanted]
+
+
+def _lasting(
+    paths: Sequence[Path], headers: Sequence[FieldHeader], case: Mapping[str, Any]
+) -> tuple[set[str], Path | None]:
+    """The blocks that all files have at the same nodes, and the first file that has not all blocks of the first one, or
+    others."""
+    moves = bool((case.get("refine") or {}).get("criterion"))
+    blocks, fault = dict(headers[0].blocks), None
+    seen = {_place(paths[0], moves)}
+    for path, header in zip(paths[1:], headers[1:], strict=True):
+        same = header.blocks == headers[0].blocks
+        blocks = {name: size for name, size in blocks.items() if header.blocks.get(name) == size}
+        if (place := _place(path, moves)) not in seen:
+            seen.add(place)
+            moved = [name for name in blocks if not _same_nodes(paths[0], path, name)]
+            blocks = {name: size for name, size in blocks.items() if name not in moved}
+            same = same and not moved
+        if not same and fault is None:
+            fault = path
+    return set(blocks), fault
+
+
+def _place(path: Path, moves: bool) -> str:
+    """Where the coordinates of a file are: those of two files with one place are the same. Files that hold their own
+    have one place where the blocks do not move."""
+    return coordinate_file.link_target(path) or (str(path) if moves else "")
+
+
+def _same_nodes(one: Path, other: Path, block: str) -> bool:
+    for axis in AXES:
+        here, there = read_stored(one, [block], axis), read_stored(other, [block], axis)
+        if here is not None and there is not None and not np.array_equal(here[0], there[0]):
+            return False
+    return True

@@ -1,0 +1,28 @@
+"""Collections in the midst of a run that look at later objects alone."""
+
+import gc
+import weakref
+
+from hiresx.base import garbage
+
+
+class Knot:
+    """An object that knows itself."""
+
+    def __init__(self):
+        self.own = self
+
+
+def test_what_was_made_since_the_first_collection_is_freed_and_all_is_given_back():
+    before = gc.get_freeze_count()
+    with garbage.repeatedly():
+        garbage.collect()
+        later = weakref.ref(Knot())
+        garbage.collect()
+        assert gc.get_freeze_count() > before + 1000 and later() is None
+        with garbage.repeatedly():
+            garbage.collect()
+        assert gc.get_freeze_count() > before + 1000
+    assert gc.get_freeze_count() == 0
+    garbage.collect()
+    assert gc.get_freeze_count() == 0
