@@ -22,6 +22,8 @@ UNBOUND = 1e6
 _OF_STEADY, _OF_UNSTEADY = ("drop", "largest_cfl"), ("newton_drop", "newton_steps")
 # Of a case that says nothing of them.
 STEPS, FIRST_CFL = 500, 2.0
+# Sweeps of a case that does not say how many.
+STEADY_SWEEPS, UNSTEADY_SWEEPS = 10, 5
 
 
 class Implicit(Table):
@@ -43,16 +45,22 @@ class Implicit(Table):
         40, description="directions of GMRES: products with the Jacobian in a Newton step, at most"
     )
     linear_drop: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.01, description="residual of the linear equations, over that at the start, at which GMRES ends"
+        0.01,
+        description="residual of the linear equations, over that at the start, at which GMRES ends; of unsteady flow "
+        "earlier where the step is solved before",
     )
     lines: Literal["auto", "none", "i", "j", "k"] = Field(
         "auto",
         description="grid lines whose nodes are solved for at once: those along an index direction, or auto: in "
         "every block, in turn, those along each direction in which a tenth of its cells are thin",
     )
-    sweeps: Points = Field(10, description="sweeps over both colours that make one preconditioning")
-    newton_drop: Annotated[float, Field(gt=1)] = Field(
-        1e4, description="of unsteady flow: a step is solved when its residual is that at its start over this"
+    sweeps: Points | None = Field(
+        None, description="sweeps over both colours that make one preconditioning; absent: 10, of unsteady flow 5"
+    )
+    newton_drop: Annotated[float, Field(gt=1)] | None = Field(
+        None,
+        description="of unsteady flow: a step is solved when its residual is that at its start over this; absent: as "
+        "far as the error in time needs, 1e4 at most",
     )
     newton_steps: Points = Field(8, description="of unsteady flow: Newton steps in a stage of a time step, at most")
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.implicit import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
@@ -214,8 +215,10 @@ def connect(
 def settings(case: Case) -> ImplicitSettings:
     """Return what the case asks of the implicit scheme."""
     given, first = case.implicit, case.time.cfl
+    usual = STEADY_SWEEPS if case.time.integrator == NAME else UNSTEADY_SWEEPS
+    sweeps = usual if given.sweeps is None else given.sweeps
     return ImplicitSettings(
-        math.inf if first is None else first, given.largest_cfl, given.krylov, given.linear_drop, given.sweeps,
+        math.inf if first is None else first, given.largest_cfl, given.krylov, given.linear_drop, sweeps,
         given.drop, given.lines, given.newton_drop, given.newton_steps,
     )  # fmt: skip
 
