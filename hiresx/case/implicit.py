@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from pydantic_core import PydanticCustomError
 
-from hiresx.case.model import Points, Table, case_error
+from hiresx.case.model import Points, Table, case_error, integrators_that
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 NAME = "implicit"
-# Integrators of unsteady flow that solve the same equations.
-UNSTEADY = ("bdf2",)
+# Integrators of unsteady flow that solve the same equations, as their files declare themselves.
+UNSTEADY = integrators_that("UNSTEADY = True")
 # CFL numbers where neither one nor a step is given.
 UNSTEADY_CFL, EXPLICIT_CFL = 10.0, 0.5
 # A viscous CFL number that sets no limit.
@@ -28,8 +28,9 @@ STEADY_SWEEPS, UNSTEADY_SWEEPS = 10, 5
 
 class Implicit(Table):
     """Newton's method: steady flow with `time.integrator = "implicit"`, by pseudo-time steps of each node, and unsteady
-    flow with `time.integrator = "bdf2"`, where each time step is solved by it. The linear equations are solved by
-    flexible GMRES with sweeps over grid lines or nodes in two colours (docs/implicit.md).
+    flow with `time.integrator = "bdf2"`, `"esdirk3"` or `"esdirk4"`, where each stage of a time step is solved by it.
+    The linear equations are solved by flexible GMRES with sweeps over grid lines or nodes in two colours
+    (docs/implicit.md).
 
     Of steady flow the CFL number begins at `time.cfl` (2 where it is not given) and grows as the residual falls. A step
     is one of `time.steps` (500 where they are not given), at most; the run ends when the residual has fallen by `drop`.
@@ -59,8 +60,8 @@ class Implicit(Table):
     )
     newton_drop: Annotated[float, Field(gt=1)] | None = Field(
         None,
-        description="of unsteady flow: a step is solved when its residual is that at its start over this; absent: as "
-        "far as the error in time needs, 1e4 at most",
+        description="of unsteady flow: a stage is solved when its residual is that at the start of the step over "
+        "this; absent: as far as the error in time needs, 1e4 at most, esdirk3 1e4, esdirk4 1e5",
     )
     newton_steps: Points = Field(8, description="of unsteady flow: Newton steps in a stage of a time step, at most")
 
@@ -136,12 +137,15 @@ def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
     without = f'is not for time.integrator = "{name}"'
     if case.filter is not None:
         yield case_error(f"filter: {without}; leave it out")
-    if case.scalar:
-        yield case_error(f"scalar: passive scalars are not for {name}; leave them out, or take an explicit integrator")
+    if case.scalar and name == NAME:
+        yield case_error(
+            f"scalar: passive scalars are not for {name}; leave them out, or take an explicit integrator, or one of "
+            f"{_quoted(UNSTEADY)}"
+        )
     if case.axisymmetric:
         yield case_error(f"axisymmetric {without}; take an explicit integrator")
-    if case.turbulence.model != "none" and not case.turbulence.transported:
+    if case.turbulence.model != "none" and not case.turbulence.transported and name == NAME:
         yield case_error(
-            f'turbulence.model = "{case.turbulence.model}" {without}, whose Jacobian has the terms of '
-            '"spalart_allmaras" alone; take that model, "none", or an explicit integrator'
+            f'turbulence.model = "{case.turbulence.model}" {without}, as large eddies are not steady; take '
+            f'"spalart_allmaras", "none", an explicit integrator, or one of {_quoted(UNSTEADY)}'
         )

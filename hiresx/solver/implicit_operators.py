@@ -128,8 +128,8 @@ class ImplicitOperators(Linearised):
             "implicit_blocks",
             lambda s: {
                 **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
-                **({} if s.array("wall_distance") is None else {"wall_distance": s.array("wall_distance")}),
-                **self._of_blocks(s),
+                **({"wall_distance": s.array("wall_distance")} if s.layout.transported else {}),
+                **s.eddy_arguments, **self._of_blocks(s),
             },
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
         )  # fmt: skip

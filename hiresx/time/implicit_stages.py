@@ -11,13 +11,10 @@ from hiresx.time.linearised import Implicit, Linearised
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
-# Where the case does not say how far a stage is solved, the residual falls by no more than this from that of the state at
-# the start of the step.
-USUAL_DROP = 1e4
 # The residual of linear equations falls to this share of what the stage still needs: to more than LOOSEST of that at
-# its start it need not fall. S. C. Eisenstat & H. F. Walker, SIAM Journal on Scientific Computing 17 (1996) 16, show
-# that Newton's method takes such inexact steps without loss; their safeguard against the last step solving too much is
-# of this form (C. T. Kelley, Iterative Methods for Linear and Nonlinear Equations, SIAM 1995, eq. (6.20)).
+# its start it need not fall. Inexact steps of Newton's method: S. C. Eisenstat & H. F. Walker, SIAM Journal on
+# Scientific Computing 17 (1996) 16; the safeguard against solving too much: C. T. Kelley, Iterative Methods for Linear
+# and Nonlinear Equations, SIAM 1995, chapter 6.
 OF_NEED, LOOSEST = 0.5, 0.5
 # A stage whose residual fell by less than `newton_drop` in `newton_steps` is taken if it fell by so much.
 ENOUGH = 10.0
@@ -55,6 +52,9 @@ class Stages(Implicit):
     """
 
     vectors = 8
+    # Where the case does not say how far a stage is solved, the residual falls by no more than this from that of the
+    # state at the start of the step.
+    usual_drop = 1e4
     cfl = viscous_cfl = math.inf
 
     def __init__(self) -> None:
@@ -111,13 +111,13 @@ class Stages(Implicit):
     def solve(self, system: System, time: float, over_time: float, of_guess: float = 0.0) -> Solved:
         """Solve a stage with `_constant` from the guess `_x`, by which it is replaced. Where the case does not say how
         far, it is solved to `of_guess` of the residual of the guess, which is a measure of the error in time, but by
-        no more than `USUAL_DROP`. Raises FloatingPointError, on all ranks, where no solution is found."""
+        no more than `usual_drop`. Raises FloatingPointError, on all ranks, where no solution is found."""
         linear, settings = self._linear, self._linear.settings
         linear.unsteady(time, over_time, self._constant)
         begin, residual = self._begin(system, time)
         linear.rates(self._start, self._work)
         goal = (
-            max(begin / USUAL_DROP, of_guess * residual)
+            max(begin / self.usual_drop, of_guess * residual)
             if settings.newton_drop is None
             else begin / settings.newton_drop
         )

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from hiresx.time.implicit_stages import Solved, Stages
 from hiresx.time.ode_system import System
 
+# Steps of unsteady flow, as hiresx.case.implicit reads here.
+UNSTEADY = True
 # Longer steps, over the one before, are not stable if they follow one another: E. Hairer, S. P. Norsett & G. Wanner,
 # Solving Ordinary Differential Equations I, section III.5.
 LARGEST_RATIO = 1 + 2**0.5
@@ -20,8 +22,8 @@ class Scheme(Stages):
     two (`Stages.two_stages`).
 
     The guess continues the last three states by a parabola. With equal steps it is off by h^3 times the third
-    derivative, of which the error of the step is two ninths, so that `OF_GUESS` of its residual is about 15 % of what the
-    error in time makes."""
+    derivative, of which the error of the step is two ninths, so that `OF_GUESS` of its residual is about a seventh of
+    what the error in time makes."""
 
     order, history = 2, 2
 
