@@ -216,7 +216,9 @@ def shares(solver: Solver) -> Solver:
     return solver
 
 
-@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize(
+    "beside", [name if name == "scalars" else pytest.param(name, marks=pytest.mark.slow) for name in BESIDE]
+)
 def test_scalars_and_models_of_large_eddies_go_with_it(beside):
     """With order two, against explicit steps; a scalar that is 1 stays 1."""
     given, end, found = BESIDE[beside], 0.1, {}
@@ -244,6 +246,7 @@ def test_blocks_have_the_diffusion_of_scalars():
     assert solver.integrator.report["products"] <= 12
 
 
+@pytest.mark.slow  # as kernels are compiled
 def test_blocks_have_the_eddy_viscosity():
     """They are those of a gas that is as viscous."""
     model = {"turbulence": {"model": "smagorinsky", "prandtl": 0.72}, "gas": {"reynolds": 500.0, "prandtl": 0.72}}
