@@ -51,14 +51,7 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
 }
 
 #ifdef HX_VISCOUS
-#if HX_SCALARS
-HD real over_schmidt(int n) {
-    constexpr real value[] = {HX_OVER_SCHMIDT};
-    return value[n];
-}
-#else
-HD real over_schmidt(int) { return real(0); }
-#endif
+#include "schmidt.h"
 
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from pydantic_core import PydanticCustomError
 
-from hiresx.case.model import Points, Table, case_error
+from hiresx.case.model import Points, Table, case_error, integrators_that
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 NAME = "implicit"
-# Integrators of unsteady flow that solve the same equations.
-UNSTEADY = ("bdf2",)
+# Integrators of unsteady flow that solve the same equations, as their files declare themselves.
+UNSTEADY = integrators_that("UNSTEADY = True")
 # CFL numbers where neither one nor a step is given.
 UNSTEADY_CFL, EXPLICIT_CFL = 10.0, 0.5
 # A viscous CFL number that sets no limit.
@@ -22,12 +22,15 @@ UNBOUND = 1e6
 _OF_STEADY, _OF_UNSTEADY = ("drop", "largest_cfl", "sequence"), ("newton_drop", "newton_steps")
 # Of a case that says nothing of them.
 STEPS, FIRST_CFL = 500, 2.0
+# Sweeps of a case that does not say how many.
+STEADY_SWEEPS, UNSTEADY_SWEEPS = 10, 5
 
 
 class Implicit(Table):
     """Newton's method: steady flow with `time.integrator = "implicit"`, by pseudo-time steps of each node, and unsteady
-    flow with `time.integrator = "bdf2"`, where each time step is solved by it. The linear equations are solved by
-    flexible GMRES with sweeps over grid lines or nodes in two colours (docs/implicit.md).
+    flow with `time.integrator = "bdf2"`, `"esdirk3"` or `"esdirk4"`, where each stage of a time step is solved by it.
+    The linear equations are solved by flexible GMRES with sweeps over grid lines or nodes in two colours
+    (docs/implicit.md).
 
     Of steady flow the CFL number begins at `time.cfl` (2 where it is not given) and grows as the residual falls. A step
     is one of `time.steps` (500 where they are not given), at most; the run ends when the residual has fallen by `drop`.
@@ -43,21 +46,27 @@ class Implicit(Table):
         40, description="directions of GMRES: products with the Jacobian in a Newton step, at most"
     )
     linear_drop: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.01, description="residual of the linear equations, over that at the start, at which GMRES ends"
+        0.01,
+        description="residual of the linear equations, over that at the start, at which GMRES ends; of unsteady flow "
+        "earlier where the step is solved before",
     )
     lines: Literal["auto", "none", "i", "j", "k"] = Field(
         "auto",
         description="grid lines whose nodes are solved for at once: those along an index direction, or auto: in "
         "every block, in turn, those along each direction in which a tenth of its cells are thin",
     )
-    sweeps: Points = Field(10, description="sweeps over both colours that make one preconditioning")
+    sweeps: Points | None = Field(
+        None, description="sweeps over both colours that make one preconditioning; absent: 10, of unsteady flow 5"
+    )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,
         description="of steady flow: so many coarser grids, of every second node each, are solved first, and each flow "
         "is the start on the next one; 0: none",
     )
-    newton_drop: Annotated[float, Field(gt=1)] = Field(
-        1e4, description="of unsteady flow: a step is solved when its residual is that at its start over this"
+    newton_drop: Annotated[float, Field(gt=1)] | None = Field(
+        None,
+        description="of unsteady flow: a stage is solved when its residual is that at the start of the step over "
+        "this; absent: as far as the error in time needs, 1e4 at most, esdirk3 1e4, esdirk4 1e5",
     )
     newton_steps: Points = Field(8, description="of unsteady flow: Newton steps in a stage of a time step, at most")
 
@@ -141,12 +150,15 @@ def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
     without = f'is not for time.integrator = "{name}"'
     if case.filter is not None:
         yield case_error(f"filter: {without}; leave it out")
-    if case.scalar:
-        yield case_error(f"scalar: passive scalars are not for {name}; leave them out, or take an explicit integrator")
+    if case.scalar and name == NAME:
+        yield case_error(
+            f"scalar: passive scalars are not for {name}; leave them out, or take an explicit integrator, or one of "
+            f"{_quoted(UNSTEADY)}"
+        )
     if case.axisymmetric:
         yield case_error(f"axisymmetric {without}; take an explicit integrator")
-    if case.turbulence.model != "none" and not case.turbulence.transported:
+    if case.turbulence.model != "none" and not case.turbulence.transported and name == NAME:
         yield case_error(
-            f'turbulence.model = "{case.turbulence.model}" {without}, whose Jacobian has the terms of '
-            '"spalart_allmaras" alone; take that model, "none", or an explicit integrator'
+            f'turbulence.model = "{case.turbulence.model}" {without}, as large eddies are not steady; take '
+            f'"spalart_allmaras", "none", an explicit integrator, or one of {_quoted(UNSTEADY)}'
         )

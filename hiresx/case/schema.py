@@ -89,7 +89,7 @@ class Time(Table):
     integrator: Annotated[str, choice(integrators)] = Field(
         "ssp_rk3",
         description="Runge-Kutta scheme; the positivity limiter guarantees positive states with ssp_rk3 alone; or "
-        "implicit: Newton's method for steady flow, with local steps; bdf2: implicit time steps (docs/implicit.md)",
+        "implicit: Newton's method for steady flow, with local steps; bdf2, esdirk3, esdirk4: implicit time steps",
     )
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
     steps: Points | None = Field(None, description="steps to stop after; of end and steps the first reached counts")
@@ -97,7 +97,7 @@ class Time(Table):
     cfl: Courant | None = Field(
         None,
         description="inviscid CFL number that sets the step, or the first one of the implicit integrator; default "
-        "without dt: 0.5, implicit 2, bdf2 10",
+        "without dt: 0.5, implicit 2, bdf2 and esdirk 10",
     )
     viscous_cfl: Courant = Field(0.5, description="the viscous limit on the step, used with cfl")
     local: bool = Field(False, description="each point takes its own largest step: steady problems only; needs cfl")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.implicit import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
@@ -127,8 +128,8 @@ class ImplicitOperators(Linearised):
             "implicit_blocks",
             lambda s: {
                 **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
-                **({} if s.array("wall_distance") is None else {"wall_distance": s.array("wall_distance")}),
-                **self._of_blocks(s),
+                **({"wall_distance": s.array("wall_distance")} if s.layout.transported else {}),
+                **s.eddy_arguments, **self._of_blocks(s),
             },
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
         )  # fmt: skip
@@ -214,8 +215,10 @@ def connect(
 def settings(case: Case) -> ImplicitSettings:
     """Return what the case asks of the implicit scheme."""
     given, first = case.implicit, case.time.cfl
+    usual = STEADY_SWEEPS if case.time.integrator == NAME else UNSTEADY_SWEEPS
+    sweeps = usual if given.sweeps is None else given.sweeps
     return ImplicitSettings(
-        math.inf if first is None else first, given.largest_cfl, given.krylov, given.linear_drop, given.sweeps,
+        math.inf if first is None else first, given.largest_cfl, given.krylov, given.linear_drop, sweeps,
         given.drop, given.lines, given.newton_drop, given.newton_steps,
     )  # fmt: skip
 

@@ -17,10 +17,10 @@ from hiresx.time.reduction import THREADS
 
 class Vectors:
     """Creates vectors and operates on them. The kernels (kernels/vectors.h) are compiled when the first vector is made.
-    Collective. `count`: the number of vectors. `of_scalars`: what the products of scalars count in `dot`."""
+    Collective. `count`: the number of vectors. `of_last`: what the product of the last variable counts in `dot`."""
 
-    def __init__(self, blocks: LocalBlocks, of_scalars: float = 1.0):
-        self._blocks, self._real, self._of_scalars = blocks, blocks.configuration.real, of_scalars
+    def __init__(self, blocks: LocalBlocks, of_last: float = 1.0):
+        self._blocks, self._real, self._of_last = blocks, blocks.configuration.real, of_last
         self.count = 0
 
     @cached_property
@@ -65,7 +65,7 @@ class Vectors:
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the sum of products over all ranks, with those of scalars times `of_scalars`. Collective."""
+        """Return the sum of products over all ranks, with that of the last variable times `of_last`. Collective."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             (ni, nj, nk), backend = s.size, self._blocks.backend
@@ -73,7 +73,7 @@ class Vectors:
             partial, result = backend.zeros((ni * nj,), self._real), backend.zeros((threads,), self._real)
             self._program.launch(
                 "column_products", (ni, nj, 1), **s.place, height=nk, sv=s.variable_stride, x=one, y=other,
-                of_scalars=self._of_scalars, width=ni, partial=partial,
+                of_last=self._of_last, width=ni, partial=partial,
             )  # fmt: skip
             self._program.launch(
                 "reduce", (threads, 1, 1), count=ni * nj, threads=threads, how=0, values=partial, result=result

@@ -11,6 +11,11 @@ from hiresx.time.linearised import Implicit, Linearised
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
+# The residual of linear equations falls to this share of what the stage still needs: to more than LOOSEST of that at
+# its start it need not fall. Inexact steps of Newton's method: S. C. Eisenstat & H. F. Walker, SIAM Journal on
+# Scientific Computing 17 (1996) 16; the safeguard against solving too much: C. T. Kelley, Iterative Methods for Linear
+# and Nonlinear Equations, SIAM 1995, chapter 6.
+OF_NEED, LOOSEST = 0.5, 0.5
 # A stage whose residual fell by less than `newton_drop` in `newton_steps` is taken if it fell by so much.
 ENOUGH = 10.0
 # A residual is round-off below the norm of what so large a relative change of each variable, four roundings of FP64,
@@ -24,7 +29,7 @@ ALEXANDER = 1 - math.sqrt(0.5)
 class Solved(NamedTuple):
     """How a stage was solved: `newton` steps, `products` with the Jacobian, `drop`, the fall of the residual,
     `linear_drop`, the largest residual of linear equations over that at their start, `share`, the smallest share of a
-    Newton step that was taken, and the `residual` that is left."""
+    Newton step that was taken, the `residual` that is left, and the number of `assemblies` of blocks."""
 
     newton: int
     products: int
@@ -32,24 +37,31 @@ class Solved(NamedTuple):
     linear_drop: float
     share: float
     residual: float
+    assemblies: int
 
 
 class Stages(Implicit):
     """A stage at the time t solves `over_time` q - `constant` = R(q, t), with the conditions of t at the nodes of
     faces, as f(q) = 0 (`Linearised.unsteady`), by Newton's method (D. A. Knoll & D. E. Keyes, Journal of Computational
     Physics 193 (2004) 357). Its residual is the norm of f/e, e being the length of the short explicit step of every
-    node; it falls from that of the state at the start of the step, with the conditions of t.
+    node; it falls from that of the state at the start of the step, with the conditions of t. Stages of a step with one
+    `over_time` have the blocks in common, until linear equations are not solved with them.
 
     `memory` has the number of stages that ended early, `stalled`, and the least fall of the residual in these;
     `last_stall` where and when this process met the last one.
     """
 
     vectors = 8
+    # Where the case does not say how far a stage is solved, the residual falls by no more than this from that of the
+    # state at the start of the step.
+    usual_drop = 1e4
     cfl = viscous_cfl = math.inf
 
     def __init__(self) -> None:
         super().__init__()
         self.last_stall: dict[str, Any] = {}
+        # the term of time in the blocks that this step has made, if they are still good
+        self._blocks_of: float | None = None
 
     @property
     def obstacle(self) -> str:
@@ -74,6 +86,7 @@ class Stages(Implicit):
     def step(self, system: System) -> None:
         system.state(self._start)
         self._linear.begin()
+        self._blocks_of = None
         stages = self.advance(system)
         self.report = self._report(stages)
         system.accept(self._x, system.time + system.dt)
@@ -95,32 +108,47 @@ class Stages(Implicit):
 
     # ---- a stage
 
-    def solve(self, system: System, time: float, over_time: float) -> Solved:
-        """Solve a stage with `_constant` from the guess `_x`, by which it is replaced. Raises FloatingPointError, on
-        all ranks, where no solution is found."""
+    def solve(self, system: System, time: float, over_time: float, of_guess: float = 0.0) -> Solved:
+        """Solve a stage with `_constant` from the guess `_x`, by which it is replaced. Where the case does not say how
+        far, it is solved to `of_guess` of the residual of the guess, which is a measure of the error in time, but by
+        no more than `usual_drop`. Raises FloatingPointError, on all ranks, where no solution is found."""
         linear, settings = self._linear, self._linear.settings
         linear.unsteady(time, over_time, self._constant)
         begin, residual = self._begin(system, time)
         linear.rates(self._start, self._work)
-        goal = max(begin / settings.newton_drop, ROUNDING * system.norm(self._work))
-        newton, products, linear_drop, share, stale = 0, 0, 0.0, 1.0, True
+        goal = (
+            max(begin / self.usual_drop, of_guess * residual)
+            if settings.newton_drop is None
+            else begin / settings.newton_drop
+        )
+        goal = max(goal, ROUNDING * system.norm(self._work))
+        newton, products, assemblies, linear_drop, share, unsolved = 0, 0, 0, 0.0, 1.0, False
         while residual > goal and newton < settings.newton_steps:
-            found = self._newton(system, time, residual, stale)
+            asked = min(LOOSEST, max(settings.linear_drop, OF_NEED * goal / residual))
+            if self._blocks_of != over_time:
+                linear.assemble(self._x, 0.0)
+                self._blocks_of, assemblies = over_time, assemblies + 1
+            found = self._newton(system, time, residual, asked)
             if found is None:
+                self._blocks_of = None
                 break
             taken, residual, left, more = found
             newton, products = newton + 1, products + more
-            linear_drop, share, stale = max(linear_drop, left), min(share, taken), left > settings.linear_drop
+            linear_drop, share = max(linear_drop, left), min(share, taken)
+            if left > asked:
+                self._blocks_of, unsolved = None, True
         drop, stalled = begin / residual if residual > 0 else math.inf, residual > goal
         if stalled:
-            self._stall(time, drop, linear_drop)
-        return Solved(newton, products, drop, linear_drop, share, residual)
+            self._stall(time, drop, linear_drop, unsolved)
+        return Solved(newton, products, drop, linear_drop, share, residual, assemblies)
 
-    def _stall(self, time: float, drop: float, linear_drop: float) -> None:
-        """Say where a stage ends whose residual has not fallen as far as was asked."""
+    def _stall(self, time: float, drop: float, linear_drop: float, unsolved: bool) -> None:
+        """Say where a stage ends whose residual has not fallen as far as was asked. `unsolved`: whether GMRES has not
+        come as far as it was asked."""
         self._linear.rates(self._f, self._work)
         _, place = self._linear.largest(self._work)
-        self.last_stall = {"time": time, "drop": drop, "linear_drop": linear_drop, **place._asdict()}
+        self.last_stall = {"time": time, "drop": drop, "linear_drop": linear_drop, "unsolved": unsolved}
+        self.last_stall |= place._asdict()
         if drop < ENOUGH:
             raise FloatingPointError("no solution of an implicit stage was found")
         self.memory["stalled"] = self.memory.get("stalled", 0) + 1
@@ -143,14 +171,12 @@ class Stages(Implicit):
         return begin, begin
 
     def _newton(
-        self, system: System, time: float, before: float, stale: bool
+        self, system: System, time: float, before: float, drop: float
     ) -> tuple[float, float, float, int] | None:
         """Make a Newton step from `_x`. Returns the share of it that was taken, the residual after it, that of the
         linear equations over that at their start, and the number of products; None where no share lowers the
-        residual. `stale`: whether the blocks are to be made anew."""
+        residual. `drop`: what the residual of the linear equations falls to, over that at their start."""
         linear = self._linear
-        if stale:
-            linear.assemble(self._x, 0.0)
 
         def product(along: Vector, into: Vector) -> None:
             system.derivative(linear.change, self._x, self._f, along, into)
@@ -158,7 +184,7 @@ class Stages(Implicit):
 
         found = newton_step(
             system, linear, self._gmres, product, self._x, self._f, self._d, self._trial,
-            lambda: self._residual(system, time, self._trial, self._of_trial), lambda after: after < before,
+            lambda: self._residual(system, time, self._trial, self._of_trial), lambda after: after < before, drop,
         )  # fmt: skip
         if found is not None:
             self._take(system)
@@ -184,6 +210,7 @@ class Stages(Implicit):
             "linear_drop": max(stage.linear_drop for stage in stages),
             "share": min(stage.share for stage in stages),
             "residual": max(stage.residual for stage in stages),
+            "assemblies": sum(stage.assemblies for stage in stages),
             **self.memory,
             **({"last_stall": self.last_stall} if self.last_stall else {}),
         }

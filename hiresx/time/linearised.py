@@ -37,7 +37,7 @@ class ImplicitSettings(NamedTuple):
     sweeps: int
     drop: float
     lines: str
-    newton_drop: float
+    newton_drop: float | None
     newton_steps: int
 
 

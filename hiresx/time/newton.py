@@ -21,16 +21,17 @@ def newton_step(
     trial: Vector,
     residual: Callable[[], float],
     accepts: Callable[[float], bool],
+    drop: float,
 ) -> tuple[float, float, float, int] | None:
-    """Solve for `direction` with the blocks of `linear` as preconditioner and the right-hand side `f`, and put x and a
-    share of it into `trial`: the largest of 1 and its halves that is admissible and of which the `residual` of the
-    trial is one that is accepted.
+    """Solve for `direction` with the blocks of `linear` as preconditioner and the right-hand side `f`, until the linear
+    residual is `drop` of that at its start, and put x and a share of it into `trial`: the largest of 1 and its halves
+    that is admissible and of which the `residual` of the trial is one that is accepted.
 
     Returns that share, the residual, that of the linear equations over the one at their start, and the number of
     products; None where no share is any good. Raises HiresxError for blocks without an inverse. Collective.
     """
     try:
-        drop, products = gmres(product, linear.precondition, f, linear.settings.linear_drop, direction)
+        left, products = gmres(product, linear.precondition, f, drop, direction)
     except FloatingPointError:
         linear.check_blocks()
         return None
@@ -42,6 +43,6 @@ def newton_step(
         system.axpy(share, direction, trial)
         after = residual()
         if accepts(after):
-            return share, after, drop, products
+            return share, after, left, products
         share *= 0.5
     return None

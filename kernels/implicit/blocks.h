@@ -8,6 +8,7 @@
 constexpr int block_variables = conserved_variables;
 constexpr int block_entries = block_variables * block_variables;
 typedef dual<block_variables> state_dual;
+#include "passive_scalars.h"
 #include "spalart_allmaras.h"
 
 // What a node has behind each of its six sides (imin, imax, jmin, ...), two bits each
@@ -17,9 +18,9 @@ constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
 // `jacobian` that of the face (1/volume).
 // Thin layer: derivatives across the face alone (T. H. Pulliam, von Karman Institute LS 1986-02, section 3), so that the
 // flux of momentum is mu J (|m|^2 du + m (m.du)/3), of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. With a model of
-// turbulence mu and mu/Pr have its share.
+// turbulence mu and mu/Pr have its share; one that transports nothing has given `eddies`, over mu_ref, and they do not change.
 template <class T>
-HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, T *f) {
+HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, real eddies, T *f) {
 #ifdef HX_VISCOUS
     const Primitive<T> l = primitive(ql), r = primitive(qr);
     const T tl = gas_gamma * l.p * l.volume, tr = gas_gamma * r.p * r.volume;
@@ -27,10 +28,16 @@ HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacob
 #if HX_TRANSPORTED
     const T eddy = transported_face(ql, qr, viscosity(tl), viscosity(tr), m, scale, f), mu = laminar + eddy;
     const T heat = real(1.0 / HX_PRANDTL) * laminar + real(1.0 / HX_EDDY_PRANDTL) * eddy;
+    (void)eddies;
+#elif HX_EDDY_FIELDS
+    const T eddy = eddies * scale, mu = laminar + eddy;
+    const T heat = real(1.0 / HX_PRANDTL) * laminar + real(1.0 / HX_EDDY_PRANDTL) * eddy;
 #else
-    const T mu = laminar, heat = real(1.0 / HX_PRANDTL) * laminar;
+    const T eddy = T(real(0)), mu = laminar, heat = real(1.0 / HX_PRANDTL) * laminar;
+    (void)eddies;
 #endif
     const real area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
+    spread_scalars(ql, qr, area2 * laminar, area2 * eddy, f);
     const T jump[3] = {r.u - l.u, r.v - l.v, r.w - l.w}, mean[3] = {l.u + r.u, l.v + r.v, l.w + r.w};
     const T across = m[0] * jump[0] + m[1] * jump[1] + m[2] * jump[2];
     T work = T(real(0));
@@ -41,25 +48,26 @@ HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacob
     }
     f[4] = f[4] - work - real(1.0 / (HX_GAMMA - 1.0)) * area2 * heat * (tr - tl);
 #else
-    (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)f;
+    (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)f;
 #endif
 }
 template <class T>
-HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, T *f) {
+HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, real eddies, T *f) {
     const T area[3] = {T(m[0]), T(m[1]), T(m[2])};
     numerical_flux(ql, qr, area, f);
-    viscous_flux_between(ql, qr, m, jacobian, inverse_reynolds, f);
+    carry_scalars(ql, qr, f);
+    viscous_flux_between(ql, qr, m, jacobian, inverse_reynolds, eddies, f);
 }
 
 // dF/dq of one of the two states, row by row
-HD void flux_derivative(const real *ql, const real *qr, const real *m, real jacobian, real inverse_reynolds, bool of_right,
-                        real *block) {
+HD void flux_derivative(const real *ql, const real *qr, const real *m, real jacobian, real inverse_reynolds, real eddies,
+                        bool of_right, real *block) {
     state_dual left[block_variables], right[block_variables], f[block_variables];
     for (int v = 0; v < block_variables; ++v) {
         left[v] = state_dual(ql[v]), right[v] = state_dual(qr[v]);
         (of_right ? right : left)[v].slope[v] = real(1);
     }
-    face_flux(left, right, m, jacobian, inverse_reynolds, f);
+    face_flux(left, right, m, jacobian, inverse_reynolds, eddies, f);
     for (int a = 0; a < block_variables; ++a)
         for (int b = 0; b < block_variables; ++b) block[a * block_variables + b] = f[a].slope[b];
 }
@@ -114,7 +122,7 @@ HD void invert_block(real *a, real *inverse) {
 // field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
 KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
-       const_work_field<HX_TRANSPORTED> wall_distance, const int *sides, real inverse_reynolds, real over_cfl,
+       const_work_field<HX_TRANSPORTED> wall_distance, const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl,
        real over_time, field<4 * block_entries> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
@@ -130,6 +138,12 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
 #else
     (void)wall_distance;
 #endif
+#if HX_EDDY_FIELDS
+    const real thick = eddies[p];
+#else
+    const real thick = real(0);
+    (void)eddies;
+#endif
     for (int d = 0; d < 3; ++d) {
         real found[2][block_entries];
         for (int e = 0; e < block_entries; ++e) found[0][e] = found[1][e] = real(0);
@@ -144,9 +158,9 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             const real face = behind ? jacobian[p] : real(0.5) * (jacobian[p] + jacobian[n]);
             const real *left = side ? own : other, *right = side ? other : own;
             const real sign = side ? real(1) : real(-1);
-            flux_derivative(left, right, area, face, inverse_reynolds, side == 0, block);
+            flux_derivative(left, right, area, face, inverse_reynolds, thick, side == 0, block);
             for (int e = 0; e < block_entries; ++e) diagonal[e] += sign * block[e];
-            flux_derivative(left, right, area, face, inverse_reynolds, side == 1, block);
+            flux_derivative(left, right, area, face, inverse_reynolds, thick, side == 1, block);
             if (behind == side_mirror || behind == side_wall) mirror_columns(area, behind == side_wall, block);
             real *const to = found[behind ? 1 - side : side];
             for (int e = 0; e < block_entries && behind != side_given; ++e) to[e] += sign * block[e];

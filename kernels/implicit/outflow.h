@@ -65,7 +65,7 @@ HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work
                 states[side][v] = state_dual(other[v]), states[1 - side][v] = state_dual(own[v]), f[v] = state_dual(real(0));
                 states[of_own ? 1 - side : side][v].slope[v] = real(1);
             }
-            viscous_flux_between(states[0], states[1], area, face, inverse_reynolds, f);
+            viscous_flux_between(states[0], states[1], area, face, inverse_reynolds, real(0), f);
             for (int a = 0; a < block_variables; ++a)
                 for (int b = 0; b < block_variables; ++b) {
                     const real entry = sign * f[a].slope[b];
@@ -91,7 +91,7 @@ HD void viscous_behind_outflow(const_state_pointer q, const work_real *m, const 
         own[v] = state_dual(real(q[v * sv + p])), ghost[v] = state_dual(real(q[v * sv + n])), f[v] = state_dual(real(0));
         ghost[v].slope[v] = real(1);
     }
-    viscous_flux_between(side ? own : ghost, side ? ghost : own, area, real(jacobian[p]), inverse_reynolds, f);
+    viscous_flux_between(side ? own : ghost, side ? ghost : own, area, real(jacobian[p]), inverse_reynolds, real(0), f);
     for (int a = 0; a < block_variables; ++a)
         for (int b = 0; b < block_variables; ++b)
             blocks[(a * block_variables + b) * sv + p] += (side ? step : -step) * f[a].slope[b];

@@ -28,10 +28,9 @@ def step(accepts, admissible=1.0, solve=None):
     found = newton_step(
         SimpleNamespace(copy=lambda one, other: np.copyto(other, one), axpy=axpy),
         SimpleNamespace(
-            settings=SimpleNamespace(linear_drop=0.1), precondition=None, check_blocks=lambda: checked.append(True),
-            admissible_share=lambda x, d: admissible,
+            precondition=None, check_blocks=lambda: checked.append(True), admissible_share=lambda x, d: admissible,
         ),
-        solve or exactly, None, x, f, direction, trial, lambda: abs(math.atan(trial[0])), accepts,
+        solve or exactly, None, x, f, direction, trial, lambda: abs(math.atan(trial[0])), accepts, 0.1,
     )  # fmt: skip
     assert x[0] == START
     return found, trial[0], bool(checked)

@@ -123,7 +123,7 @@ class Scheme(Steady):
 
         return newton_step(
             system, linear, self._gmres, product, self._x, self._f, self._d, self._trial, residual,
-            lambda after: after <= GROWTH * before,
+            lambda after: after <= GROWTH * before, linear.settings.linear_drop,
         )  # fmt: skip
 
     def _residual(self, system: System) -> float:

@@ -28,6 +28,7 @@ STAGE_COLUMNS = (
     Column("drop", "the least fall of the residual in a stage", "1"),
     Column("share", "the smallest share of a Newton step that was taken", "1"),
     Column("linear_drop", "the largest residual of the linear equations over that at the start", "1"),
+    Column("assemblies", "how often blocks were made", "1"),
 )
 
 
@@ -44,7 +45,7 @@ class _OfReport(Monitor):
     """Columns that the integrator reports after each step; has nan ahead of the first one. `drop`: what the case asks
     the residual to fall by."""
 
-    def __init__(self, simulation: WatchedRun, columns: Sequence[Column], drop: float):
+    def __init__(self, simulation: WatchedRun, columns: Sequence[Column], drop: float | None):
         super().__init__(simulation.solver.comm, "implicit", "implicit", columns, 1, out=simulation.out)
         self._columns, self._drop = columns, drop
 
@@ -63,17 +64,19 @@ class StageProgress(_OfReport):
         super().finish(solver)
 
 
-def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float) -> str:
-    """Return how many stages ended early, by the `memory` of the integrator, and where the `last` one hung."""
+def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float | None) -> str:
+    """Return how many stages ended early, by the `memory` of the integrator, and where the `last` one hung. `drop`: by
+    how much the case asks the residual to fall, if it says so."""
+    asked = "the error in time needs" if drop is None else f"implicit.newton_drop = {drop:.3g}"
     said = (
-        f"the residual of {memory['stalled']:g} stages of steps fell by less than implicit.newton_drop = {drop:.3g}, "
+        f"the residual of {memory['stalled']:g} stages of steps fell by less than {asked}, "
         f"by {memory['least_drop']:.3g} at least"
     )
     if not last:
         return f"{said}; take a smaller step, or more implicit.newton_steps"
     advice = (
         "more implicit.krylov or implicit.sweeps, or a smaller step"
-        if last["linear_drop"] > 0.1
+        if last["unsolved"] and last["linear_drop"] > 0.1
         else "a smaller step, or more implicit.newton_steps"
     )
     return (
@@ -88,7 +91,7 @@ class Progress(_OfReport):
 
     def finish(self, solver: Solver) -> None:
         report = solver.integrator.report
-        if report and not solver.integrator.converged and sys.exception() is None:
+        if report and not solver.integrator.converged and sys.exception() is None and self._drop is not None:
             self.notes.append(stall(report, self._drop))
         super().finish(solver)
 

@@ -1,0 +1,74 @@
+"""Singly diagonally implicit Runge-Kutta schemes with an explicit first stage: implicit steps of unsteady flow."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from hiresx.time.implicit_stages import Solved, Stages
+from hiresx.time.ode_system import System
+
+
+class Tableau(NamedTuple):
+    """The numbers of a scheme of s stages: `a`, rows 2 to s of the matrix, each of its numbers left of the diagonal,
+    `gamma`, the diagonal of these rows, and `embedded`, the s weights of a scheme of one order less. The last row has
+    the weights of the scheme itself, so that it is stiffly accurate."""
+
+    gamma: Fraction
+    a: tuple[tuple[Fraction, ...], ...]
+    embedded: tuple[Fraction, ...]
+
+    @property
+    def times(self) -> list[float]:
+        """The time of each stage, over the step."""
+        return [0.0, *(float(sum(row) + self.gamma) for row in self.a)]
+
+
+class Esdirk(Stages):
+    """The stages of `tableau`: stage i at the time c_i dt solves q/(gamma dt) - (q_n/(gamma dt) + sum_(j<i) a_ij k_j /
+    gamma) = R(q) with the rates of change k_j = R(q_j); the last one is the state after the step. As all stages have
+    one gamma, they have the blocks in common. No earlier step is needed: its size may change at will.
+
+    k_j of a solved stage is taken from its equation, in which what Newton's method left is not multiplied by the
+    stiffness. The guess of a stage integrates the polynomial through at most three of the rates before it."""
+
+    tableau: Tableau
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors = Stages.vectors + len(self.tableau.a)
+        self._times = self.tableau.times
+
+    def prepare(self, system: System) -> None:
+        self._rates = [system.vector() for _ in self.tableau.a]
+
+    def advance(self, system: System) -> list[Solved]:
+        gamma, dt, found = float(self.tableau.gamma), system.dt, []
+        over_time = 1 / (gamma * dt)
+        system.rates(self._start, system.time, self._rates[0])
+        for n, row in enumerate(self.tableau.a, 1):
+            system.combine(over_time, self._start, 0.0, self._constant)
+            for factor, rates in zip(row, self._rates, strict=False):
+                if factor:
+                    system.axpy(float(factor) / gamma, rates, self._constant)
+            system.copy(self._start, self._x)
+            for m, weight in guess_weights(self._times, n).items():
+                system.axpy(weight * dt, self._rates[m], self._x)
+            found.append(self.solve(system, system.time + self._times[n] * dt, over_time))
+            if n < len(self._rates):
+                system.combine(over_time, self._x, 0.0, self._rates[n])
+                system.axpy(-1.0, self._constant, self._rates[n])
+        return found
+
+
+def guess_weights(times: Sequence[float], stage: int) -> dict[int, float]:
+    """Return what the rates of stages before `stage` (from 0) count in the integral from 0 to its time, of the
+    polynomial through those of the first stage and of the last two."""
+    chosen = sorted({0, *range(max(stage - 2, 0), stage)})
+    found = {}
+    for m in chosen:
+        others = [times[other] for other in chosen if other != m]
+        through = np.poly1d(others, r=True) / np.prod([times[m] - other for other in others])
+        found[m] = float(np.polyint(through)(times[stage]))
+    return found

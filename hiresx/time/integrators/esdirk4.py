@@ -1,0 +1,33 @@
+"""An implicit Runge-Kutta scheme of order four: implicit steps of unsteady flow, of any size."""
+
+from fractions import Fraction
+
+from hiresx.time.esdirk import Esdirk, Tableau
+
+# Steps of unsteady flow, as hiresx.case.implicit reads here.
+UNSTEADY = True
+
+
+def _over(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
+    return tuple(Fraction(*pair) for pair in pairs)
+
+
+class Scheme(Esdirk):
+    """The implicit part of ARK4(3)6L[2]SA: C. A. Kennedy & M. H. Carpenter, Applied Numerical Mathematics 44 (2003)
+    139, appendix C. Six stages of which the first is explicit, L-stable, stiffly accurate, of stage order two."""
+
+    order, usual_drop = 4, 1e5
+    tableau = Tableau(
+        Fraction(1, 4),
+        (
+            _over((1, 4)),
+            _over((8611, 62500), (-1743, 31250)),
+            _over((5012029, 34652500), (-654441, 2922500), (174375, 388108)),
+            _over((15267082809, 155376265600), (-71443401, 120774400), (730878875, 902184768), (2285395, 8070912)),
+            _over((82889, 524892), (0, 1), (15625, 83664), (69875, 102672), (-2260, 8211)),
+        ),
+        _over(
+            (4586570599, 29645900160), (0, 1), (178811875, 945068544), (814220225, 1159782912), (-3700637, 11593932),
+            (61727, 225920),
+        ),
+    )  # fmt: skip
