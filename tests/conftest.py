@@ -31,9 +31,9 @@ def heard_signals():
         signal.signal(number, signal.SIG_IGN)
 
 
-# Tests of flows, files and ranks, for which the compiler optimises less. What each kernel gives as users have it, by -O3,
-# is compared in tests/device, in tests/verify and in test_backends_agree.py; the other rooms have few kernels. A CXX of
-# the caller is left as it is: `CXX=g++ pytest` has all tests compile as users do.
+# Tests of flows, files and ranks, for which the compiler optimises less. What each kernel gives as users have it, by
+# -O3, is compared in tests/device, in tests/verify and in test_backends_agree.py; the other rooms have few kernels. A
+# CXX of the caller is left as it is: `CXX=g++ pytest` has all tests compile as users do.
 LESS_OPTIMISED = ("decomposition", "exchange", "grid", "output", "post", "rhs", "time")
 AS_USERS = ("test_backends_agree.py",)
 COMPILER = Path(__file__).parent / "added" / "less_optimised"

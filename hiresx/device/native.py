@@ -32,7 +32,7 @@ from hiresx.device.arguments import (
 )
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build_all
-from hiresx.device.configuration import USUAL, Configuration, Target, parts
+from hiresx.device.configuration import USUAL, Configuration, Target, later_kernels, parts
 from hiresx.device.dependency_graph import RecordingProgram, flatten_calls, levels
 from hiresx.device.wrappers import find_signature, generate_part, kernel_shape
 from hiresx.errors import HiresxError
@@ -121,11 +121,7 @@ class NativeBackend:
         only some runs need with their first use. Raises HiresxError."""
         usual = self.libraries(configuration)
         thread_pool.library()
-        later: dict[str, str] = {}
-        for part in parts(configuration, self._root):
-            if part is not None and part not in USUAL:
-                later |= dict.fromkeys(kernels.declared(self._root / f"{part}.h"), part)
-        return self.program(self, usual, configuration, later)
+        return self.program(self, usual, configuration, later_kernels(configuration, self._root))
 
     def libraries(
         self, configuration: Configuration, part: str | None = None

@@ -113,7 +113,15 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """As `generate`, of a part alone (hiresx.device.configuration.parts)."""
+    """As `generate`, of a part alone (hiresx.device.configuration.parts). Made once while the headers stay as they are:
+    every solver needs the same few texts."""
+    return _generate_part(configuration, target, part, root)
+
+
+@kernels.made_once
+def _generate_part(
+    configuration: Configuration, target: Target, part: str | None, root: Path
+) -> tuple[str, Mapping[str, kernels.Signature]]:
     own = None if part is None or part in USUAL else frozenset(kernels.declared(root / f"{part}.h"))
     return _wrap_kernels(flat_text(configuration, target, root, part), target, configuration.storage, own)
 
@@ -125,7 +133,7 @@ def flat_text(configuration: Configuration, target: Target, root: Path, part: st
     return kernels.flatten(threads + source(configuration, target, root, part), root)
 
 
-# Every solver needs the same few texts, and parsing one takes as long as a small run.
+# Configurations have texts in common, and parsing one takes as long as a small run.
 @lru_cache(maxsize=128)
 def _wrap_kernels(
     text: str, target: Target, storage: Storage, own: frozenset[str] | None
