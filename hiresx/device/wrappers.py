@@ -4,7 +4,7 @@ A wrapper follows its kernel on the kernel's last line. It is thus inside the sa
 it refer to the place of the kernel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -365,8 +365,12 @@ def _power(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def find_signature(signatures: Mapping[str, kernels.Signature], name: str) -> kernels.Signature:
-    """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel."""
+def find_signature(
+    signatures: Mapping[str, kernels.Signature], name: str, known: Iterable[str] | None = None
+) -> kernels.Signature:
+    """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel.
+    `known`: these names, where `signatures` would have to compile all kernels to tell them."""
     if name not in signatures:
-        raise KeyError(f"no kernel {name} in this configuration; known: {', '.join(sorted(signatures))}")
+        names = ", ".join(sorted(signatures if known is None else known))
+        raise KeyError(f"no kernel {name} in this configuration; known: {names}")
     return signatures[name]
