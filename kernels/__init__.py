@@ -23,12 +23,13 @@ in fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored
 import keyword
 import os
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, TypeVarTuple, cast
 
 ROOT = Path(__file__).parent
 
@@ -51,6 +52,10 @@ _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
 
 
 Kind: TypeAlias = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "TILE_KERNEL", "CPU_KERNEL"]
+
+
+Given = TypeVarTuple("Given")
+Made = TypeVar("Made")
 
 
 class Signature(NamedTuple):
@@ -101,6 +106,37 @@ def fractions(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[flo
     if len(found) != 1 or None in parts:
         raise ValueError(f"kernels/{folder}/{name}.h must declare `constexpr real {what}[...]` once, as fractions")
     return tuple(float(part[1]) / float(part[2]) for part in parts if part)
+
+
+def made_once(make: Callable[[*Given, Path], Made]) -> Callable[[*Given, Path], Made]:
+    """Decorator of a function of hashable arguments and, as the last one, of the folder of the headers: it is asked
+    again only after one of these has changed."""
+
+    @lru_cache(maxsize=128)
+    def kept(_state: object, root: Path, *given: *Given) -> Made:
+        return make(*given, root)
+
+    @wraps(make)
+    def asked(*arguments: *tuple[*Given, Path]) -> Made:
+        *given, root = arguments
+        now = state(root)
+        return make(*arguments) if now is None else kept(now, root, *given)
+
+    return asked
+
+
+def state(root: Path = ROOT) -> tuple[tuple[str, int, int], ...] | None:
+    """The headers in `root`, each with the time of its last change in nanoseconds and its size in bytes: what is made
+    of them stays as it is while this does. None while one is younger than a second: a clock of files that ticks slowly
+    could hide the next change."""
+    found = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith(".h"):
+                status = os.stat(path := os.path.join(folder, name))
+                found.append((path, status.st_mtime_ns, status.st_size))
+    settled = time.time_ns() - 10**9
+    return tuple(sorted(found)) if all(changed < settled for _, changed, _ in found) else None
 
 
 def flatten(text: str, root: Path = ROOT) -> str:

@@ -1,5 +1,5 @@
-"""What every test is given: its share of the cores, and the signals of a program that is started in a terminal. Which
-tests are long."""
+"""What every test is given: its share of the cores, a C++ compiler, and the signals of a program that is started in a
+terminal. Which tests are long."""
 
 import os
 import signal
@@ -29,6 +29,30 @@ def heard_signals():
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+
+
+# Tests of flows, files and ranks, for which the compiler optimises less. What each kernel gives as users have it, by
+# -O3, is compared in tests/device, in tests/verify and in test_backends_agree.py; the other rooms have few kernels. A
+# CXX of the caller is left as it is: `CXX=g++ pytest` has all tests compile as users do.
+LESS_OPTIMISED = ("decomposition", "exchange", "grid", "output", "post", "rhs", "time")
+AS_USERS = ("test_backends_agree.py",)
+# Without a path, so that copies of these files find each other's kernels in a cache. By -O0 kernels would take so long
+# that nothing is gained.
+COMPILER = """bash -c 'exec g++ "${@/#-O[23]/-O1}"' g++"""
+GIVEN_COMPILER = os.environ.get("CXX")
+
+
+# Ahead of what sets up the fixtures, some of which compile.
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """The compiler of this test, and of the programs that it starts."""
+    if GIVEN_COMPILER is not None:
+        return
+    room = item.path.relative_to(Path(__file__).parent).parts[0]
+    if room in LESS_OPTIMISED and item.path.name not in AS_USERS:
+        os.environ["CXX"] = COMPILER
+    else:
+        os.environ.pop("CXX", None)
 
 
 LONG = Path(__file__).parent / "long.txt"

@@ -1,8 +1,10 @@
 """The compile-time choices of the kernels, and the source text that they define."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from hiresx import kernels
@@ -156,6 +158,16 @@ def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str 
     of_some = [header for header in _conditions_and_terms(root) if not _computes_fluxes(root / header)]
     of_some += [*_included_headers(root / "occasional.h"), *_of_storage(configuration.storage)]
     return (*USUAL, *(header.removesuffix(".h") for header in of_some))
+
+
+@kernels.made_once
+def later_kernels(configuration: Configuration, root: Path) -> Mapping[str, str]:
+    """Return the part of each kernel that only some runs of `configuration` need."""
+    later: dict[str, str] = {}
+    for part in parts(configuration, root):
+        if part is not None and part not in USUAL:
+            later |= dict.fromkeys(kernels.declared(root / f"{part}.h"), part)
+    return MappingProxyType(later)
 
 
 def _conditions_and_terms(root: Path) -> list[str]:

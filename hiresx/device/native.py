@@ -32,7 +32,7 @@ from hiresx.device.arguments import (
 )
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build_all
-from hiresx.device.configuration import USUAL, Configuration, Target, parts
+from hiresx.device.configuration import USUAL, Configuration, Target, later_kernels, parts
 from hiresx.device.dependency_graph import RecordingProgram, flatten_calls, levels
 from hiresx.device.wrappers import find_signature, generate_part, kernel_shape
 from hiresx.errors import HiresxError
@@ -121,11 +121,7 @@ class NativeBackend:
         only some runs need with their first use. Raises HiresxError."""
         usual = self.libraries(configuration)
         thread_pool.library()
-        later: dict[str, str] = {}
-        for part in parts(configuration, self._root):
-            if part is not None and part not in USUAL:
-                later |= dict.fromkeys(kernels.declared(self._root / f"{part}.h"), part)
-        return self.program(self, usual, configuration, later)
+        return self.program(self, usual, configuration, later_kernels(configuration, self._root))
 
     def libraries(
         self, configuration: Configuration, part: str | None = None
@@ -203,7 +199,7 @@ class _Kernel:
     `shape` are the addresses of the functions that take them (see hiresx.device.wrappers)."""
 
     def __init__(self, program: "NativeProgram", name: str):
-        self.signature = signature = find_signature(program.signatures, name)
+        self.signature = signature = find_signature(program.signatures, name, program.signatures.known())
         library = program.library(name)
         self.names = tuple(called for _, called in signature.arguments)
         statement, leading = program.visit(name, signature.kind) if signature.kind != "CPU_KERNEL" else ("", ())
@@ -288,7 +284,8 @@ def _compile_function(code: str) -> CodeType:
 
 
 class _Signatures(Mapping[str, kernels.Signature]):
-    """The signatures of the kernels of a program by name. `later`: the part of kernels that `add` has yet to add."""
+    """The signatures of the kernels of a program by name. `later`: the part of kernels that `add` has yet to add.
+    `known()`: all names, without adding any."""
 
     def __init__(self, add: Callable[[str], None], later: Mapping[str, str]):
         self.there: dict[str, kernels.Signature] = {}
@@ -306,6 +303,9 @@ class _Signatures(Mapping[str, kernels.Signature]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def known(self) -> set[str]:
+        return {*self.there, *self._later}
 
     def _complete(self, part: str) -> None:
         self._add(part)
@@ -340,7 +340,7 @@ class NativeProgram(RecordingProgram):
             self._add(thread_pool.load_library(path), declared)
 
     @property
-    def signatures(self) -> Mapping[str, kernels.Signature]:
+    def signatures(self) -> _Signatures:
         """See `Program.signatures` of hiresx.device.interface."""
         return self._signatures
 

@@ -4,7 +4,7 @@ A wrapper follows its kernel on the kernel's last line. It is thus inside the sa
 it refer to the place of the kernel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -113,7 +113,15 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """As `generate`, of a part alone (hiresx.device.configuration.parts)."""
+    """As `generate`, of a part alone (hiresx.device.configuration.parts). Made once while the headers stay as they are:
+    every solver needs the same few texts."""
+    return _generate_part(configuration, target, part, root)
+
+
+@kernels.made_once
+def _generate_part(
+    configuration: Configuration, target: Target, part: str | None, root: Path
+) -> tuple[str, Mapping[str, kernels.Signature]]:
     own = None if part is None or part in USUAL else frozenset(kernels.declared(root / f"{part}.h"))
     return _wrap_kernels(flat_text(configuration, target, root, part), target, configuration.storage, own)
 
@@ -125,7 +133,7 @@ def flat_text(configuration: Configuration, target: Target, root: Path, part: st
     return kernels.flatten(threads + source(configuration, target, root, part), root)
 
 
-# Every solver needs the same few texts, and parsing one takes as long as a small run.
+# Configurations have texts in common, and parsing one takes as long as a small run.
 @lru_cache(maxsize=128)
 def _wrap_kernels(
     text: str, target: Target, storage: Storage, own: frozenset[str] | None
@@ -357,8 +365,12 @@ def _power(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def find_signature(signatures: Mapping[str, kernels.Signature], name: str) -> kernels.Signature:
-    """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel."""
+def find_signature(
+    signatures: Mapping[str, kernels.Signature], name: str, known: Iterable[str] | None = None
+) -> kernels.Signature:
+    """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel.
+    `known`: these names, where `signatures` would have to compile all kernels to tell them."""
     if name not in signatures:
-        raise KeyError(f"no kernel {name} in this configuration; known: {', '.join(sorted(signatures))}")
+        names = ", ".join(sorted(signatures if known is None else known))
+        raise KeyError(f"no kernel {name} in this configuration; known: {names}")
     return signatures[name]

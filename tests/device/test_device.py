@@ -15,6 +15,7 @@ from exchange_arrangements import block
 from hiresx.decomposition import Decomposition, Part
 from hiresx.decomposition.halo_copies import ROW
 from hiresx.device import Configuration, backend, fields, interface
+from hiresx.device import native as native_programs
 from hiresx.device import state as device_state
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.emulated import EmulatedBackend
@@ -171,6 +172,18 @@ def test_unknown_kernel(native):
     program = native.compile(Configuration())
     with pytest.raises(KeyError, match="no kernel sett in this configuration; known: every_type, set"):
         program.launch("sett", (1, 1, 1))
+
+
+def test_a_kernel_that_is_not_there_has_nothing_compiled():
+    """All names are told, of those too that are compiled with their first use."""
+
+    def compile(part):
+        raise AssertionError(f"{part} is compiled")
+
+    signatures = native_programs._Signatures(compile, {"reflect_ghost": "boundary/reflect"})
+    signatures.there["update"] = None
+    with pytest.raises(KeyError, match="no kernel sett in this configuration; known: reflect_ghost, update"):
+        native_programs._Kernel(SimpleNamespace(signatures=signatures), "sett")
 
 
 @pytest.mark.slow

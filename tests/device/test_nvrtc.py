@@ -245,18 +245,18 @@ def refuse():
     raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU")
 
 
-def test_backend_compiles_and_loads(monkeypatch):
+def test_backend_compiles_and_loads(monkeypatch, root):
     stub = Stub(lambda: None)
     monkeypatch.setattr(cuda, "fault", lambda: None)
     monkeypatch.setitem(sys.modules, "cupy", stub)
-    found = cuda.CudaBackend().compile(Configuration()).signatures
-    assert "update" in found and "viscous_flux" not in found
+    found = cuda.CudaBackend(root).compile(Configuration()).signatures
+    assert "update" in found and "unlimited_only" not in found
     (path,) = stub.loaded
     assert "sm_90" in path and path.endswith(".cubin")
     stub = Stub(refuse)
     monkeypatch.setitem(sys.modules, "cupy", stub)
     with pytest.raises(HiresxError, match=r"driver does not load kernels of NVRTC .*NO_BINARY_FOR_GPU") as caught:
-        cuda.CudaBackend().compile(Configuration())
+        cuda.CudaBackend(root).compile(Configuration())
     assert "newer driver" in caught.value.hint
 
 

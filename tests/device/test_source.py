@@ -1,5 +1,6 @@
 """The text that is compiled: headers put together, signatures, choices, launch shapes."""
 
+import os
 import re
 import shutil
 
@@ -213,6 +214,29 @@ def test_a_condition_that_computes_fluxes_says_so(tmp_path):
         (root / "boundary/wall_flux.h").write_text(text)
         made = {p: generate_part(Configuration(), "cpu", p, root)[1] for p in parts(Configuration(), root)}
         assert [p for p, found in made.items() if "wall_flux" in found] == [part]
+
+
+def test_a_text_is_made_anew_where_a_header_changed(tmp_path):
+    root, day = tmp_path / "kernels", 10**9 * 86400
+    shutil.copytree(kernels.ROOT, root, ignore=shutil.ignore_patterns("__pycache__"))
+    header = root / "boundary/reflect.h"
+    text = header.read_text()
+
+    def made(word: str, age: int) -> str:
+        header.write_text(f"// {word}\n{text}")
+        for path in root.rglob("*.h"):
+            os.utime(path, ns=(age, age) if path == header else (day, day))
+        return generate_part(Configuration(), "cpu", "boundary/reflect", root)[0]
+
+    assert made("one", day) is made("one", day)
+    # of another time, another size, and too young for the time to tell
+    assert "// two" in made("two", 2 * day) and "// three" in made("three", 2 * day)
+    header.write_text(f"// four\n{text}")
+    assert "// four" in generate_part(Configuration(), "cpu", "boundary/reflect", root)[0]
+    now = header.stat().st_mtime_ns
+    header.write_text(f"// five\n{text}")
+    os.utime(header, ns=(now, now))
+    assert "// five" in generate_part(Configuration(), "cpu", "boundary/reflect", root)[0]
 
 
 def test_a_part_without_packs_does_not_read_them():

@@ -7,7 +7,7 @@ from kernels_alone import GAMMA, conservative, primitive, program, random
 from numpy_kernels import eigenvectors
 from numpy_weights import PARTS, SPAN, ideal_weights, value_right
 
-LINE = 40
+LINE = 24
 # interpolation, weights, space, nodes of the stencil, nodes that it reaches to each side of a half point. No case may
 # take Z with six nodes, but it shows what a selection hides: every digit of betas and tau.
 SCHEMES = [

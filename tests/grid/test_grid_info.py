@@ -183,7 +183,9 @@ def test_files_without_nodes_are_named_everywhere(tmp_path, capsys, kind, form):
     path, case = tmp_path / "a.out", tmp_path / "case.toml"
     case.write_text('[grid]\nfile = "a.out"\n[time]\nsteps = 1\n[initial]\nstate = { rho = 1.0, p = 1.0 }\n')
     for dimensions, count, real, order in product((2, 3), (1, 2), ("f4", "f8"), "<>"):
-        if form == "text" and (real, order) != ("f8", "<"):
+        # Every two of the four choices are there together.
+        even = (dimensions + count + (real == "f4") + (order == "<")) % 2 == 0
+        if (real, order) != ("f8", "<") if form == "text" else not even:
             continue
         other(path, kind, form, dimensions, count, real, order)
         for verb in (["info", str(path)], ["new", "--from", str(path)], ["check", str(case)]):

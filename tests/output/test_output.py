@@ -279,8 +279,16 @@ def test_hardware_and_versions_of_this_machine():
 
 
 def test_a_compiler_that_is_not_there(monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    assert machine_record.versions()["compiler"] is None
+    for command in ("no-such-compiler", "g++ '"):
+        monkeypatch.setenv("CXX", command)
+        assert machine_record.versions()["compiler"] is None
+
+
+def test_a_compiler_whose_command_has_quotes(monkeypatch):
+    monkeypatch.setenv("CXX", "g++")
+    version = machine_record.versions()["compiler"]
+    monkeypatch.setenv("CXX", """bash -c 'exec g++ "$@"' g++""")
+    assert machine_record.versions()["compiler"] == version is not None
 
 
 def fake_nvml(failing=()):

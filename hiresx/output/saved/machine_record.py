@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -104,7 +105,10 @@ def _query_nvml(question: Callable[[Any], Any]) -> Any:
 
 
 def _compiler() -> str | None:
-    command = os.environ.get("CXX", "g++").split()
+    try:
+        command = shlex.split(os.environ.get("CXX", "g++"))
+    except ValueError:
+        return None
     if not command or not shutil.which(command[0]):
         return None
     try:
