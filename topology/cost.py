@@ -41,6 +41,7 @@ class Traffic:
 
     @property
     def ranks(self) -> int:
+        """Number of ranks."""
         return len(self.bytes)
 
 
@@ -303,6 +304,7 @@ class Model:
         return costs
 
     def estimate(self, demand: Traffic, placement: ArrayLike) -> Estimate:
+        """Estimate the time of one exchange. `placement` (ranks,): the GPU of each rank."""
         place = np.asarray(placement)
         count = len(self.machine.gpus)
         times = Exchange(self, demand).times(place[None])
@@ -357,6 +359,7 @@ class Times(NamedTuple):
 
     @property
     def seconds(self) -> np.ndarray:
+        """Time of one exchange for each placement, in s: (placements,)."""
         held = np.maximum(self.moving, self.pairs.max(axis=1, initial=0.0))
         seconds: np.ndarray = held + self.waits.max(axis=1, initial=0.0)
         return seconds

@@ -42,6 +42,7 @@ class GpuSlots:
         return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.rank_counts(place))])
 
     def rank_counts(self, place: np.ndarray) -> np.ndarray:
+        """Number of ranks on each GPU. `place` (ranks,): the GPU of each rank."""
         return np.bincount(place, minlength=self.count)
 
     def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:

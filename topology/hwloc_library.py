@@ -55,6 +55,7 @@ class HwlocLibrary:
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
     def error(self) -> str:
+        """The reason of the last failure, as the operating system gives it."""
         number = self.ffi.errno
         return os.strerror(number) if number else "no reason given"
 
@@ -113,6 +114,7 @@ class Topology:
             self.library.c.hwloc_free_xmlbuffer(self.handle, text[0])
 
     def close(self) -> None:
+        """Free the topology; a second call does nothing."""
         if self.handle is not None:
             self.library.c.hwloc_topology_destroy(self.handle)
             self.handle = None

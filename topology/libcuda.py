@@ -45,6 +45,7 @@ class Driver:
         return number.value
 
     def name(self, device: int) -> str:
+        """Name of the model of GPU number `device`."""
         text = ctypes.create_string_buffer(128)
         self._call("cuDeviceGetName", text, c_int(len(text)), c_int(device))
         return text.value.decode(errors="replace")
@@ -109,17 +110,20 @@ class Cuda(Driver):
         self._call("cuCtxSetCurrent", self._contexts[device])
 
     def close(self) -> None:
+        """Release the contexts of all devices."""
         for device in list(self._contexts):
             self._call("cuDevicePrimaryCtxRelease_v2", c_int(device))
             del self._contexts[device]
 
     def allocate(self, device: int, size: int) -> int:
+        """Allocate `size` bytes on `device`; returns their address."""
         self.context(device)
         pointer = c_ulonglong(0)
         self._call("cuMemAlloc_v2", byref(pointer), c_size_t(size))
         return pointer.value
 
     def free(self, device: int, pointer: int) -> None:
+        """Free what `allocate` returned."""
         self.context(device)
         self._call("cuMemFree_v2", c_ulonglong(pointer))
 
@@ -128,6 +132,7 @@ class Cuda(Driver):
         self._call("cuMemHostRegister_v2", c_void_p(address), c_size_t(size), c_uint(PORTABLE))
 
     def unregister(self, address: int) -> None:
+        """Undo `register` of the host memory at `address`."""
         self._call("cuMemHostUnregister", c_void_p(address))
 
     def enable_peer(self, device: int, other: int) -> bool:

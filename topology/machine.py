@@ -81,6 +81,8 @@ class NumaNode:
 
 @dataclass(frozen=True)
 class Package:
+    """A processor package (socket): its number, model and cores."""
+
     index: int
     model: str = ""
     cpus: Cpus = frozenset()
@@ -151,9 +153,11 @@ class Machine:
 
     @property
     def cpu(self) -> str:
+        """Model of the processor; empty if unknown."""
         return next((package.model for package in self.packages if package.model), "")
 
     def with_problems(self, *more: str) -> "Machine":
+        """The same machine with further problems in its list."""
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 

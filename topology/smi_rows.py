@@ -43,10 +43,12 @@ def clean(line: str) -> str:
 
 
 def is_affinity(word: str) -> bool:
+    """Whether a word of the table is a list of CPUs or NUMA nodes."""
     return _AFFINITY.fullmatch(word) is not None
 
 
 def is_device(label: str) -> bool:
+    """Whether a label of the table names a device, such as a network adapter."""
     return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and levels.word(label) is None
 
 
@@ -60,6 +62,7 @@ class RowHeader:
 
     @property
     def gpus(self) -> list[int]:
+        """Numbers of the GPUs among the labels."""
         return [int(match[1]) for label in self.devices if (match := GPU.fullmatch(label))]
 
 

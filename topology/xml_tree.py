@@ -24,6 +24,7 @@ class Element:
         self.text = ""
 
     def get(self, key: str) -> str:
+        """Value of an attribute; empty without it."""
         return self.attributes.get(key, "")
 
     def inside(self, tag: str) -> list["Element"]:
@@ -31,6 +32,7 @@ class Element:
         return [child for child in self.children if child.tag == tag]
 
     def ancestors(self) -> Iterator["Element"]:
+        """The elements around this one, from the inside outwards."""
         element = self.parent
         while element is not None:
             yield element

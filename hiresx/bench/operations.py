@@ -18,6 +18,8 @@ PARTS = ("interpolate", "physical_flux", "numerical_flux", "flux_difference")
 
 
 class CountingProgram(emulated.EmulatedProgram):
+    """Emulated kernels that count their floating-point operations."""
+
     @property
     def operations(self) -> int:
         """Since the process began."""
@@ -35,9 +37,11 @@ class CountedEvent:
         self._backend, self._at = backend, 0
 
     def record(self) -> None:
+        """Keep the number of operations so far."""
         self._at = self._backend.operations
 
     def elapsed_time(self, start: "CountedEvent") -> int:
+        """Number of operations since the event `start`."""
         return self._at - start._at
 
 
@@ -58,10 +62,12 @@ class CountingBackend(emulated.EmulatedBackend):
 
     @property
     def operations(self) -> int:
+        """Number of floating-point operations since the process began."""
         found: int = self._compiled.operations
         return found
 
     def event(self) -> Any:
+        """An event that counts operations instead of seconds."""
         return CountedEvent(self)
 
 

@@ -48,6 +48,7 @@ class Hierarchy:
 
     @property
     def finest(self) -> int:
+        """Number of the finest level; 0 is the coarsest."""
         return len(self.grids) - 1
 
     def regions(self) -> list[Taken]:

@@ -60,6 +60,7 @@ class MirrorSources:
 
     @property
     def per(self) -> int:
+        """Number of donor nodes of each mirrored point."""
         return len(self.donor) // self.index.shape[1]
 
 

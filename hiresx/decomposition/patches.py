@@ -79,6 +79,7 @@ class Decomposition:
 
     @property
     def points(self) -> int:
+        """Number of nodes of all blocks."""
         return sum(block.points for block in self.blocks)
 
 

@@ -140,6 +140,8 @@ def lattice_of(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
 
 
 def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
+    """Yield the index ranges (along i, j, k) of the cells of `lattice` for which the mask `chosen` [k, j, i] is
+    true."""
     for k, j, i in np.argwhere(chosen):
         yield triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 

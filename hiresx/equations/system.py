@@ -37,6 +37,7 @@ class Equations:
 
     @property
     def primitive(self) -> tuple[str, ...]:
+        """Names of the primitive variables: those of the gas, then the passive scalars."""
         return (*GAS_PRIMITIVE, *self.scalars)
 
     @property

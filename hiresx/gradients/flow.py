@@ -39,10 +39,12 @@ class SteadyFlow:
 
     @property
     def system(self) -> System:
+        """The discretised equations of the flow."""
         return self.simulation.solver.system
 
     @property
     def linear(self) -> Linearised:
+        """Linearised form of these equations about the state."""
         return self.integrator.linearised
 
     def close(self) -> None:

@@ -153,6 +153,7 @@ class Block:
 
     @property
     def points(self) -> int:
+        """Number of nodes."""
         return self.x.size
 
     @property

@@ -66,6 +66,7 @@ class Omissions:
             raise HiresxError(error.message, f"{error.hint}; {key}") from None
 
     def check_all_found(self) -> None:
+        """Raises HiresxError if `grid.drop` has a name that the file does not have."""
         for name in self.names:
             if name not in self.met:
                 hint = did_you_mean(name, list(self.seen), "patches and connections")

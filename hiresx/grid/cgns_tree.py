@@ -65,9 +65,11 @@ class Node:
         return [node for node in self._below() if node.label == label]
 
     def child(self, name: str) -> "Node | None":
+        """The first child of this name; None without one."""
         return next((node for node in self._below() if node.name == name), None)
 
     def require_child(self, name: str) -> "Node":
+        """The first child of this name. Raises HiresxError without one."""
         node = self.child(name)
         if node is None:
             raise self.error(f"has no {name}")
@@ -75,6 +77,7 @@ class Node:
 
     @property
     def has_data(self) -> bool:
+        """Whether the node holds an array."""
         return self._data_shape() is not None
 
     def numbers(self, shape: tuple[int, ...], real: bool = False) -> np.ndarray:

@@ -169,6 +169,7 @@ class Grid:
 
     @property
     def points(self) -> int:
+        """Number of nodes of all blocks."""
         return sum(block.points for block in self.blocks)
 
     @property

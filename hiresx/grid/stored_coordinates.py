@@ -47,7 +47,8 @@ class CoordinateSource(Protocol):
     """One coordinate of a block in a file; `shape` (nk, nj, ni)."""
 
     @property
-    def shape(self) -> tuple[int, int, int]: ...
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of nodes (nk, nj, ni)."""
 
     def read(self, box: Box) -> np.ndarray:
         """The numbers of half-open ranges (k, j, i), as they are stored."""
@@ -65,6 +66,8 @@ class Bytes:
     start: int = 0
 
     def read(self, box: Box) -> np.ndarray:
+        """Read the box ((k0, k1), (j0, j1), (i0, i1)), as an array [k, j, i]. Raises HiresxError if the file cannot be
+        read."""
         kind = np.dtype(self.kind)
         (k0, k1), (j0, j1), (i0, i1) = box
         _, nj, ni = self.shape
@@ -108,6 +111,8 @@ class Hdf5:
     shape: tuple[int, int, int]
 
     def read(self, box: Box) -> np.ndarray:
+        """Read the box ((k0, k1), (j0, j1), (i0, i1)), as an array [k, j, i]. Raises HiresxError if the file cannot be
+        read."""
         import h5py
 
         try:
@@ -136,14 +141,17 @@ class StoredCoordinates:
 
     @classmethod
     def of(cls, source: CoordinateSource) -> "StoredCoordinates":
+        """The whole of a stored array."""
         return cls(source, triple((0, n) for n in source.shape))
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """Numbers of nodes (nk, nj, ni)."""
         return triple(hi - lo for lo, hi in self.window)
 
     @property
     def size(self) -> int:
+        """Number of nodes."""
         return math.prod(self.shape)
 
     def part(self, slices: tuple[slice, slice, slice]) -> "StoredCoordinates":
@@ -162,6 +170,7 @@ class StoredCoordinates:
         return float(np.abs(self._extremes).max()) if found is None else found
 
     def reverse_axes(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
+        """The same coordinates with the axes (k, j, i) reversed for which `axes` is true."""
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
     def __mul__(self, factor: float) -> "StoredCoordinates":
@@ -187,6 +196,7 @@ class StoredCoordinates:
         return self._read(box)[tuple(inner)]
 
     def take(self, indices: Any, axis: int, out: None = None, mode: str = "raise") -> np.ndarray:
+        """Values at `indices` along `axis`, as `numpy.take`."""
         indices = list(indices) if isinstance(indices, range) else indices
         index: list[Any] = [slice(None)] * 3
         index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
@@ -216,9 +226,11 @@ class StoredCoordinates:
         return {key: value for key, value in self.__dict__.items() if key != "_rims"}
 
     def min(self, axis: None = None, out: None = None) -> float:
+        """Least coordinate, in L."""
         return self._extremes[0]
 
     def max(self, axis: None = None, out: None = None) -> float:
+        """Greatest coordinate, in L."""
         return self._extremes[1]
 
     def _there(self, box: Any) -> Box:

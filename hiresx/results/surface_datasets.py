@@ -19,10 +19,12 @@ class SurfaceVariable:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape (samples, ...)."""
         return self.records[self.name].shape
 
     @property
     def dtype(self) -> np.dtype:
+        """Type of one value, in the byte order of this machine."""
         return self.records.dtype[self.name].base.newbyteorder("=")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:

@@ -37,6 +37,8 @@ _OF_STATES = ("prescribe", "characteristic")
 
 
 class Reflect(FaceCondition):
+    """Slip wall: nodes without normal velocity, ghosts that mirror the flow."""
+
     kernel: str | None = "reflect"
     rank = 1
     continued = False
@@ -95,6 +97,7 @@ class AxisCondition(FaceCondition):
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
     def limit(self, inverse: Any) -> None:
+        """Limit the time step at the nodes on the axis by the sound speed."""
         s = self.state
         area = s.areas[self._direction]
         self._launch(
@@ -103,9 +106,11 @@ class AxisCondition(FaceCondition):
         )  # fmt: skip
 
     def step_limit(self) -> None:
+        """Give the nodes on the axis the local time step of those beside it."""
         self._launch("axisymmetric_step_limit", self._box, **self._face, dt=self.state.dt)
 
     def friction_limit(self, fluxes: Any, inverse: Any) -> None:
+        """Limit the time step at the nodes on the axis by viscosity."""
         s = self.state
         self._launch(
             "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,
@@ -251,6 +256,8 @@ class Prescribe(FaceCondition):
 
 
 class Characteristic(FaceCondition):
+    """Far field: waves that enter bring the state of the case, waves that leave that of the flow."""
+
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float):
         super().__init__(backend, program, state, patch)
         s = cast(FarField, patch.condition).state

@@ -61,7 +61,7 @@ class FaceCondition:
         self._face = self._nodes | {"sv": state.variable_stride}
 
     def prepare(self, time: float) -> None:
-        pass
+        """On the host: make the values that the case gives for `time` (in L / c_ref) ready for `node`."""
 
     @property
     def is_prepared(self) -> bool:
@@ -74,31 +74,34 @@ class FaceCondition:
         return False
 
     def move(self, clock: Any, share: float) -> None:
-        pass
+        """On the device: bring values that change in time to the time `share` of a step after that of `clock`."""
 
     def node(self) -> None:
-        pass
+        """Set the nodes on the face in a state that was given, such as the initial one."""
 
     def stage_node(self) -> None:
+        """Set the nodes on the face in a state that a stage computed."""
         self.node()
 
     def ghost(self) -> None:
-        pass
+        """Set the ghost layers behind the face."""
 
     def bend(self) -> None:
-        pass
+        """Add to the ghosts, where the flow is smooth, the slope and curvature that a mirror image lacks
+        (kernels/boundary/no_slip.h)."""
 
     def rate(self) -> None:
-        pass
+        """Correct the inviscid right-hand side of the nodes on the face."""
 
     def edge_rate(self, edge: int) -> None:
-        pass
+        """Correct the inviscid right-hand side at one of the four edges of the patch, after `rate`. `edge`: twice the
+        number of the tangent direction, plus 1 for the upper edge."""
 
     def hold(self) -> None:
-        pass
+        """Store what `follow` needs, before the rate of the density is set at outflows."""
 
     def follow(self) -> None:
-        pass
+        """Change the rates of other variables along with that of the density, after the latter is set at outflows."""
 
     def calls(self, method: str, *arguments: Any) -> list[Call]:
         """What `method` launches."""
@@ -121,6 +124,7 @@ class FaceCondition:
         return None
 
     def viscous_primitives(self, w: Any) -> None:
+        """Set the ghosts of the primitive variables `w` (variables, k, j, i) of the viscous terms."""
         if self.continued:
             degree = self.primitive_degree
             self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
@@ -132,9 +136,10 @@ class FaceCondition:
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_node(self, fluxes: Any) -> None:
-        pass
+        """Set the viscous fluxes of the nodes on the face. Comes before `viscous_flux`."""
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the ghosts of the viscous fluxes, `fluxes[direction]` (variables, k, j, i)."""
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 

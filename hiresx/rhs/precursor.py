@@ -64,6 +64,8 @@ class Planes:
             )
 
     def read(self, first: int, last: int) -> np.ndarray:
+        """Read the planes number `first` to `last` - 1, interpolated to the nodes: (planes, variables, nodes). Raises
+        HiresxError if the density or the pressure is not positive."""
         found = self.file.read(first, last, self._points)
         values = np.zeros((*found.shape[:2], self._weights.shape[1]))
         for column, weight in zip(self._columns, self._weights, strict=True):

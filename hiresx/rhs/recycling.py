@@ -238,6 +238,7 @@ class Recycling:
 
     @property
     def any(self) -> bool:
+        """Whether the case recycles fluctuations."""
         return bool(self._planes)
 
     def __call__(self) -> None:

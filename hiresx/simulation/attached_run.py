@@ -70,6 +70,7 @@ class AttachedRun:
 
     @property
     def step_count(self) -> int:
+        """Number of steps of the run so far."""
         return self.solver.steps
 
     def _build_attachments(self) -> list[Attachment]:

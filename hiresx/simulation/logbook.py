@@ -22,25 +22,44 @@ class LoggedRun(WatchedRun, Protocol):
     begun: bool
 
     @property
-    def backend(self) -> Backend: ...
+    def backend(self) -> Backend:
+        """The backend of this rank."""
+
     @property
-    def placement(self) -> Placement: ...
+    def placement(self) -> Placement:
+        """The cores and the GPU of this rank."""
+
     @property
-    def prints(self) -> Any: ...
+    def prints(self) -> Any:
+        """Fingerprint of the grid, by which a restart recognises it."""
+
     @property
-    def epochs(self) -> list[dict[str, Any]]: ...
+    def epochs(self) -> list[dict[str, Any]]:
+        """Records of the decompositions, one for each time that the grid was cut."""
+
     @property
-    def adaptations(self) -> Adaptations | None: ...
+    def adaptations(self) -> Adaptations | None:
+        """Record of the refinements; None without refinement."""
+
     @property
-    def resolved(self) -> dict[str, Any]: ...
+    def resolved(self) -> dict[str, Any]:
+        """The case with all its keys."""
+
     @property
-    def restarts(self) -> list[dict[str, Any]]: ...
+    def restarts(self) -> list[dict[str, Any]]:
+        """Records of the restarts."""
+
     @property
-    def retries(self) -> list[dict[str, Any]]: ...
+    def retries(self) -> list[dict[str, Any]]:
+        """Records of the steps that were repeated with a smaller size."""
+
     @property
-    def step_count(self) -> int: ...
+    def step_count(self) -> int:
+        """Number of steps so far."""
+
     @property
-    def time(self) -> float: ...
+    def time(self) -> float:
+        """Time reached, in L / c_ref."""
 
 
 class Logbook:

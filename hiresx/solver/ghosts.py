@@ -67,6 +67,7 @@ class Ghosts:
             self.halo.finish_fluxes()
 
     def finish_fluxes(self) -> None:
+        """Wait for the ghosts of the viscous fluxes from other parts."""
         self.halo.finish_fluxes()
 
     def send_field(self, name: str) -> None:
@@ -77,6 +78,7 @@ class Ghosts:
             self.halo.finish_field(name)
 
     def finish_field(self, name: str) -> None:
+        """Wait for the ghosts of the field `name` from other parts."""
         self.halo.finish_field(name)
 
     def close(self) -> None:

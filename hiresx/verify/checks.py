@@ -33,14 +33,17 @@ class Limit:
 
 
 def at_most(threshold: float) -> Limit:
+    """The limit that a value is at most `threshold`."""
     return Limit("<=", threshold)
 
 
 def at_least(threshold: float) -> Limit:
+    """The limit that a value is at least `threshold`."""
     return Limit(">=", threshold)
 
 
 def between(low: float, high: float) -> Limit:
+    """The limit that a value is between `low` and `high`."""
     return Limit("in", (low, high))
 
 
@@ -61,10 +64,12 @@ class CheckRun:
 
     @cached_property
     def loaded_case(self) -> Case:
+        """The case, with the preset and the keys of this run."""
         return load(self.case, self.preset, self.sets)
 
     @cached_property
     def configuration(self) -> Configuration:
+        """What the kernels of this run are compiled for."""
         return configuration(self.loaded_case)
 
 
@@ -79,6 +84,7 @@ class CompletedRun:
 
     @property
     def time(self) -> float:
+        """Time reached, in L / c_ref."""
         return self.simulation.time
 
     def state(self, name: str, block: int = 0) -> np.ndarray:
@@ -135,6 +141,7 @@ class Workbench:
         return found
 
     def complete(self, run: CheckRun) -> CompletedRun:
+        """Run `run` to its end, once: a second call returns the result of the first."""
         return self.once(_complete, run)
 
     def forget(self) -> None:
@@ -160,13 +167,16 @@ class Check:
     """What `measure` compiles besides its runs."""
 
     def value(self, bench: Workbench) -> float:
+        """The measured value, after all runs that it needs."""
         return float(self.measure(*self._inputs(bench)))
 
     def curve_values(self, bench: Workbench) -> Mapping[str, Sequence[float] | np.ndarray]:
+        """The curves of this check for its picture, by name; none without curves."""
         return self.curves(*self._inputs(bench)) if self.curves else {}
 
     def _inputs(self, bench: Workbench) -> list[Any]:
         return [bench.complete(run) for run in self.runs] if self.runs else [bench]
 
     def needed_configurations(self) -> list[Configuration]:
+        """All configurations of kernels that the check needs."""
         return [*(run.configuration for run in self.runs), *self.configurations]

@@ -54,6 +54,7 @@ class SampledBlock:
 
     @property
     def incomplete(self) -> bool:
+        """Whether some nodes have no value."""
         return bool(self.missing.any())
 
 

@@ -73,6 +73,7 @@ class Reader:
 
     @property
     def names(self) -> list[str]:
+        """Names of the arrays that are stored."""
         return list(self._stored)
 
     def whole(self, name: str) -> Range:

@@ -111,22 +111,27 @@ class FilteredNodes(Attachment):
 
     @property
     def every(self) -> float:
+        """Time between samples, in L / c_ref."""
         assert self._every_time is not None
         return self._every_time
 
     @property
     def next(self) -> float:
+        """Time of the next sample, in L / c_ref."""
         return self._times.next_time
 
     @property
     def room(self) -> int:
+        """Number of samples for which the device has free places."""
         return self._stay - self._waiting
 
     @property
     def slot(self) -> int:
+        """First free place on the device."""
         return self._waiting
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
+        """Record that the device took these samples: for each the number of steps before it and its time."""
         for step, time in samples:
             self._times.mark(step, time)
             self._end_interval(step)

@@ -85,6 +85,7 @@ class StoredSurface:
 
     @property
     def samples(self) -> int:
+        """Number of samples."""
         return len(self.records)
 
     @property

@@ -77,9 +77,14 @@ class Format(Protocol):
     """A file of this folder."""
 
     @property
-    def Format(self) -> Any: ...
-    def frame(self, directory: str | Path, step: int, name: str = "fields") -> Path: ...
-    def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None: ...
+    def Format(self) -> Any:
+        """The class that writes fields in this format."""
+
+    def frame(self, directory: str | Path, step: int, name: str = "fields") -> Path:
+        """Path of the file or folder that holds the fields of step `step`."""
+
+    def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None:
+        """Delete the fields of the steps after `after`."""
 
 
 def names() -> list[str]:

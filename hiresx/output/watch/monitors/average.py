@@ -26,6 +26,7 @@ FILE = "averages.nc"
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
+    """Build the monitor of time averages, if the case has `[average]`."""
     if case.average is None:
         return []
     return [AverageMonitor(case.average, simulation.solver, simulation.out)]

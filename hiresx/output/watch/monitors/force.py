@@ -24,6 +24,7 @@ ROUND = (" along x", ", sum of the radial components", ", sum of the components 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build a monitor for each `[[force]]` of the case."""
     return [ForceMonitor(f"force.{n}", spec, simulation.solver, simulation.out) for n, spec in enumerate(case.force)]
 
 

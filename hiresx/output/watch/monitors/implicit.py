@@ -32,6 +32,7 @@ STAGE_COLUMNS = (
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of Newton iterations, if the time integrator is implicit."""
     integrator = simulation.solver.integrator
     if isinstance(integrator, Stages):
         return [StageProgress(simulation, STAGE_COLUMNS, case.implicit.newton_drop)]

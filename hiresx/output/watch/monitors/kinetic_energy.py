@@ -33,6 +33,7 @@ _BETWEEN_SAMPLES = ("rate", "dissipation_numerical")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of the kinetic energy, if the case has `[kinetic_energy]`."""
     if case.kinetic_energy is None:
         return []
     return [KineticEnergyMonitor(case.kinetic_energy, simulation.solver, simulation.out)]

@@ -18,6 +18,7 @@ ARRIVED = 1e-4
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
+    """Build the monitor of the subsonic outflows, if the case has any."""
     solver = simulation.solver
     patches = [patch for patch in solver.decomposition.patches if patch.condition.type == TYPE]
     return [SubsonicOutflow(solver, patches)] if patches else []

@@ -28,6 +28,8 @@ from hiresx.solver import Solver
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
+    """Build a monitor for each `[[probe]]` of the case. Raises HiresxError on all ranks for a point outside the
+    grid."""
     if not case.probe:
         return []
     solver = simulation.solver
@@ -139,6 +141,8 @@ class ProbeMonitor(Monitor):
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
+        """Record that sample `number` was taken at `time`, before which the run made `step` steps, and is still on the
+        device."""
         self._clock.mark(step, time)
         self._awaited.append((number, step, time))
 

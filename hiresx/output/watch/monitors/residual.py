@@ -18,6 +18,7 @@ COLUMNS = (
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of the residual, which every run has."""
     return [Residual(case, simulation)]
 
 
