@@ -46,7 +46,8 @@ class Traffic:
 
 
 def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
-    """Checked traffic. Raises HiresxError for a matrix that is not square, or bytes that are no number from 0 up."""
+    """Check the bytes that ranks exchange and return them as `Traffic`. Raises HiresxError for a matrix that is not
+    square, and for values that are not numbers from 0 up."""
     try:
         values = np.array(matrix, dtype=float)
         beyond = np.zeros(len(values)) if off_host is None else np.array(off_host, dtype=float)
@@ -81,7 +82,7 @@ class CostedLink:
 
 @dataclass(frozen=True)
 class Estimate:
-    """`cost`, `seconds`: as the module says. `loads`: bytes per link, by name."""
+    """Estimated exchange. `cost` and `seconds`: see the module. `loads`: bytes per link, by name."""
 
     cost: float
     seconds: float

@@ -58,7 +58,7 @@ class GpuSlots:
         return swaps
 
     def fill_up(self, place: np.ndarray) -> np.ndarray:
-        """The same with no GPU left under its share: the last ranks of full GPUs move."""
+        """Move the last ranks of full GPUs to GPUs that have less than their share, and return the new placement."""
         place = place.copy()
         while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
             full = np.flatnonzero(self.rank_counts(place) > self.least)

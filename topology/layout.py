@@ -31,7 +31,7 @@ class Branch:
 
 
 def layout(machine: Machine) -> Branch:
-    """The tree of a machine, from its levels alone."""
+    """The tree of a machine, constructed from its levels alone."""
     count = len(machine.gpus)
     rank = _ranks(machine)
     parts: list[list[int]] = [list(part) for part in numa_groups(machine)]

@@ -14,7 +14,7 @@ SLOW = 0.6
 
 
 def problems(machine: Machine) -> list[str]:
-    """List all problems, those of discovery first."""
+    """All problems of a machine, those found by its discovery first."""
     found = list(machine.problems)
     found += [
         *_nodes(machine),

@@ -47,7 +47,7 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
 
 
 def renderables(machine: Machine) -> list["RenderableType"]:
-    """The parts of the report in order."""
+    """The parts of the report, in order."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"
@@ -289,7 +289,7 @@ def group_table(machine: Machine) -> "Table":
 
 
 def plan_table(made: PlacementPlan) -> "Table":
-    """Strategies side by side."""
+    """Table that compares the strategies."""
     shown = f"GPU of ranks 0 to {made.demand.ranks - 1}"
     columns = ["strategy", shown, "exchange", "sum over pairs", "busiest link", "against round-robin"]
     rows = (

@@ -36,7 +36,7 @@ After: TypeAlias = dict[int, tuple[list[str], list[str]]]
 
 
 def clean(line: str) -> str:
-    """A line without escapes, and without what stands before a row; cells of a table apart by tabs."""
+    """A line without escape sequences and without text before the row; cells are separated by tabs."""
     line = _ESCAPE.sub("", line)
     prefix = _PREFIX.match(line)
     return line[prefix.end() if prefix else 0 :].translate(_MARKS)
@@ -158,7 +158,7 @@ def row(number: int, body: str) -> Row | None:
 
 
 def apart(word: str) -> list[str]:
-    """Levels that run together, and a level that an affinity runs into, as words of their own."""
+    """Split levels that stand together without a blank, and a level that is joined to an affinity, into words."""
     if levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):

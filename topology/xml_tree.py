@@ -28,7 +28,7 @@ class Element:
         return self.attributes.get(key, "")
 
     def inside(self, tag: str) -> list["Element"]:
-        """Elements of a tag directly in this one."""
+        """Elements with the tag `tag` directly inside this one."""
         return [child for child in self.children if child.tag == tag]
 
     def ancestors(self) -> Iterator["Element"]:
@@ -49,7 +49,8 @@ class Element:
 
 
 def read(text: str, name: str, hint: str) -> Element:
-    """The root element. Raises HiresxError for what is not XML, is cut off, or declares entities."""
+    """Return the root element of an XML text. Raises HiresxError for text that is not XML, is truncated, or declares
+    entities."""
     reader = _Reader(name, hint)
     try:
         reader.parser.Parse(text.encode("utf-8", errors="replace"), True)

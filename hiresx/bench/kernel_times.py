@@ -95,7 +95,7 @@ class TimingProgram:
         self.run(self.call(name, extent, **arguments))
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """One by one: each is timed."""
+        """Return a function that makes the launches one by one, so that each is timed."""
         return launch_one_by_one(self, calls)
 
     def run(self, call: Call) -> None:
@@ -181,7 +181,7 @@ def _by_kernel(launches: list[Launch]) -> dict[tuple[str, str | None], list[Laun
 
 
 def stage(solver: Solver) -> None:
-    """The time step, the first stage of a step and the norms."""
+    """Compute the time step, the first stage of a step and the norms."""
     solver.choose_dt()
     solver.stage(0)
     solver.norms()

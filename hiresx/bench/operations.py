@@ -22,7 +22,7 @@ class CountingProgram(emulated.EmulatedProgram):
 
     @property
     def operations(self) -> int:
-        """Since the process began."""
+        """Number of floating-point operations since the process began."""
         total = 0
         for library in {*self._of_kernel.values()}:
             library.hx_counted.restype = ctypes.c_longlong
@@ -73,13 +73,10 @@ class CountingBackend(emulated.EmulatedBackend):
 
 @cache
 def per_point(plan: str) -> Mapping[tuple[str, str | None], float]:
-    """Operations per point, by kernel and direction, of the kernels of `hiresx.bench.kernel_times` that visit all
-    points of a block, run by `plan`. A sum, a product, a quotient and a root are one each, so that a fused multiply-add
-    is two; comparisons are none.
-
-    A sweep has the arithmetic of the kernels of the paper's plan that it stands for: what it does again where two of
-    its pieces meet is no use.
-    """
+    """Floating-point operations per point, by kernel and direction, of the kernels of `hiresx.bench.kernel_times` that
+    visit all points of a block, run by `plan`. A sum, a product, a quotient and a root are one each, so that a fused
+    multiply-add is two; comparisons are none. A fused sweep is given the operations of the kernels of the paper's plan
+    that it replaces: operations that it repeats at the joints of its pieces do not count."""
     found = dict(_count("decomposed"))
     if plan in ("pencils", "decomposed"):  # written with packs, which do not count
         own: Mapping[tuple[str, str | None], float] = found

@@ -40,7 +40,8 @@ def chosen(scheme: Any) -> bool:
 
 
 def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table `base` at `path` of a case without what a choice in `over`, which is laid over it, decides."""
+    """The table `base` at `path` of a case, without the keys that a scheme choice in `over` decides. `over` is merged
+    over it afterwards."""
     if path == () and chosen(over.get("scheme")):
         return {key: value for key, value in base.items() if key != "filter"}
     if path == ("scheme",) and chosen(over):
@@ -87,14 +88,15 @@ def complete_case(cls: Any, data: Any) -> Any:
 
 
 def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:
-    """A resolved case, laid out like a case file, that says so where its choice would give a filter and it has none."""
+    """A resolved case, laid out like a case file. If it has no filter although its scheme choice gives one, a filter of
+    strength 0 is written into it."""
     if chosen(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
         return {**document, "filter": {"strength": 0.0}}
     return document
 
 
 def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What a choice of the scheme does not go with."""
+    """Yield the errors of settings that exclude the choice of the scheme."""
     scheme = case.scheme
     if scheme.choice == NONE:
         return
@@ -112,7 +114,7 @@ def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def keys_in_force(case: "Case") -> str:
-    """What the keys are that a case's choice decides, as dotted keys and values; "" without a choice."""
+    """The keys that the scheme choice of a case decides, as text of dotted keys and values; "" without a choice."""
     if case.scheme.choice == NONE:
         return ""
     scheme, hybrid = case.scheme, case.scheme.hybrid

@@ -52,7 +52,7 @@ class Hierarchy:
         return len(self.grids) - 1
 
     def regions(self) -> list[Taken]:
-        """The tiles of the regions that are given, and those around them."""
+        """The tiles of the regions that the case gives, and the tiles that must lie around them."""
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:

@@ -363,7 +363,8 @@ def _normals(slopes: np.ndarray, d: int, face_side: int) -> np.ndarray:
 
 
 def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources]) -> Iterator[Rows]:
-    """The shares of all parts of `cut`, in their order, in the flow at the places of all entries of `found`."""
+    """Yield the contributions of all parts of `cut`, in their order, to the flow at the places of all entries of
+    `found`."""
     donor, xi, base, turn = (
         np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "turn")
     )

@@ -67,7 +67,7 @@ def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLaye
 
 
 def fitting(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[tuple[Patch, list[Range]]]:
-    """Every patched face, with its nodes that can be interpolated as disjoint ranges."""
+    """Return every patched face with its nodes that can be interpolated, as disjoint index ranges."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)
@@ -229,7 +229,8 @@ class Rows:
 def rows(
     whole: Decomposition, cut: Decomposition, maps: Sequence[BlockMap], donor: np.ndarray, xi: np.ndarray
 ) -> Iterator[Rows]:
-    """The shares of all parts of `cut`, in their order, in the ghosts at `xi` (n, 3) of the whole blocks `donor`."""
+    """Yield the contributions of all parts of `cut`, in their order, to the ghosts at the places `xi` (n, 3) in the
+    index space of the whole blocks `donor` (n,)."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)

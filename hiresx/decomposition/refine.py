@@ -19,7 +19,8 @@ TINY = 1e-9
 
 
 class Refinement:
-    """Boxes of given `rank`, for ranks of given `speed` (mean 1)."""
+    """Improves a partition by moving boxes between ranks. `rank` (n,): the rank that holds each of `boxes`; `speed`:
+    speeds of the ranks, with the mean 1."""
 
     def __init__(self, boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: Sequence[float] | np.ndarray):
         sizes = boxes.sizes.tolist()

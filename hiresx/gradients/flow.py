@@ -48,7 +48,7 @@ class SteadyFlow:
         return self.integrator.linearised
 
     def close(self) -> None:
-        """Give back what the exchange of halos holds."""
+        """Free what the exchange of halos holds."""
         self.simulation.solver.halo.close()
 
     def converge(self, drop: float, below: float = 0.0) -> None:
@@ -89,8 +89,9 @@ class SteadyFlow:
         return error
 
     def polish(self) -> None:
-        """Take Newton steps without a pseudo-time step while they halve the residual: beyond the estimate of round-off
-        at which the integrator ends. What is left of the residual counts more the less a step of a difference is."""
+        """Take Newton steps without a pseudo-time step as long as each halves the residual, beyond the estimated
+        round-off at which the integrator ends. The smaller the step of a difference is, the more the remaining residual
+        falsifies it."""
         system, x = self.system, self.state()
         value, update, trial = (system.vector() for _ in range(3))
         gmres = FlexibleGmres(system, self.case.implicit.krylov)

@@ -167,7 +167,7 @@ class Block:
         return triple(float(c.max() - c.min()) for c in self.coordinates)
 
     def forget(self) -> None:
-        """Give back the memory of nodes that were read from a file and can be read again."""
+        """Free the memory of nodes that were read from a file and can be read again."""
         for c in self.coordinates:
             if isinstance(c, StoredCoordinates):
                 c.forget()
@@ -204,12 +204,12 @@ def _largest(array: np.ndarray | StoredCoordinates) -> float:
 
 
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Blocks that were left in their file, in memory."""
+    """Blocks with all their coordinates in memory, also those that were left in their file."""
     return tuple(type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions) for b in blocks)
 
 
 class RawBlock(Block):
-    """A block as a file holds it, before it is known how the grid is to be taken: of any size."""
+    """A block as it stands in a file, of any size, before the grid is shaped."""
 
     def _check_size(self) -> None:
         pass

@@ -58,7 +58,7 @@ class Omissions:
 
     @contextmanager
     def naming(self, zone: Node, node: Node) -> Iterator[None]:
-        """Errors within say the key that leaves the patch or connection out."""
+        """Context in which errors also name the key that leaves this patch or connection out."""
         try:
             yield
         except HiresxError as error:
@@ -118,7 +118,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[Fa
 
 
 def abuts(general: Node) -> bool:
-    """True if a connection is of faces that lie on each other without sharing nodes."""
+    """True if a connection joins faces that lie on each other without sharing nodes."""
     kind = general.child("GridConnectivityType")
     return kind is not None and kind.text() == "Abutting"
 

@@ -155,7 +155,7 @@ class StoredCoordinates:
         return math.prod(self.shape)
 
     def part(self, slices: tuple[slice, slice, slice]) -> "StoredCoordinates":
-        """A box of it, still in the file."""
+        """A box of these coordinates, still in the file."""
         made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
         if "_extremes" in self.__dict__ or "largest_of_whole" in self.__dict__:
             made.__dict__["largest_of_whole"] = self.largest
@@ -219,7 +219,7 @@ class StoredCoordinates:
         return float(np.min(found)), float(np.max(found))
 
     def forget(self) -> None:
-        """Give the memory of the rims back."""
+        """Free the memory of the rims that were read."""
         self.__dict__.pop("_rims", None)
 
     def __getstate__(self) -> dict[str, Any]:

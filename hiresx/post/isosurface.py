@@ -140,7 +140,7 @@ class PictureView:
 @dataclass(frozen=True, eq=False)
 class SeenAxis:
     """An edge of the box as an axis of the coordinate `name`: pixels (n, 2) of its `ticks` (n,) and of its ends, and
-    the direction (2,) away from the box."""
+    the direction (2,) in the picture that points away from the box."""
 
     name: str
     ticks: np.ndarray

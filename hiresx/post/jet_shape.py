@@ -44,7 +44,7 @@ class Mean:
 
 
 def sponge_start(run: Run) -> float:
-    """x at which the sponge behind the jet begins, or infinity."""
+    """Coordinate x, in L, at which the sponge behind the jet begins; infinite without one."""
     starts = [
         s["start"]
         for s in run.case.get("sponge") or ()
@@ -54,9 +54,9 @@ def sponge_start(run: Run) -> float:
 
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
-    """The mean flow of a run: of its averages (in space also over the span, where the grid is the same in all of it,
-    else in the plane z = 0),
-    or of a probe along the axis from `start` to `end`. Raises HiresxError where it has neither."""
+    """The mean flow of a run, from its averages or, without them, from a probe along the axis between the times `start`
+    and `end`. Averages in three dimensions are also averaged over the span if the grid is the same all along it; else
+    they are taken in the plane z = 0. Raises HiresxError for a run with neither."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)

@@ -33,7 +33,7 @@ class SurfaceVariable:
 
 
 def dataset(stored: surface_file.StoredSurface, title: str) -> Any:
-    """The surface over time (sample, where the time stands still) and place."""
+    """An xarray.Dataset of the surface over time (over samples in a run with local time steps) and place."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)

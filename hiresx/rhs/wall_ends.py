@@ -60,7 +60,7 @@ class SlipEdge(NamedTuple):
 
 
 def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[SlipEdge]:
-    """Those of the wall `patch`; `cut`: all parts."""
+    """Yield the slip edges of the wall `patch`. `cut`: the parts of all ranks."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     for tangent, (e, other) in enumerate(zip(tangents, tangents[::-1], strict=True)):
         for upper in (False, True) if e in state.active else ():

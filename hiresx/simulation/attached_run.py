@@ -60,7 +60,7 @@ class AttachedRun:
 
     @property
     def retries(self) -> list[dict[str, Any]]:
-        """The blow-ups after which it went back, as in run.json."""
+        """Records of the blow-ups after which the run went back to a checkpoint, as in run.json."""
         return self._continuation.retries
 
     @property

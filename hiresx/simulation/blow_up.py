@@ -131,7 +131,7 @@ def _first_of_source(solver: Solver) -> OfSource | None:
 
 
 def nowhere(solver: Solver, what: str) -> BlowUp:
-    """The error for a flow that blew up at no place that can be named."""
+    """The error for a flow that blew up at an unknown place."""
     return BlowUp(
         f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere"
         f"{solver.integrator.obstacle}",
@@ -190,14 +190,14 @@ class Trace:
         self._good: tuple[dict[str, Any], dict[tuple[str, Range], np.ndarray]] | None = None
 
     def remember(self) -> None:
-        """The state is good."""
+        """Record that the present state is good."""
         if self._keeps:
             kept = {(piece.name, piece.box): np.array(piece.array) for piece in self._solver.pieces()}
             self._good = self._solver.values(), kept
 
     def back(self, error: BlowUp) -> BlowUp:
-        """`error`, or the one that says where it began; the solver is then left at that moment. Collective: for an
-        error that is raised on all ranks."""
+        """Return the error that says where the blow-up began, or `error` if that cannot be found. The solver is left at
+        that moment. Collective, for an error that is raised on all ranks."""
         solver = self._solver
         if not error.everywhere or error.block is None:
             return error

@@ -54,7 +54,7 @@ class Continuation:
         return {key: [old, new] for key, old, new in changed}
 
     def compare_grid(self, prints: Any) -> None:
-        """Refuse a checkpoint of another grid than the one with these fingerprints."""
+        """Raises HiresxError if the grid of the checkpoint has other fingerprints than `prints`."""
         if self._found is None:
             return
         container = self._found.container
@@ -85,7 +85,7 @@ class Continuation:
         return history
 
     def restore(self, container: Container, solver: Solver) -> list[dict[str, Any]]:
-        """`solver`, `retries` and `captured` as a checkpoint of this run has them. Returns the history until then.
+        """Restore `solver`, `retries` and `captured` from a checkpoint of this run. Returns the history up to it.
         Collective."""
         values = container.values
         with checkpoint.reading_contents(container.path):

@@ -48,20 +48,20 @@ class HandOver:
         self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
-        """Go to another cut than the one that was thought of. Collective."""
+        """Change the target to another decomposition. Collective."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         pieces = (self._kept or self._read).pieces
         assert pieces is not None  # they lie in memory
         self._read, self.captured = move(pieces), _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
-        """Free the resources of MPI and of the device of the solver before. Collective."""
+        """Free the resources of MPI and of the device that the previous solver holds. Collective."""
         solver.backend.synchronize()
         self._waited = solver.halo.seconds_waited
         solver.close()
 
     def free(self) -> None:
-        """Free the memory of the solver before, to which nothing refers any more."""
+        """Free the memory of the previous solver, which nothing uses any more."""
         gc.collect()  # solver, tasks and conditions know each other
 
     def restore(self, solver: Solver) -> None:
@@ -113,18 +113,18 @@ class Epoch:
         plan: Plan | None,
         seconds: float,
     ) -> "Epoch":
-        """The one in which `solver` goes on now. Collective."""
+        """The present epoch, in which `solver` continues. Collective."""
         points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)
 
     def document(self) -> dict[str, Any]:
-        """For run.json."""
+        """The epoch as JSON data, for run.json."""
         return dict(vars(self))
 
     @property
     def description(self) -> str:
-        """In one line."""
+        """The epoch in one line of text."""
         why = self.reason
         if self.speeds is not None and self.gain is not None:
             why = (

@@ -63,8 +63,8 @@ class LoggedRun(WatchedRun, Protocol):
 
 
 class Logbook:
-    """run.json of one `Simulation.run`, which ends after `last_step` at the latest (None: by time alone). Without a
-    directory only the record that is returned."""
+    """Keeps run.json during one `Simulation.run`, which ends after `last_step` at the latest (None: only by time).
+    Without a run directory the record is only returned."""
 
     def __init__(self, simulation: LoggedRun, last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
@@ -76,7 +76,7 @@ class Logbook:
         simulation.solver.stopwatch.reset()
 
     def begin(self) -> list[str]:
-        """The record is there from now on. Returns what there is to say of the ranks. Collective."""
+        """Write run.json for the first time. Returns messages about the ranks. Collective."""
         s = self.simulation
         self._begun = True
         held = float(s.comm.sum(float(s.solver.bytes)))
@@ -96,7 +96,7 @@ class Logbook:
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
 
     def cut(self) -> None:
-        """The grid was cut anew: the record says so from now on. Collective."""
+        """Record that the grid has been cut anew. Collective."""
         self._gather()
         self.progress()
 
@@ -128,7 +128,7 @@ class Logbook:
         }
 
     def progress(self) -> None:
-        """Collective."""
+        """Update run.json with the progress of the run. Collective."""
         if self.simulation.out is None:
             return
         with self.simulation.comm.together():

@@ -21,7 +21,8 @@ def stored_tiles(whole: Decomposition) -> list[Any] | None:
 
 
 def tiles_of(container: Container) -> Choosing:
-    """Chooses the tiles of a checkpoint. Raises HiresxError where it has none, or none of these levels."""
+    """Return a function that chooses the tiles of a checkpoint. Raises HiresxError if it has none, or tiles that do not
+    fit these levels."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         with hierarchy.comm.together():

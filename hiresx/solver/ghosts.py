@@ -82,7 +82,7 @@ class Ghosts:
         self.halo.finish_field(name)
 
     def close(self) -> None:
-        """Give back what MPI and the device hold."""
+        """Free the resources of MPI and of the device."""
         self.halo.close()
         self.patched.close()
         self.mirrored.close()

@@ -35,13 +35,15 @@ class Solved(NamedTuple):
 
 
 class Stages(Implicit):
-    """A stage at the time t solves `over_time` q - `constant` = R(q, t), with the conditions of t at the nodes of
-    faces, as f(q) = 0 (`Linearised.unsteady`), by Newton's method (D. A. Knoll & D. E. Keyes, Journal of Computational
-    Physics 193 (2004) 357). Its residual is the norm of f/e, e being the length of the short explicit step of every
-    node; it falls from that of the state at the start of the step, with the conditions of t.
+    """An integrator whose stages are implicit. A stage at time t solves a q - b = R(q, t), where a is `over_time` and b
+    is `constant`, together with the boundary conditions at t on the nodes of faces. It is solved as f(q) = 0
+    (`Linearised.unsteady`) by Newton's method. The residual is the norm of f/e, where e is the length of the short
+    explicit step of every node (`Linearised`). A stage is solved when the residual has fallen far enough from its value
+    for the state at the start of the step. Source: D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193
+    (2004) 357.
 
-    `memory` has the number of stages that ended early, `stalled`, and the least fall of the residual in these;
-    `last_stall` where and when this process met the last one.
+    `memory`: the number of stages that ended early, `stalled`, and the smallest fall of the residual in them.
+    `last_stall`: where and when this process met the last one.
     """
 
     vectors = 8

@@ -128,7 +128,8 @@ class Workbench:
         return run.command if self.plan is None else f"{run.command} --set plan={self.plan}"
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """function(self, *arguments), from memory when it was asked before. What it raised is raised again."""
+        """Return function(self, *arguments). A second call with the same arguments returns the first result, or raises
+        the first error again."""
         key = (function, arguments)
         if key not in self._known:
             try:
@@ -145,7 +146,7 @@ class Workbench:
         return self.once(_complete, run)
 
     def forget(self) -> None:
-        """Give the memory of finished runs back."""
+        """Free the memory of finished runs."""
         self._known.clear()
 
 
@@ -155,8 +156,9 @@ def _complete(bench: Workbench, run: CheckRun) -> CompletedRun:
 
 @dataclass(frozen=True)
 class Check:
-    """`measure` gets what `runs` left, one CompletedRun each, or the Workbench where there are none; so does `curves`,
-    whose named sequences of numbers are kept beside the result, for pictures."""
+    """A check of the verification. `measure` is called with the results of `runs`, one CompletedRun each, or with the
+    Workbench if there are none. `curves` is called likewise; the sequences that it returns by name are stored with the
+    result, for pictures."""
 
     name: str
     limit: Limit

@@ -41,7 +41,7 @@ def group(name: str) -> ModuleType:
 
 
 def choose_groups(asked: Sequence[str]) -> list[str]:
-    """Names of the groups that `asked` stands for, each once, in the order of `names`."""
+    """Names of the groups that `asked` selects, each once, in the order of `names`."""
     found = set() if asked else {name for name in names() if not group(name).LONG}
     for word in asked:
         if word in ("all", "long"):
@@ -125,7 +125,7 @@ def _round(value: float) -> float:
 
 
 def line(result: dict[str, Any]) -> str:
-    """One line on a result."""
+    """Text of one line about a result."""
     if "left_out" in result:
         return f"left out  {result['group']}: {result['check']}: {result['left_out']}"
     mark = "pass" if result["pass"] else "FAIL"

@@ -231,7 +231,8 @@ class Checkpoints(Attachment):
         return left
 
     def after_step(self, solver: Solver, due: bool = False) -> None:
-        """`due`: what rank 0 answered to `is_due` before the step; the same on all ranks."""
+        """Write a checkpoint if one is due. `due`: what `is_due` returned on rank 0 before the step; the same on all
+        ranks."""
         if self._spec.keep and (due or self._due_by_count(solver)):
             self.write(solver)
 
@@ -349,7 +350,7 @@ def _place(name: str, key: str) -> str:
 
 @contextmanager
 def reading_contents(path: Path) -> Iterator[None]:
-    """Around what looks into a checkpoint: what is not there, or not what it should be, becomes Damaged."""
+    """Context for reading a checkpoint: missing or wrong content raises DamagedCheckpoint."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -38,7 +38,8 @@ def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np
 
 
 def check_whole(labels: Iterable[str]) -> None:
-    """Raise ValueError for an array that the pieces of all ranks do not fill, or that has fewer nodes than they."""
+    """Raise ValueError if the pieces of all ranks do not fill an array exactly: nodes are missing, or there are too
+    many."""
     boxes: dict[str, list[Range]] = {}
     for name, box in filter(None, map(parse_label, labels)):
         boxes.setdefault(name, []).append(box)
@@ -53,11 +54,9 @@ def _ends(boxes: Iterable[Range]) -> tuple[int, ...]:
 
 
 class Reader:
-    """read(name, box) -> array (..., nk, nj, ni), out of the pieces that meet the box; no others are looked at.
-
-    Raises what `fault` makes of a reason when there is no such array, and when a node of the box is in no piece or in
-    two. Holds the array it gives and a few planes of one piece. `pieces`: all of them, where they lie in memory.
-    """
+    """Callable read(name, box) that returns an array (..., nk, nj, ni), assembled from the stored `pieces` that meet
+    the box. Only these are read. It raises the error that `fault` makes of a reason, if there is no such array or if a
+    node of the box lies in no piece or in two. Memory holds the array and a few planes of one piece."""
 
     def __init__(
         self,

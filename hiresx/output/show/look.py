@@ -87,7 +87,7 @@ class Look:
         return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
-        """Title of the picture."""
+        """Title of the picture; `ours` unless the user gave one."""
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
@@ -96,7 +96,7 @@ class Look:
         return picture_file.figure(height, layout, self.wide, (self.width is not None, self.height is not None))
 
     def curves(self, axes: Any) -> None:
-        """Set the ends of the axes of curves, of which the last has the name of what runs along."""
+        """Set the limits of the axes of curves. The last of `axes` gets the label of the horizontal coordinate."""
         for ax in axes:
             if self.zoom is not None:
                 ax.set_xlim(*self.zoom[:2])

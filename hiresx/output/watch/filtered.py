@@ -32,10 +32,10 @@ class SampleReader(Protocol):
     """A probe whose samples are filtered."""
 
     def awaits(self, number: int, step: int, time: float) -> None:
-        """The device came to the end of the interval of this `number` by itself."""
+        """Record that the device has ended the interval `number` by itself, at `time`, after `step` steps."""
 
     def take(self, first: int, samples: np.ndarray) -> None:
-        """The samples from the number `first` on are done."""
+        """Receive complete `samples` (samples, variables, nodes), numbered from `first` on."""
 
 
 class FilteredNodes(Attachment):
@@ -197,7 +197,7 @@ class FilteredNodes(Attachment):
         return {"nodes": self._nodes.ids, "held": held, "samples": self.samples, "step": step}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Nodes that were not among those begin anew."""
+        """Restore what `capture` returned. The sums of nodes that were not captured start anew."""
         known, held = np.asarray(captured["nodes"]), np.asarray(captured["held"], dtype=float)
         wanted = self._nodes.ids[self._nodes.mine]
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)

@@ -9,9 +9,10 @@ LARGEST_RATIO = 1 + 2**0.5
 
 
 class Scheme(Stages):
-    """With steps of w times the one before, ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt = R(q): the
-    same book, section III.5. The first step, and one that is much longer than the one before, has two stages of order
-    two (`Stages.two_stages`)."""
+    """Backward differences of second order. If a step is w times as long as the one before, it solves ((1 + 2 w)/(1 +
+    w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt = R(q). The first step, and a step that is much longer than the one
+    before, has two stages of order two instead (`Stages.two_stages`). Source: Hairer, Norsett & Wanner, section III.5
+    (see the module)."""
 
     order, history = 2, 1
 

@@ -127,7 +127,8 @@ def _upwind(
 
 
 def supersonic(bench: Workbench, flux: str) -> float:
-    """Normal Mach number above 1.3 on both sides: the entropy fix of Roe's flux reaches to 1.22."""
+    """Error against the upwind flux for supersonic flow, with normal Mach numbers above 1.3 on both sides. The entropy
+    fix of Roe's flux acts up to 1.22."""
     rng = np.random.default_rng(17)
     m = rng.normal(size=(3, PAIRS))
     rho, p, mach = (rng.uniform(low, high, (2, PAIRS)) for low, high in ((0.5, 1.5), (0.9, 1.1), (1.3, 3.0)))

@@ -91,7 +91,7 @@ SETS |= dict(_left_out())
 
 
 def partner(backend: str) -> str:
-    """The backend that the CPU's loops are compared with."""
+    """Name of the backend with which the CPU backend is compared."""
     return "emulated" if backend == "cpu" else backend
 
 

@@ -55,7 +55,7 @@ class _OfReport(Monitor):
 
 
 class StageProgress(_OfReport):
-    """Of steps of unsteady flow."""
+    """Monitor of the Newton iterations of unsteady flow, one sample per time step."""
 
     def finish(self, solver: Solver) -> None:
         memory = solver.integrator.memory
@@ -85,7 +85,7 @@ def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: flo
 
 
 class Progress(_OfReport):
-    """Of steps towards steady flow."""
+    """Monitor of the Newton iterations towards steady flow."""
 
     def finish(self, solver: Solver) -> None:
         report = solver.integrator.report

@@ -137,7 +137,8 @@ class ProbeMonitor(Monitor):
 
     @property
     def next_time(self) -> float:
-        """The next step must not pass this time, unless the device comes to samples by itself."""
+        """Time, in L / c_ref, at which the next step must end at the latest; infinite if the device takes samples by
+        itself."""
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:

@@ -33,7 +33,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class SurfaceMonitor(Monitor):
-    """One table. Rank 0 alone has the samples."""
+    """Monitor of the flow on one `[[surface]]`. Only rank 0 has the samples."""
 
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND, COLUMNS, spec.every, spec.every_time)
