@@ -391,7 +391,7 @@ class Exchange:
         return 2 * pairs + 2 * len(self.amounts) + 4 * links * int(self.model.ways.shape[1])
 
     def times(self, places: np.ndarray) -> Times:
-        """`places` (s, ranks): the GPU of each rank."""
+        """Compute the times of one exchange for the placements `places` (s, ranks), each the GPU of every rank."""
         model, number = self.model, len(places)
         count, links = len(model.machine.gpus), len(model.links)
         row = np.arange(number)[:, None]

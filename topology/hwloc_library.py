@@ -103,7 +103,7 @@ class Topology:
         self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
 
     def xml(self) -> str:
-        """The export of the topology."""
+        """The topology as XML text."""
         ffi = self.library.ffi
         text, size = ffi.new("char **"), ffi.new("int *")
         if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):

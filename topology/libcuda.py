@@ -51,7 +51,7 @@ class Driver:
         return text.value.decode(errors="replace")
 
     def memory(self, device: int) -> int:
-        """Bytes of memory that it has."""
+        """Memory of GPU number `device`, in bytes."""
         size = c_size_t(0)
         self._call("cuDeviceTotalMem_v2", byref(size), c_int(device))
         return size.value
@@ -123,7 +123,7 @@ class Cuda(Driver):
         return pointer.value
 
     def free(self, device: int, pointer: int) -> None:
-        """Free what `allocate` returned."""
+        """Free memory that `allocate` returned."""
         self.context(device)
         self._call("cuMemFree_v2", c_ulonglong(pointer))
 

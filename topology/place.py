@@ -255,7 +255,8 @@ def to_json(made: PlacementPlan) -> dict[str, Any]:
 
 
 def even_traffic(ranks: int) -> np.ndarray:
-    """A chain of ranks that send 1 MiB to each neighbour: what stands in when nothing is known of the exchange."""
+    """Bytes (ranks, ranks) of a chain of ranks that send 1 MiB to each neighbour. It is used if the traffic is
+    unknown."""
     matrix = np.zeros((ranks, ranks))
     for rank in range(ranks - 1):
         matrix[rank, rank + 1] = matrix[rank + 1, rank] = 2**20

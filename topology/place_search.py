@@ -119,7 +119,7 @@ class ExchangeTime(Objective):
 
 
 def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
-    """Change of sum(amount * price) when the places of r and s are swapped, for all r, s at once."""
+    """Change of sum(amount * price), both (n, n), when the places of r and s are swapped, for all pairs: (n, n)."""
     total = np.zeros_like(amount)
     for a, p in ((amount, price), (amount.T, price.T)):
         product = a @ p.T
@@ -156,7 +156,8 @@ class Search:
         self.evaluations = self.work = 0
 
     def run(self, starts: Sequence[Sequence[int]], bound: float) -> Optimum:
-        """`starts`: placements not to be worse than; `bound`: what no placement goes below."""
+        """Search for the best placement. `starts`: placements than which the result is no worse. `bound`: a value that
+        no placement goes below, at which the search ends."""
         index = {int(gpu): n for n, gpu in enumerate(self._gpus)}
         known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
         proven = bool(self.values(known).min() <= bound * (1 + SAME))
@@ -208,8 +209,8 @@ class Search:
         return best
 
     def improve(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Local optima by swaps from the known placements, then from the best with a few ranks exchanged by chance and
-        from chance alone, until `most` work is done."""
+        """Return local optima found by swaps: from the `known` placements (n, ranks), from the best with a few ranks
+        exchanged at random, and from random placements, until `most` operations are done."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
         found = [self._descend(place, draw, allowed) for place in known]

@@ -157,7 +157,8 @@ def evaluate_profile(
 def state(
     call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[Quantity]:
-    """rho, u, v, w, p of `call(x, y, z[, t], **values)`; see `prescribed`."""
+    """Return rho, u, v, w, p of `call(x, y, z[, t], **values)`, each an array of the shape of x or a `Waves`. Raises
+    HiresxError as `prescribed`."""
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
     return _evaluate(call, values, (x, y, z), t, STATE, "a state", wanted)
 

@@ -120,7 +120,7 @@ class Probe(SampledTable):
 
     @property
     def count(self) -> int:
-        """How many places there are; none is made to count them."""
+        """Number of places, found without making them."""
         if self.points is not None:
             return len(self.points)
         along = self.line or self.arc

@@ -43,13 +43,13 @@ class Waves:
         return [np.asarray(amplitude, float) for amplitude in found]
 
     def on(self, shape: Shape) -> Self:
-        """The same with mean and amplitudes broadcast to `shape`. Raises ValueError where they cannot be."""
+        """The same waves with mean and amplitudes broadcast to `shape`. Raises ValueError if they cannot be."""
         cos, sin = ([np.broadcast_to(a, shape) for a in of] for of in (self.cos, self.sin))
         return type(self)(np.broadcast_to(self.mean, shape), self.frequency, cos, sin)
 
     @property
     def amplitudes(self) -> list[np.ndarray]:
-        """Amplitudes of the cosines, then those of the sines."""
+        """Amplitudes of the cosines, then those of the sines: arrays (M, ...)."""
         return [*self.cos, *self.sin]
 
     def at(self, t: float) -> np.ndarray:
@@ -64,7 +64,7 @@ class Waves:
         return found
 
     def least(self) -> np.ndarray:
-        """Return a lower bound of the quantity at all times."""
+        """Return a lower bound of the quantity at all times, of the shape of the mean."""
         swings = [np.hypot(c, s) for c, s in zip(self.cos, self.sin, strict=True)]
         return np.asarray(self.mean - sum(swings), float)
 

@@ -20,9 +20,9 @@ STEEP = 52.0
 
 
 def report(decomposition: "Decomposition", extended: Sequence[Coordinates | GhostLayers]) -> list[dict[str, Any]]:
-    """Per wall, plane of symmetry and axis: the largest angle in degrees between a grid line and the normal, whether
-    ghosts take the flow at the mirror images of their own places, whether there is an edge on it, and the cells by
-    which such places were moved at most, as they lie outside the grid."""
+    """For each wall, plane of symmetry and axis: the largest angle, in degrees, between a grid line and the normal;
+    whether ghosts take the flow at the mirror images of their own places; whether an edge lies on it; and by how many
+    cells such places were moved at most, because they lay outside the grid."""
     moved = {entry.place: entry.moved for entry in find_mirror_sources(decomposition, extended)}
     found = []
     for wall in walls(decomposition):

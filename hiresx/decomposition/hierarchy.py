@@ -56,8 +56,8 @@ class Hierarchy:
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:
-        """`tiles` of levels from 1 on, each one or several joined ones of a lattice, as places in the lattices. Raises
-        ValueError for one that is no tile of these levels."""
+        """Convert `tiles` of levels from 1 on, each one tile of a lattice or several joined ones, to places in the
+        lattices. Raises ValueError for a tile that these levels do not have."""
         taken = self.choice.none()
         for tile in tiles:
             if tile.level == 0:

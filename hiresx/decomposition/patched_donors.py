@@ -298,9 +298,9 @@ def share(
 def targets(
     whole: Decomposition, cut: Decomposition, found: Sequence[Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per ghost of `found`, entries with the `place` of a patch and the `index` of ghosts, one after the other: the
-    part of `cut` behind whose face it lies, its flat index in the padded array of that part, and the direction (0, 1,
-    2) of the face."""
+    """Where each ghost of `found` lies. `found`: entries with the `place` of a patch and the `index` of ghosts, one
+    after the other. Returns, for each ghost, the part of `cut` behind whose face it lies, its flat index in the padded
+    array of that part, and the direction (0, 1, 2) of the face."""
     part, flat, along = [], [], []
     for entry in found:
         patch = whole.patches[entry.place]

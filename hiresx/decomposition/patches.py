@@ -84,8 +84,8 @@ class Decomposition:
 
 
 def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:
-    """The same with those of `conditions` that equal the ones of its patches, which came from another process: what is
-    counted by condition knows them by their identity."""
+    """The same decomposition, whose patches refer to the equal objects of `conditions`. After a transfer from another
+    process the patches have copies, but conditions are counted by identity."""
     own = [next((c for c in conditions if c == patch.condition), patch.condition) for patch in decomposition.patches]
     patches = (replace(patch, condition=c) for patch, c in zip(decomposition.patches, own, strict=True))
     return replace(decomposition, patches=tuple(patches))

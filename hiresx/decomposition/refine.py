@@ -51,7 +51,7 @@ class Refinement:
         self._cost = [self._price(r, 0, 0, 0) for r in range(count)]
 
     def run(self) -> np.ndarray:
-        """The better ranks, (n,)."""
+        """Return the improved ranks (n,) of the boxes."""
         for _ in range(PASSES):
             dearest = max(self._cost)
             steps = 0

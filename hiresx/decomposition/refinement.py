@@ -84,8 +84,8 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """`refine` of what may have been left in a file. Raises HiresxError for that too, and for walls that mirror places,
-    if a tile lies on one."""
+    """As `refine`, also for blocks that may have been left in their file. Raises HiresxError for such blocks, and for a
+    tile on a wall that mirrors places."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in mirrored_places(made):
         patch = made.patches[place]
@@ -99,7 +99,7 @@ def refine_domain(
 
 
 def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> list[Extended]:
-    """The coordinates, if they lie in memory. Raises HiresxError if some have been left in their file."""
+    """Return the coordinates with ghosts if all are in memory. Raises HiresxError if some were left in their file."""
     here = [(c[0], c[1], c[2]) for c in extended if not isinstance(c, GhostLayers)]
     if len(here) < len(extended):
         raise HiresxError(
@@ -130,7 +130,7 @@ def _part(extended: Extended, box: Range, halo: int) -> Extended:
 
 
 def lattice_of(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
-    """Per direction where tiles begin and end: `tile` nodes apart, the last one thicker."""
+    """For each direction, the nodes at which tiles begin and end: `tile` nodes apart, except for a thicker last one."""
     least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH)
     found = []
     for n in block.size:
@@ -147,8 +147,8 @@ def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[R
 
 
 def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
-    """Boxes that hold the chosen tiles and no others, each tile in one of them: from a corner on as far along i as
-    tiles are chosen, then along j and k as far as whole rows of them are."""
+    """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. A box begins at a
+    corner and extends along i as far as tiles are chosen, then along j and k as far as all its rows are chosen."""
     left = chosen.copy()
     for place in np.argwhere(chosen).tolist():
         if not left[tuple(place)]:
@@ -233,7 +233,8 @@ def _take_region(
 
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
-    """Take the tiles of the level before that lie under a tile and around it."""
+    """Mark in `taken` [k, j, i] the tiles of the level before, in `lattice`, that lie under the tile `box` or within
+    `reach` nodes of it."""
     chosen = []
     for d, (lo, hi) in enumerate(box):
         ends, n, wrap = np.array(lattice[d]), space.size[d], space.wrapped[d]

@@ -355,7 +355,7 @@ class NativeProgram(RecordingProgram):
         self._of_kernel |= dict.fromkeys(built, library)
 
     def library(self, name: str) -> ctypes.CDLL:
-        """That of kernel `name`."""
+        """The shared library that contains kernel `name`."""
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
@@ -373,7 +373,7 @@ class NativeProgram(RecordingProgram):
         return Call(kernel.signature, extent, given, words)
 
     def run(self, call: Call) -> None:
-        """Make a launch."""
+        """Run the launch `call`."""
         if self.recorded is not None:
             self.recorded.append(call)
             return

@@ -31,7 +31,7 @@ class BufferLayout:
         return -(-points * bytes_ // ALIGNMENT) * ALIGNMENT
 
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
-        """`memory` of `size(points)` bytes as arrays of reals, by quantity and turn."""
+        """View `memory` of `size(points)` bytes as arrays of reals, by quantity and turn."""
         sizes = [points * width for width in self.widths]
         return [
             [both[first : first + size] for first in (0, apart)]

@@ -36,7 +36,7 @@ class Gradient:
     flow: dict[str, float]
 
     def document(self) -> dict[str, Any]:
-        """Return all of it as JSON data."""
+        """Return the result as JSON data."""
         return dict(vars(self))
 
 

@@ -71,7 +71,7 @@ def intersection(a: Range, b: Range) -> Range | None:
 
 
 def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
-    """`box` with `by` added to its indexes."""
+    """The range `box` with `by` (i, j, k) added to its indexes."""
     return triple((lo + n, hi + n) for (lo, hi), n in zip(box, by, strict=True))
 
 
@@ -184,7 +184,7 @@ class Block:
 
     @property
     def coordinates(self) -> tuple[Nodes, Nodes, Nodes]:
-        """x, y and z."""
+        """The arrays x, y and z of the nodes, (nk, nj, ni), in L."""
         return self.x, self.y, self.z
 
     def at(self, index: Any) -> np.ndarray:

@@ -166,7 +166,7 @@ def _of_faces(
 
 
 def on_face(zone: Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
-    """The face that holds the nodes `low` to `high`, which count from 1, and their half-open range."""
+    """The face that holds the nodes `low` to `high`, both (i, j, k) counted from 1, and their half-open range."""
     block = zone.block
     size = block.size[: zone.dimensions]
     shown = f"{low.tolist()} to {high.tolist()}"

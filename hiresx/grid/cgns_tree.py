@@ -23,10 +23,10 @@ DEEPEST = 12
 
 
 class Node:
-    """One node: `name`, `label`, its data and its children. `place`: the path of names that leads to it.
+    """One node of a CGNS file: `name`, `label`, its data and its children. `place`: the path of names that leads to it.
 
-    A form of file says what the children are (`_all`), of which shape and type the data (`_described`) and what it is
-    (`_array`).
+    A subclass for each container (HDF5, ADF) reads the children (`_all`), the shape and type of the data (`_described`)
+    and the data (`_array`).
     """
 
     def __init__(self, path: Path, place: str, label: str):
@@ -102,7 +102,7 @@ class Node:
         return StoredCoordinates.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
 
     def vector(self, most: int) -> np.ndarray:
-        """Data of the node: `most` finite real numbers, or less."""
+        """Data of the node: at most `most` finite real numbers, (n,)."""
         shape, _ = self._of_kind("iuf")
         if np.prod(shape) > most:
             raise self.error(f"holds {plural(int(np.prod(shape)), 'number')} instead of {most}")

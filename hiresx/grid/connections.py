@@ -174,7 +174,7 @@ class Grid:
 
     @property
     def dimensions(self) -> int:
-        """1, 2 or 3."""
+        """Number of dimensions of the grid: 1, 2 or 3."""
         return max((len(block.active) for block in self.blocks), default=0)
 
 

@@ -51,7 +51,7 @@ class CoordinateSource(Protocol):
         """Numbers of nodes (nk, nj, ni)."""
 
     def read(self, box: Box) -> np.ndarray:
-        """The numbers of half-open ranges (k, j, i), as they are stored."""
+        """Read the nodes of the half-open ranges (k, j, i), as an array [k, j, i] of the stored type."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class StoredCoordinates:
         return replace(self, factor=self.factor * factor)
 
     def slabs(self, overlap: int = 0) -> Iterator[np.ndarray]:
-        """The nodes in slabs of k, each with the first `overlap` planes of the next."""
+        """Yield the nodes in slabs [k, j, i] along k, each with the first `overlap` planes of the next."""
         step = max(SLAB // max(math.prod(self.shape[1:]), 1), 1)
         for k in range(0, max(self.shape[0] - overlap, 1), step):
             yield self[k : k + step + overlap]

@@ -99,7 +99,7 @@ class Writer:
 
 
 class Work:
-    """Something that the ranks of a communicator write together: files that all know the temporary names of."""
+    """Output that the ranks of a communicator write together: files whose temporary names all ranks know."""
 
     def write(self) -> None:
         """Write the rank's own share. Called in a thread of each rank."""

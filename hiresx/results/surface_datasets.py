@@ -28,7 +28,7 @@ class SurfaceVariable:
         return self.records.dtype[self.name].base.newbyteorder("=")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """The part of it that `key` selects."""
+        """Read the part that `key` selects."""
         return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
 
 

@@ -66,9 +66,9 @@ def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
 
 
 class InTime:
-    """What `function(x, y, z, t)` of the case gives at `places`: `values` at a time. `known`: whether it need not be
-    asked again, as once was enough (`steady`) or it gave waves; `fixed`: whether nothing changes in time. `where`: in
-    words, the boundary that has the function."""
+    """Values of `function(x, y, z, t)` of the case at `places`. `known`: whether it need not be called again, since one
+    call was enough (`steady`) or it gave waves. `fixed`: whether nothing changes in time. `where`: text that names the
+    boundary."""
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ def _again(solver: Solver) -> str:
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
-    """The solver's `norms`. Raises BlowUp when they say that the flow is not alive. Collective."""
+    """Return the solver's `norms`. Raises BlowUp if they show that the flow has failed. Collective."""
     norms, density, pressure = solver.norms()
     if not ((np.isfinite(norms).all() or not solver.has_rates) and density > 0 and pressure > 0):
         raise find(solver, "the rate of change is not finite")

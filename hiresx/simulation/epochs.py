@@ -20,9 +20,9 @@ from hiresx.solver import Solver
 
 
 class HandOver:
-    """All that goes from `solver` to the one that follows it on `ground`: what a checkpoint holds, and what was timed.
-    Where `ground` has other tiles the state of new ones is interpolated. `captured`: what `attachments`, and those
-    before, hand to their successors. Collective."""
+    """The data that pass from `solver` to the next solver on `ground`: the content of a checkpoint, and measured times.
+    If `ground` has other tiles, the state of new tiles is interpolated. `captured`: the data that `attachments`, and
+    earlier ones, pass on. Collective."""
 
     def __init__(
         self,

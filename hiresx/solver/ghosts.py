@@ -54,7 +54,7 @@ class Ghosts:
         self.halo.finish_state()
 
     def send_state(self) -> None:
-        """`start_state` as a task of a stage."""
+        """Same as `start_state`, as a task of a stage."""
         self.start_state()
         if not self.overlap:
             self.halo.finish_state()

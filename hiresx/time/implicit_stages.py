@@ -22,9 +22,9 @@ ALEXANDER = 1 - math.sqrt(0.5)
 
 
 class Solved(NamedTuple):
-    """How a stage was solved: `newton` steps, `products` with the Jacobian, `drop`, the fall of the residual,
-    `linear_drop`, the largest residual of linear equations over that at their start, `share`, the smallest share of a
-    Newton step that was taken, and the `residual` that is left."""
+    """How a stage was solved. `newton`: number of Newton steps. `products`: with the Jacobian. `drop`: fall of the
+    residual. `linear_drop`: largest residual of linear equations over that at their start. `share`: smallest share of a
+    Newton step that was taken. `residual`: that is left."""
 
     newton: int
     products: int

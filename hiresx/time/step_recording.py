@@ -55,11 +55,11 @@ class Sampler(Protocol):
 
     @property
     def room(self) -> int:
-        """Number of free places."""
+        """Number of free places for samples on the device."""
 
     @property
     def slot(self) -> int:
-        """First free place."""
+        """First free place for a sample on the device."""
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
         """Record samples, each given by the number of steps of the run before it and its time."""

@@ -69,7 +69,7 @@ class CheckRun:
 
     @cached_property
     def configuration(self) -> Configuration:
-        """What the kernels of this run are compiled for."""
+        """Compile-time choices of the kernels of this run."""
         return configuration(self.loaded_case)
 
 

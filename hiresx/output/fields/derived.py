@@ -85,7 +85,7 @@ class FlowState:
         return Metrics(self.x, self.y, self.z, self._beyond)
 
     def gradient(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """x, y and z derivative of primitive variable `name`."""
+        """Derivatives of the primitive variable `name` along x, y and z, per L, each an array (nk, nj, ni)."""
         if name not in self._gradients:
             sides = None if self._beyond is None else self._beyond(name)
             self._gradients[name] = self.metrics.gradient(self[name], sides)

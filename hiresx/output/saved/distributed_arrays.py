@@ -32,7 +32,7 @@ def parse_label(text: str) -> tuple[str, Range] | None:
 
 
 def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | Later]]:
-    """The pieces as `container.write` takes them, all names beginning with `prefix`."""
+    """Yield (name, array) for each piece, as `container.write` takes them, with names that begin with `prefix`."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
 
@@ -76,7 +76,7 @@ class Reader:
         return list(self._stored)
 
     def whole(self, name: str) -> Range:
-        """The box of the whole array."""
+        """Index box of the whole array `name`."""
         return triple((0, last) for last in _ends(piece.box for piece in self._pieces(name)))
 
     def __call__(self, name: str, box: Range) -> np.ndarray:

@@ -42,7 +42,7 @@ def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
 
 
 def format_times(times: Mapping[int, float]) -> str:
-    """The times of fields, for people."""
+    """Text that lists the times of fields."""
     ordered = sorted(set(times.values()))
     if len(ordered) <= 4:
         return "t = " + ", ".join(f"{t:.6g}" for t in ordered)

@@ -65,7 +65,7 @@ class Estimator:
         self._opened, self._aside_opened = (now, step, time), self._aside
 
     def aside(self, seconds: float) -> None:
-        """`seconds` of wall time went into something that is not stepping but will come again."""
+        """Record `seconds` of wall time for work that is not stepping but will recur."""
         self._aside += seconds
 
     @property

@@ -13,12 +13,15 @@ DEFAULT_LEVELS = 10
 
 @dataclass(frozen=True)
 class Look:
-    """`plane` of a 3-D field ("z=0"); `limits` of the colours, or of the values of curves; colours `symmetric` around
-    0, of the map `colours` of matplotlib; `zoom` on least and greatest horizontal, then vertical coordinate (of
-    curves the first two, or all); `width` and `height` of the picture in inches, exactly (absent: about that of a
-    page, and what is drawn); `title` in place of ours ("": none); `font` in points; lines of the variable `contours`
-    (absent: of the one that is drawn) at so many `levels`, or at these (absent: DEFAULT_LEVELS of `contours`);
-    `exponent` of the shades of gradients (schlieren; absent: 0.5): 1 is linear."""
+    """How a picture looks. Every entry that is None has a default.
+
+    `plane`: of a three-dimensional field, such as "z=0". `limits`: of the colours, or of the values of curves.
+    `symmetric`: colours symmetric around 0. `colours`: a colour map of matplotlib. `zoom`: least and greatest
+    horizontal, then vertical coordinate; of curves the first two, or all. `width`, `height`: exact size of the picture
+    in inches. `title`: in place of the usual one; "" for none. `font`: size in points. `contours`: variable of the
+    contour lines, by default the one that is drawn. `levels`: number or values of contour lines. `exponent`: of the
+    shades of gradients (schlieren), by default 0.5; 1 is linear.
+    """
 
     plane: str | None = None
     limits: tuple[float, float] | None = None

@@ -184,8 +184,8 @@ class FilteredNodes(Attachment):
         return full or bool(self._solver.comm.max(float(late)) > 0)
 
     def rest(self) -> np.ndarray:
-        """The samples before and at the beginning of the interval that result if the flow stays as it was last seen.
-        Collective."""
+        """Samples (samples, variables, nodes) that are not complete, as they become if the flow stays as it was last
+        seen. Collective."""
         self._launch(self._rest)
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 

@@ -33,7 +33,7 @@ def compared_range(x: np.ndarray) -> np.ndarray:
 
 
 def reynolds(run: CompletedRun, x: np.ndarray) -> np.ndarray:
-    """Re_x of the free stream."""
+    """Reynolds number Re_x of the free stream at `x`."""
     assert run.case.gas.reynolds is not None
     return _mach(run) * run.case.gas.reynolds * x
 

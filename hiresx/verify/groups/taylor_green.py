@@ -22,14 +22,15 @@ CFL = "time.cfl=1.2"
 
 
 def energy(simulation: Simulation) -> dict[str, float]:
-    """Monitor: mean of rho |u|^2 / 2, in units of the initial largest speed."""
+    """Monitor of the mean kinetic energy rho |u|^2 / 2, in units of rho_ref times the square of the initial largest
+    speed."""
     state = simulation.solver.primitives(0)
     speed2 = state["u"] ** 2 + state["v"] ** 2 + state["w"] ** 2
     return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / float(simulation.case.parameters["mach"]) ** 2}
 
 
 def history(run: CompletedRun) -> dict[str, np.ndarray]:
-    """t in turnover times, E, -dE/dt."""
+    """Time t in turnover times, kinetic energy E and its dissipation rate -dE/dt, each (samples,)."""
     t, e = run.samples("time") * run.case.parameters["mach"], run.samples("energy")
     return {"t": t, "E": e, "rate": -np.gradient(e, t)}
 

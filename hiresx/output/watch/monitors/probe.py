@@ -148,7 +148,8 @@ class ProbeMonitor(Monitor):
         self._awaited.append((number, step, time))
 
     def take(self, first: int, samples: np.ndarray) -> None:
-        """Samples from the number `first` on are done: those that were awaited are kept."""
+        """Receive complete `samples` (samples, variables, nodes), numbered from `first` on, and store those that
+        `awaits` recorded."""
         wanted = [awaited for awaited in self._awaited if first <= awaited[0] < first + len(samples)]
         if not wanted:
             return
