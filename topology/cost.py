@@ -66,7 +66,9 @@ def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
         wrong = ~np.isfinite(entries) | (entries < 0)
         if wrong.any():
             place = ", ".join(str(int(n)) for n in np.argwhere(wrong)[0])
-            raise HiresxError(f"{what}, entry {place}: {entries[wrong][0]} is no number of bytes")
+            raise HiresxError(
+                f"{what}, entry {place}: {entries[wrong][0]} is no number of bytes", "give numbers from 0 up"
+            )
     np.fill_diagonal(values, 0.0)
     return Traffic(values, beyond)
 

@@ -19,6 +19,7 @@ from hiresx.errors import HiresxError
 from hiresx.topology.machine import Machine
 from hiresx.topology.parse_hwloc_xml import parse_hwloc_xml
 
+HINT = 'set HIRESX_HWLOC="" to read /sys instead'
 # Only what is used. Types are opaque; enums are ints in C.
 DECLARATIONS = """
 typedef struct hwloc_topology *hwloc_topology_t;
@@ -90,7 +91,7 @@ class Topology:
         self.library = library
         slot = library.ffi.new("hwloc_topology_t *")
         if library.c.hwloc_topology_init(slot):
-            raise HiresxError(f"hwloc {library.version} cannot start: {library.error()}")
+            raise HiresxError(f"hwloc {library.version} cannot start: {library.error()}", HINT)
         self.handle = slot[0]
         # Without this no PCI device is there; it must come before loading.
         library.c.hwloc_topology_set_io_types_filter(self.handle, KEEP_ALL)
@@ -99,7 +100,7 @@ class Topology:
         if library.c.hwloc_topology_load(self.handle):
             fault = library.error()
             self.close()
-            raise HiresxError(f"hwloc {library.version} cannot discover the machine: {fault}")
+            raise HiresxError(f"hwloc {library.version} cannot discover the machine: {fault}", HINT)
         self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
 
     def xml(self) -> str:
@@ -107,7 +108,7 @@ class Topology:
         ffi = self.library.ffi
         text, size = ffi.new("char **"), ffi.new("int *")
         if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):
-            raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.error()}")
+            raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.error()}", HINT)
         try:
             return bytes(ffi.buffer(text[0], size[0])[:]).rstrip(b"\0").decode(errors="replace")
         finally:

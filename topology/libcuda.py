@@ -29,7 +29,10 @@ class Driver:
         if status:
             text = c_char_p()
             self._c.cuGetErrorString(c_int(status), byref(text))
-            raise HiresxError(f"{name}: {(text.value or b'error').decode(errors='replace')} ({status})")
+            raise HiresxError(
+                f"{name}: {(text.value or b'error').decode(errors='replace')} ({status})",
+                "see whether nvidia-smi works",
+            )
 
     def version(self) -> int:
         """The newest CUDA version that it can run: 12040 is 12.4."""

@@ -120,17 +120,17 @@ def keys_in_force(case: "Case") -> str:
     scheme, hybrid = case.scheme, case.scheme.hybrid
     pairs: list[tuple[str, Any]] = [
         ("interpolation", scheme.interpolation), ("weights", scheme.weights), ("inviscid", scheme.inviscid),
-        ("hybrid.sensor", hybrid.sensor), ("hybrid.threshold", hybrid.least), *_changed(hybrid),
+        ("hybrid.sensor", hybrid.sensor), ("hybrid.threshold", hybrid.least), *_find_changes(hybrid),
     ]  # fmt: skip
     if case.filter is None:
-        return f"{_listed(pairs)}; no filter"
-    return f"{_listed(pairs)}; filter.order {case.filter.order}, filter.strength {case.filter.strength:g}"
+        return f"{_format_pairs(pairs)}; no filter"
+    return f"{_format_pairs(pairs)}; filter.order {case.filter.order}, filter.strength {case.filter.strength:g}"
 
 
-def _changed(table: Table) -> list[tuple[str, Any]]:
+def _find_changes(table: Table) -> list[tuple[str, Any]]:
     usual = Hybrid()
     return [(f"hybrid.{n}", v) for n, v in table if n in ("blending", "floor") and v != getattr(usual, n)]
 
 
-def _listed(pairs: list[tuple[str, Any]]) -> str:
+def _format_pairs(pairs: list[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in pairs)

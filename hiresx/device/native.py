@@ -429,20 +429,20 @@ class _PreparedLaunches:
         self._backend, self._run = backend, library.hx_run
         self._program, self._calls, self._guard = program, list(calls), guard
         # Arranging costs more than a run. Most lists are recorded into those of whole steps, or run once.
-        self._ran = program.arranges_at_once and bool(self._arranged)
+        self._ran = program.arranges_at_once and bool(self._arrange)
 
     @cached_property
-    def _arranged(self) -> tuple[list["Work"], list[int]]:
+    def _arrange(self) -> tuple[list["Work"], list[int]]:
         return self._program.arrange_launches(self._calls)
 
     @cached_property
     def _alone(self) -> tuple[int, int, Any]:
         # A single thread goes from block to block, whose data stay in its cache.
-        return _table([self._arranged[0]])
+        return _table([self._arrange[0]])
 
     @cached_property
-    def _shared(self) -> tuple[int, int, Any]:
-        made, level = self._arranged
+    def _share(self) -> tuple[int, int, Any]:
+        made, level = self._arrange
         grouped: list[list[Work]] = [[] for _ in range(max(level, default=-1) + 1)]
         for one, n in zip(made, level, strict=True):
             grouped[n].append(one)
@@ -461,7 +461,7 @@ class _PreparedLaunches:
                 self._program.run(call)
             return
         threads, patience = self._backend.thread_settings
-        table, count, _ = self._alone if threads == 1 else self._shared
+        table, count, _ = self._alone if threads == 1 else self._share
         self._run(table, count, threads, patience)
 
 

@@ -56,7 +56,7 @@ class StoredVariable:
 
     def _of(self, path: Path, key: tuple[Any, ...]) -> np.ndarray:
         if all(isinstance(part, int) or (isinstance(part, slice) and (part.step or 1) > 0) for part in key):
-            values = self._stored(path, key)
+            values = self._read_stored(path, key)
             if values is not None:
                 return values
         with field_file.open_file(path) as (file, groups):
@@ -84,7 +84,7 @@ class StoredVariable:
             return values[np.ix_(*map(np.atleast_1d, _indexes(key, self.nodes)))].reshape(_shape(key, self.nodes))
         return values.reshape(_shape(key, self.nodes))
 
-    def _stored(self, path: Path, key: tuple[Any, ...]) -> np.ndarray | None:
+    def _read_stored(self, path: Path, key: tuple[Any, ...]) -> np.ndarray | None:
         """The part of what is stored under this name, by HDF5, which opens this block alone: netCDF reads the headers
         of all of them. None where that is not possible; the way by netCDF names the fault."""
         with suppress(HiresxError, AttributeError, OSError, KeyError, RuntimeError, TypeError, ValueError):

@@ -123,7 +123,7 @@ class Logbook:
             "retries": s.retries,
             "epochs": s.epochs,
             "adaptations": None if s.adaptations is None else s.adaptations.document(),
-            "implicit": s.solver.integrator.report or _reached(s.solver) or None,
+            "implicit": s.solver.integrator.report or _end_of_iteration(s.solver) or None,
             "ranks": self._ranks,
         }
 
@@ -194,7 +194,7 @@ def _placement_lines(placement: Placement, ranks: Sequence[Mapping[str, Any]], s
     )
 
 
-def _reached(solver: Solver) -> dict[str, float]:
+def _end_of_iteration(solver: Solver) -> dict[str, float]:
     """What a checkpoint knows of an iteration that made no step since: of one that had converged, none follows."""
     memory = solver.integrator.memory
     first, last = memory.get("first_residual"), memory.get("residual")

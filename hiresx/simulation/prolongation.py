@@ -59,8 +59,8 @@ def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas
     for level in range(1, after.finest + 1):
         new = {n for n, tile in enumerate(after.tiles) if tile.level == level and tile not in old}
         if new:
-            found += _prolonged(found, level, new, parts, comm, after, gas)
-    return distributed_arrays.read_from_memory(_joined(found, after, ground))
+            found += _prolong(found, level, new, parts, comm, after, gas)
+    return distributed_arrays.read_from_memory(_join_pieces(found, after, ground))
 
 
 def _tiles_of(box: Range, block: Tile, hierarchy: Hierarchy) -> Iterator[tuple[Tile, Range, Range]]:
@@ -84,7 +84,7 @@ def _apart(
             yield name, tile, box, array[(..., *slices(at))]
 
 
-def _joined(pieces: Sequence[Piece], after: Levels, ground: Domain) -> Iterator[Piece]:
+def _join_pieces(pieces: Sequence[Piece], after: Levels, ground: Domain) -> Iterator[Piece]:
     """The pieces of the parts of this rank, from those of the tiles `after` that they hold: of the arrays that all of
     these have."""
     whole, hierarchy = ground.whole.levels, ground.hierarchy
@@ -106,7 +106,7 @@ def _joined(pieces: Sequence[Piece], after: Levels, ground: Domain) -> Iterator[
             yield Piece(f"{name}.{part.whole}", part.box, made)
 
 
-def _prolonged(
+def _prolong(
     held: Sequence[Piece],
     level: int,
     new: set[int],

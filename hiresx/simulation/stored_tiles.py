@@ -26,12 +26,12 @@ def tiles_of(container: Container) -> Choosing:
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         with hierarchy.comm.together():
-            return _restored(container.values, hierarchy, container.path)
+            return _restore(container.values, hierarchy, container.path)
 
     return choose
 
 
-def _restored(values: Mapping[str, Any], hierarchy: Hierarchy, path: Path) -> list[Taken]:
+def _restore(values: Mapping[str, Any], hierarchy: Hierarchy, path: Path) -> list[Taken]:
     try:
         stored = values["tiles"]
         tiles = [
