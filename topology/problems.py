@@ -127,7 +127,7 @@ def _busy(machine: Machine) -> Iterator[str]:
 
 
 def _links(machine: Machine) -> Iterator[str]:
-    """PCIe links that are slower than the GPUs': only a half or less is reported, since an idle link is recorded as slower."""
+    """PCIe links that are slower than the GPUs': half or less is reported, as idle links seem slower."""
     slow: dict[str, list[int]] = {}
     for gpu in machine.gpus:
         best = PCIE_X16.get(PCIE_OF.get(pcie_generation(gpu.model) or "", 0))

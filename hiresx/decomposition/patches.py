@@ -169,7 +169,7 @@ def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) 
 
 
 def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[tuple[str, Condition]]) -> None:
-    """Raises HiresxError for a condition that includes a face which lies on another block, unless it names that face."""
+    """Raises HiresxError for a condition that includes a face on another block without naming that face."""
     who = {id(condition): name for name, condition in conditions}
     for contact in grid.touching:
         normal = direction(contact.face)

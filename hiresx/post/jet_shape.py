@@ -32,7 +32,7 @@ REACHES, SURE, _GROUPS = 4, 0.5, 5
 @dataclass(frozen=True, eq=False)
 class Mean:
     """The mean flow on the axis x > 0, (n,) each, and the half-widths at `station` (m,): where the mean u is half of
-    that on the axis, the mean of both sides. Empty if only probes gave the flow on the axis. `source`: where it is from."""
+    that on the axis, the mean of both sides. Empty without averages. `source`: where it is from."""
 
     x: np.ndarray
     p: np.ndarray
