@@ -176,7 +176,7 @@ def _library(names: tuple[str, ...]) -> HwlocLibrary:
 
 @contextmanager
 def live_topology() -> Iterator[Topology]:
-    """The topology of this machine, whatever HWLOC_XMLFILE and the like say."""
+    """Yield the topology of this machine, ignoring HWLOC_XMLFILE and similar variables."""
     hidden = {name: os.environ.pop(name) for name in SUBSTITUTES if name in os.environ}
     try:
         topology = Topology(library())

@@ -13,8 +13,9 @@ UNKNOWN = 99
 
 @dataclass(frozen=True)
 class Branch:
-    """`level`: what those below share, "machine" at the top; `numa`: number of the node, of a level NUMA. `gpus`,
-    `nics`: all below, of which those in no child hang here."""
+    """A branch of the tree of a machine. `level`: the level that everything below shares, "machine" at the top. `numa`:
+    number of the node, for the level NUMA. `gpus`, `nics`: all devices below; those in no child belong to this branch
+    itself."""
 
     level: str
     gpus: tuple[int, ...]

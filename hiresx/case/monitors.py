@@ -29,9 +29,8 @@ class Monitor(Table):
 
 
 class SampledTable(Table):
-    """When a monitor samples: at steps that are multiples of `every`, or times that are multiples of `every_time`.
-
-    `own_history`: as a table of a case it has a history of its name."""
+    """When a monitor samples: at steps that are multiples of `every`, or at times that are multiples of `every_time`.
+    `own_history`: whether it has a history with the name of its table."""
 
     own_history: ClassVar[bool] = True
 

@@ -50,8 +50,8 @@ def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mappi
 
 
 def complete_scheme(cls: Any, data: Any) -> Any:
-    """The keys of [scheme] with those that its choice gives. What is given stays; what is no table is returned as it
-    is, for the validators to refuse."""
+    """The keys of [scheme], completed by those that its choice gives; given keys stay. A value that is not a table is
+    returned unchanged, for the validators to refuse."""
     if not (isinstance(data, Mapping) and chosen(data)):
         return data
     given = {"inviscid": INVISCID, **data}

@@ -116,7 +116,7 @@ def is_broad(block: Block, patch: "Patch") -> bool:
 
 
 def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
-    """The patches of these numbers in groups of one condition that go on in one another."""
+    """Group the patches with these numbers: patches of one condition that continue each other are in one group."""
     found = {place: [place] for place in places}
     for place in places:
         patch = whole.patches[place]

@@ -37,13 +37,13 @@ Taken = list[np.ndarray]
 
 
 def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -> tuple[Decomposition, list[Extended]]:
-    """`coarse`, whole blocks whose coordinates with ghosts are `extended`, with the tiles of all levels behind its own
-    blocks, and the coordinates with ghosts of all of them.
+    """Add the tiles of all levels to `coarse`, whole blocks whose coordinates with ghosts are `extended`. Returns the
+    blocks, tiles after the blocks of the grid, and the coordinates with ghosts of all of them. The tiles of a level lie
+    inside those of the level before, so deep that ghosts and their interpolation find nodes there, except at faces of
+    the blocks.
 
-    The tiles of a level lie inside those of the level before, as deep as ghosts and their interpolation reach, but for
-    faces of the blocks. Raises HiresxError for regions that name no block or hold no node, for a level that ends on a
-    join of blocks, for tiles beside a condition that does not go with refinement, and for levels that do not fit the
-    memory.
+    Raises HiresxError for regions that name no block or hold no node, for a level that ends on a join of blocks, for
+    tiles beside a condition that does not support refinement, and for levels that do not fit the memory.
     """
     refuse_large(coarse, table.finest)
     grids, nodes = [coarse], [list(extended)]
@@ -319,7 +319,8 @@ def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str
 
 
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
-    """True if a level of whole blocks may end on a connection: the block goes on in itself there, one step on."""
+    """True if a level of whole blocks may end on a connection: the block continues there in itself, with a step between
+    its last nodes."""
     return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
 
 

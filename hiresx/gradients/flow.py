@@ -52,8 +52,9 @@ class SteadyFlow:
         self.simulation.solver.halo.close()
 
     def converge(self, drop: float, below: float = 0.0) -> None:
-        """Step until the residual is round-off, or has come to rest after it has fallen by `drop`, or to `below`.
-        Raises HiresxError for a flow that does not come so far in `time.steps`, with the place where it hangs."""
+        """Step until the residual is round-off, or until it falls no more after it has fallen by `drop` or to `below`.
+        Raises HiresxError, with the place of the largest residual, for a flow that does not converge in
+        `time.steps`."""
         last, best, resting = self.case.time.steps, math.inf, 0
         while last is None or self.simulation.step_count < last:
             if self._is_converged(drop, below) and resting >= PATIENCE:
@@ -119,8 +120,8 @@ class SteadyFlow:
         self.linear.assemble(x, EXPLICIT_CFL / self.case.implicit.largest_cfl)
 
     def product(self, x: Vector, value: Vector) -> Callable[[Vector, Vector], None]:
-        """Return what computes the product of -df/dx at x, where f is `value`, with a vector, by one-sided
-        differences."""
+        """Return a function that computes the product of -df/dx at x with a vector, by one-sided differences. `value`:
+        f at x."""
 
         def compute(along: Vector, into: Vector) -> None:
             self.system.derivative(self.residual, x, value, along, into)

@@ -65,7 +65,7 @@ class Mpirun:
 
 
 def library() -> MpiLibrary:
-    """Return the MPI library that mpi4py loads here. Raises HiresxError when mpi4py is not there or finds no
+    """Return the MPI library that mpi4py loads here. Raises HiresxError when mpi4py is missing or finds no
     library."""
     try:
         done = subprocess.run([sys.executable, "-P", "-c", _ASK], capture_output=True, text=True, timeout=60)

@@ -248,7 +248,7 @@ def world() -> Communicator:
     """A communicator of all processes that one launcher (mpirun, srun) started, or of this one alone. It is always the
     same.
 
-    Raises HiresxError when a launcher started several and mpi4py is not there, does not load, or belongs to another MPI
+    Raises HiresxError when a launcher started several and mpi4py is missing, does not load, or belongs to another MPI
     than the launcher.
     """
     if not _world:

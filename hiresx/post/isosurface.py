@@ -52,7 +52,7 @@ def isosurface(
     above the plane z, or "xy", "xz", "yz". `look`: colours and size. In `summary` the areas; `write` also knows .vtp,
     .ply and .stl. Drawn by PyVista in a process that shows nothing; without OpenGL the surface can still be written.
 
-    Raises HiresxError for what is not there, a field that is not in space, values that are not met, and without
+    Raises HiresxError for something missing, a field that is not in space, values that are not met, and without
     PyVista.
     """
     # first of all: its extra brings what opens a run as well

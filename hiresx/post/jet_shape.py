@@ -155,7 +155,7 @@ class Cells:
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the lengths over the cells, None for fewer than two."""
+        """Standard deviation of the lengths of the cells, in L; None for fewer than two."""
         return float(np.std(self.lengths, ddof=1)) if len(self.lengths) > 1 else None
 
 

@@ -28,11 +28,10 @@ def flux_arguments(state: BlockState) -> dict[str, Any]:
 
 
 class InviscidPlan(ABC):
-    """Launches of the inviscid terms of one block: `early` and `late` ones, these of the directions `late`. They leave
-    the sums of mass fluxes behind the faces `walls`, and take the differences of `viscous_fluxes` too (by direction,
-    with ghosts) while `r` is there, in such directions as `carried` names.
-
-    `work_variables`: reals of work memory per padded point for the gas."""
+    """Launches of the inviscid terms of one block: `early` ones, and `late` ones, those of the directions `late`. They
+    store the sums of mass fluxes behind the faces `walls`. They also compute the differences of `viscous_fluxes` (by
+    direction, with ghosts), while they have `r`, in the directions `carried`. `work_variables`: reals of work memory
+    per padded point for the gas."""
 
     work_variables: int
 

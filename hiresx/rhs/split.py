@@ -43,9 +43,9 @@ class SplitDecomposed(InviscidPlan):
 
 
 class SplitFused(Fused):
-    """The GPU's plan, without work memory: a block of threads marches along a tile of columns, with all directions at
-    once (kernels/split_march.h). What the hybrid flux has over the split one comes from the sweeps of AFWENO, of which
-    those chunks alone do anything in which a sensor is above 0."""
+    """The GPU's plan of the split form, without work memory: a block of threads marches along a tile of columns, with
+    all directions at once (kernels/split_march.h). In the hybrid form the sweeps of AFWENO add the difference between
+    the hybrid and the split flux; chunks in which no sensor is above 0 do nothing."""
 
     longest, longest_row = 32, 2 * LANES - ENDS
 

@@ -47,8 +47,8 @@ def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
 
 
 class SlipEdge(NamedTuple):
-    """Nodes of a no-slip wall at its edge, the lower or `upper` one in direction `across`, behind which a slip wall
-    goes on: `nodes` of them along `along`, from `first` (i, j, k) on. `tangent`: 0 or 1, which of the face's
+    """Nodes of a no-slip wall at an edge behind which a slip wall follows: the lower or `upper` edge in the direction
+    `across`. `nodes`: their number along `along`, from `first` (i, j, k). `tangent`: 0 or 1, which of the face's
     directions `across` is."""
 
     tangent: int

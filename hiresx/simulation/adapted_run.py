@@ -72,8 +72,8 @@ class Adaptations:
 
 
 class AdaptedRun(RecutRun):
-    """The part of `hiresx.Simulation` that changes the tiles of refinement as the flow goes on. `adaptations`: what it
-    did, as in run.json; None where the tiles stay."""
+    """The part of `hiresx.Simulation` that changes the tiles of refinement during the run. `adaptations`: record of the
+    changes, as in run.json; None if the tiles do not change."""
 
     adaptations: Adaptations | None
     _checkpoints: Checkpoints | None

@@ -27,8 +27,8 @@ class Place(NamedTuple):
 
 
 class ImplicitSettings(NamedTuple):
-    """What a case asks of the implicit scheme (`hiresx.case.implicit.Implicit`), and `cfl`, its first CFL number; inf
-    where steps have a size."""
+    """Settings of the implicit scheme from a case (`hiresx.case.implicit.Implicit`), and `cfl`, its first CFL number;
+    inf if the case gives the size of steps."""
 
     cfl: float
     largest_cfl: float

@@ -75,8 +75,9 @@ def run(
 
 
 def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
-    """Compile what `checks` need on all cores at once; returns how many configurations that is. Not on a GPU, whose
-    kernels are compiled as they are used. What fails to compile fails again, and is reported, in its check."""
+    """Compile the kernels that `checks` need, on all cores at once; returns the number of configurations. On a GPU
+    nothing is done, since its kernels are compiled on first use. A failed compilation fails again, and is reported, in
+    its check."""
     wanted = list(dict.fromkeys(found for check in checks for found in check.needed_configurations()))
     if bench.backend == "cuda":
         return len(wanted)

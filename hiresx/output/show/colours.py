@@ -24,7 +24,7 @@ def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str
     """Views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, else a plane or the three mid-planes.
 
     `part`: what of the fields they are, if not all; a flat part may lie anywhere in space, and is seen along the
-    coordinate that varies least. Raises HiresxError for planes that are not there.
+    coordinate that varies least. Raises HiresxError for planes that do not exist.
     """
     if dimensions == 2:
         if plane is not None:

@@ -39,14 +39,12 @@ class SampleReader(Protocol):
 
 
 class FilteredNodes(Attachment):
-    """The samples at `nodes` of all probes that sample at the times of `spec`.
-
-    `samples` counts the intervals that have ended: with the n-th the sample at the end of the (n - 2)-th is done.
-    `continued`: whether a run that goes on has what the one before it summed up.
-    `readers` get the samples that are done, some at a time: the number of the first, and the flow (samples, variables,
-    nodes), the variables in the order of `names`, the nodes as they were given in `columns` (m,). `by_itself`: whether
-    the device comes to samples by itself, of which the readers are told.
-    """
+    """The samples at `nodes` of all probes that sample at the times of `spec`, as weighted means over time steps.
+    `samples`: number of intervals that have ended; with the n-th, the sample at the end of the (n - 2)-th is complete.
+    `continued`: whether a continued run has the sums of the run before. `readers`: probes that receive complete
+    samples: the number of the first, and the flow (samples, variables, nodes), with the variables in the order of
+    `names` and the nodes in that of `columns` (m,). `by_itself`: whether the device takes samples without the host, and
+    the readers are notified."""
 
     def __init__(self, solver: Solver, spec: SampledTable, nodes: SampledNodes):
         self._solver, self._nodes = solver, nodes

@@ -29,7 +29,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for blocks, regions and ranges that are not there, and where no wall is named."""
+    """Raises HiresxError for blocks, regions and ranges that do not exist, and where no wall is named."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
 

@@ -27,7 +27,7 @@ def build(case: Case, simulation: Any) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for places outside the grid, and for blocks, regions and ranges that are not there."""
+    """Raises HiresxError for places outside the grid, and for blocks, regions and ranges that do not exist."""
     for n, spec in enumerate(case.surface):
         _find_surface(f"surface.{n}", spec, decomposition)
 
