@@ -175,12 +175,12 @@ def _error(solver: Solver, first: Found, moment: str | None = None) -> BlowUp:
 
 
 class Trace:
-    """Finds where a blow-up began, before it spread: the steps since a state that was good are taken again, looked at
-    after every update and every condition on the nodes of faces.
+    """Finds where a blow-up began, before it spread. It repeats the steps since a good state, and examines the state
+    after every update and every boundary condition on nodes of faces.
 
-    The state the last step began with is still on the device. Where the step is chosen by CFL number a bad state is
-    seen at once, so that is enough. Where it is given, or is each point's own, nobody may look for many steps, and not
-    all time integrators keep that state: `remember` then keeps a copy of a state that was seen to be good.
+    The device still holds the state at the start of the last step. With steps by CFL number a bad state is noticed at
+    once, so this state is enough. With a fixed or local step a bad state may go unnoticed for many steps, and not all
+    time integrators keep the state: `remember` then keeps a copy of a state that was found good.
     """
 
     def __init__(self, solver: Solver):
