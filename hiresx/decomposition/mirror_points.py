@@ -60,7 +60,7 @@ class MirrorSources:
 
     @property
     def per(self) -> int:
-        """Number of donor nodes of each mirrored point."""
+        """Number of places at which each ghost takes the flow: 1 behind a plane, 3 behind a curved wall."""
         return len(self.donor) // self.index.shape[1]
 
 

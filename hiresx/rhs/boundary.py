@@ -98,7 +98,8 @@ class AxisCondition(FaceCondition):
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
     def limit(self, inverse: Any) -> None:
-        """Limit the time step at the nodes on the axis by the sound speed."""
+        """Subtract the source term of axisymmetric flow on the axis from the rates, where v/y is the limit dv/dy.
+        `inverse`: the field 1/y."""
         s = self.state
         area = s.areas[self._direction]
         self._launch(
@@ -107,11 +108,12 @@ class AxisCondition(FaceCondition):
         )  # fmt: skip
 
     def step_limit(self) -> None:
-        """Give the nodes on the axis the local time step of those beside it."""
+        """Limit the local time step of the nodes on the axis to that of the nodes beside it."""
         self._launch("axisymmetric_step_limit", self._box, **self._face, dt=self.state.dt)
 
     def friction_limit(self, fluxes: Any, inverse: Any) -> None:
-        """Limit the time step at the nodes on the axis by viscosity."""
+        """Add the viscous source term of axisymmetric flow on the axis to the rates, extrapolated from the next nodes.
+        `fluxes`: viscous fluxes; `inverse`: the field 1/y."""
         s = self.state
         self._launch(
             "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,

@@ -32,8 +32,8 @@ SIGMA, STRONGER = 0.05, 10
 
 
 def default_relaxation(grid: Grid) -> float:
-    """Relaxation of an outflow's pressure, in c_ref / L, if the case gives none: SIGMA over the largest extent of the
-    grid along x, y or z. Source: Poinsot & Lele, Journal of Computational Physics 101 (1992) 104."""
+    """Rate of the relaxation of an outflow's pressure, per L, if the case gives none: SIGMA over the largest extent of
+    the grid along x, y or z. Source: Poinsot & Lele, Journal of Computational Physics 101 (1992) 104."""
     bounds = [(c.min(), c.max()) for block in grid.blocks for c in (block.x, block.y, block.z)]
     low = np.reshape([lo for lo, _ in bounds], (-1, 3)).min(axis=0)
     high = np.reshape([hi for _, hi in bounds], (-1, 3)).max(axis=0)
@@ -168,8 +168,7 @@ class Outflow:
                     self._between, self.on_host = self._program.prepare(calls), False
 
     def convection(self) -> None:
-        """Compute the mean convection velocity of every outflow face from the present state. Collective if ranks share
-        a face."""
+        """Compute the means over every outflow face from the present state. Collective if ranks share a face."""
         self._sums()
         if self._between is not None:
             self._between()

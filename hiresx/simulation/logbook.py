@@ -51,7 +51,7 @@ class LoggedRun(WatchedRun, Protocol):
 
     @property
     def retries(self) -> list[dict[str, Any]]:
-        """Records of the steps that were repeated with a smaller size."""
+        """Records of the blow-ups after which the run went back to a checkpoint."""
 
     @property
     def step_count(self) -> int:

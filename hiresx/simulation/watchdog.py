@@ -21,7 +21,8 @@ PATIENCE, STEPS, FIRST, URGED = 8.0, 5.0, 60.0, 2.0
 
 
 class WatchdogTimeout(Terminated):
-    """Raised if no step ended within `seconds`; the run is ended as by the signal `number`."""
+    """Raised when the signal `number` asked the run to end and no step ended within `seconds`, since the run waited for
+    another rank."""
 
     def __init__(self, number: int, seconds: float):
         super().__init__(number)
