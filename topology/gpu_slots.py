@@ -38,10 +38,12 @@ class GpuSlots:
         return free
 
     def slots(self, place: np.ndarray) -> np.ndarray:
-        """GPUs of the ranks and, behind them, of the slots that are left: ranks that send nothing."""
+        """GPUs of the ranks (ranks,), followed by the GPUs of the free slots, which count as ranks that send
+        nothing."""
         return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.rank_counts(place))])
 
     def rank_counts(self, place: np.ndarray) -> np.ndarray:
+        """Number of ranks on each GPU. `place` (ranks,): the GPU of each rank."""
         return np.bincount(place, minlength=self.count)
 
     def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:
@@ -57,7 +59,7 @@ class GpuSlots:
         return swaps
 
     def fill_up(self, place: np.ndarray) -> np.ndarray:
-        """The same with no GPU left under its share: the last ranks of full GPUs move."""
+        """Move the last ranks of full GPUs to GPUs that have less than their share, and return the new placement."""
         place = place.copy()
         while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
             full = np.flatnonzero(self.rank_counts(place) > self.least)

@@ -33,7 +33,7 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
-    """GPUs no further apart than `level` by PCIe alone."""
+    """Groups of GPUs that are no further apart than `level`, by PCIe alone."""
     return connect_pairs(len(machine.gpus), lambda a, b: RANK.get(machine.pcie[a][b], 99) <= RANK[level])
 
 
@@ -139,7 +139,8 @@ def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tupl
 
 
 def connect_pairs(count: int, together: Callable[[int, int], bool]) -> Partition:
-    """The groups that pairs which belong together make."""
+    """Partition of `count` devices into groups: two devices are in one group if a chain of pairs with `together` true
+    connects them."""
     root = list(range(count))
 
     def find(n: int) -> int:

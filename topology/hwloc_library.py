@@ -19,6 +19,7 @@ from hiresx.errors import HiresxError
 from hiresx.topology.machine import Machine
 from hiresx.topology.parse_hwloc_xml import parse_hwloc_xml
 
+HINT = 'set HIRESX_HWLOC="" to read /sys instead'
 # Only what is used. Types are opaque; enums are ints in C.
 DECLARATIONS = """
 typedef struct hwloc_topology *hwloc_topology_t;
@@ -55,6 +56,7 @@ class HwlocLibrary:
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
     def error(self) -> str:
+        """The reason of the last failure, as the operating system gives it."""
         number = self.ffi.errno
         return os.strerror(number) if number else "no reason given"
 
@@ -89,7 +91,7 @@ class Topology:
         self.library = library
         slot = library.ffi.new("hwloc_topology_t *")
         if library.c.hwloc_topology_init(slot):
-            raise HiresxError(f"hwloc {library.version} cannot start: {library.error()}")
+            raise HiresxError(f"hwloc {library.version} cannot start: {library.error()}", HINT)
         self.handle = slot[0]
         # Without this no PCI device is there; it must come before loading.
         library.c.hwloc_topology_set_io_types_filter(self.handle, KEEP_ALL)
@@ -98,21 +100,22 @@ class Topology:
         if library.c.hwloc_topology_load(self.handle):
             fault = library.error()
             self.close()
-            raise HiresxError(f"hwloc {library.version} cannot discover the machine: {fault}")
+            raise HiresxError(f"hwloc {library.version} cannot discover the machine: {fault}", HINT)
         self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
 
     def xml(self) -> str:
-        """The export of the topology."""
+        """The topology as XML text."""
         ffi = self.library.ffi
         text, size = ffi.new("char **"), ffi.new("int *")
         if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):
-            raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.error()}")
+            raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.error()}", HINT)
         try:
             return bytes(ffi.buffer(text[0], size[0])[:]).rstrip(b"\0").decode(errors="replace")
         finally:
             self.library.c.hwloc_free_xmlbuffer(self.handle, text[0])
 
     def close(self) -> None:
+        """Free the topology; a second call does nothing."""
         if self.handle is not None:
             self.library.c.hwloc_topology_destroy(self.handle)
             self.handle = None
@@ -173,7 +176,7 @@ def _library(names: tuple[str, ...]) -> HwlocLibrary:
 
 @contextmanager
 def live_topology() -> Iterator[Topology]:
-    """The topology of this machine, whatever HWLOC_XMLFILE and the like say."""
+    """Yield the topology of this machine, ignoring HWLOC_XMLFILE and similar variables."""
     hidden = {name: os.environ.pop(name) for name in SUBSTITUTES if name in os.environ}
     try:
         topology = Topology(library())

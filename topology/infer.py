@@ -14,7 +14,7 @@ UNKNOWN = len(PCIE)  # farther than any
 
 
 def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
-    """Places of level words in `levels.PCIE`; UNKNOWN for NVLink and for what is empty."""
+    """Positions of level words in `levels.PCIE`; UNKNOWN for NVLink and for empty words."""
     return np.array([[RANK.get(word, UNKNOWN) for word in row] for row in words], dtype=int).reshape(len(words), -1)
 
 

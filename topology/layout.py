@@ -13,8 +13,9 @@ UNKNOWN = 99
 
 @dataclass(frozen=True)
 class Branch:
-    """`level`: what those below share, "machine" at the top; `numa`: number of the node, of a level NUMA. `gpus`,
-    `nics`: all below, of which those in no child hang here."""
+    """A branch of the tree of a machine. `level`: the level that everything below shares, "machine" at the top. `numa`:
+    number of the node, for the level NUMA. `gpus`, `nics`: all devices below; those in no child belong to this branch
+    itself."""
 
     level: str
     gpus: tuple[int, ...]
@@ -31,7 +32,7 @@ class Branch:
 
 
 def layout(machine: Machine) -> Branch:
-    """The tree of a machine, from its levels alone."""
+    """The tree of a machine, constructed from its levels alone."""
     count = len(machine.gpus)
     rank = _ranks(machine)
     parts: list[list[int]] = [list(part) for part in numa_groups(machine)]

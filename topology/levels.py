@@ -74,7 +74,7 @@ HOP = 0.15e-6
 
 
 def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
-    """The words of all pairs of devices of a kind."""
+    """Matrix of the words for all pairs of `count` devices of a kind."""
     return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
 
 

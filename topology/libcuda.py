@@ -29,7 +29,10 @@ class Driver:
         if status:
             text = c_char_p()
             self._c.cuGetErrorString(c_int(status), byref(text))
-            raise HiresxError(f"{name}: {(text.value or b'error').decode(errors='replace')} ({status})")
+            raise HiresxError(
+                f"{name}: {(text.value or b'error').decode(errors='replace')} ({status})",
+                "see whether nvidia-smi works",
+            )
 
     def version(self) -> int:
         """The newest CUDA version that it can run: 12040 is 12.4."""
@@ -45,12 +48,13 @@ class Driver:
         return number.value
 
     def name(self, device: int) -> str:
+        """Name of the model of GPU number `device`."""
         text = ctypes.create_string_buffer(128)
         self._call("cuDeviceGetName", text, c_int(len(text)), c_int(device))
         return text.value.decode(errors="replace")
 
     def memory(self, device: int) -> int:
-        """Bytes of memory that it has."""
+        """Memory of GPU number `device`, in bytes."""
         size = c_size_t(0)
         self._call("cuDeviceTotalMem_v2", byref(size), c_int(device))
         return size.value
@@ -109,17 +113,20 @@ class Cuda(Driver):
         self._call("cuCtxSetCurrent", self._contexts[device])
 
     def close(self) -> None:
+        """Release the contexts of all devices."""
         for device in list(self._contexts):
             self._call("cuDevicePrimaryCtxRelease_v2", c_int(device))
             del self._contexts[device]
 
     def allocate(self, device: int, size: int) -> int:
+        """Allocate `size` bytes on `device`; returns their address."""
         self.context(device)
         pointer = c_ulonglong(0)
         self._call("cuMemAlloc_v2", byref(pointer), c_size_t(size))
         return pointer.value
 
     def free(self, device: int, pointer: int) -> None:
+        """Free memory that `allocate` returned."""
         self.context(device)
         self._call("cuMemFree_v2", c_ulonglong(pointer))
 
@@ -128,6 +135,7 @@ class Cuda(Driver):
         self._call("cuMemHostRegister_v2", c_void_p(address), c_size_t(size), c_uint(PORTABLE))
 
     def unregister(self, address: int) -> None:
+        """Undo `register` of the host memory at `address`."""
         self._call("cuMemHostUnregister", c_void_p(address))
 
     def enable_peer(self, device: int, other: int) -> bool:

@@ -18,7 +18,8 @@ GIGA = 1e9
 
 
 def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], None] = lambda line: None) -> Machine:
-    """The live machine with `measured` filled in: every ordered pair, one copy at a time.
+    """Measure the bandwidth (GB/s) and latency of every ordered pair of GPUs, one copy at a time. Returns the machine,
+    which must be this one, with `measured` filled in.
 
     Raises HiresxError for a recording, a machine without GPU, or without the CUDA driver.
     """

@@ -81,6 +81,8 @@ class NumaNode:
 
 @dataclass(frozen=True)
 class Package:
+    """A processor package (socket): its number, model and cores."""
+
     index: int
     model: str = ""
     cpus: Cpus = frozenset()
@@ -151,9 +153,11 @@ class Machine:
 
     @property
     def cpu(self) -> str:
+        """Model of the processor; empty if unknown."""
         return next((package.model for package in self.packages if package.model), "")
 
     def with_problems(self, *more: str) -> "Machine":
+        """A copy of the machine with further problems in its list."""
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 
@@ -348,7 +352,10 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "name a file that exists") from error
     if len(data) > LARGEST_FILE:
-        raise HiresxError(f"{path}: larger than {LARGEST_FILE >> 20} MiB: no recording of a machine")
+        raise HiresxError(
+            f"{path}: larger than {LARGEST_FILE >> 20} MiB: no recording of a machine",
+            "give one that `hiresx topo --save` wrote",
+        )
     for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig")):
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")

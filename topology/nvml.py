@@ -42,7 +42,7 @@ def discover(nvml: Nvml = None) -> Machine:
     """Discover this machine's NVIDIA GPUs. `nvml`: a module with pynvml's functions, initialised.
 
     A function that this driver or GPU does not support leaves its value unknown; it is no fault. Raises HiresxError
-    when NVML is not there.
+    when NVML is missing.
     """
     own = nvml is None
     nvml = library() if own else nvml

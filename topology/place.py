@@ -87,7 +87,7 @@ def free_gpus(
     """Return (GPUs to use, reasons why the others are left out). GPUs that are `asked` for are used even when busy. A
     slice of a card that MIG has divided is a GPU; a card that it has not divided yet is none.
 
-    Raises HiresxError when none is left, one is asked for that is not there, or a limit is no percentage.
+    Raises HiresxError when none is left, one is asked for that does not exist, or a limit is no percentage.
     """
     for option, limit in (("--busy", busy_utilisation), ("--busy-memory", busy_memory)):
         if not 0 <= limit <= 100:
@@ -133,7 +133,7 @@ def _near_our_cpus(
 
 
 def checked_gpus(machine: Machine, asked: Sequence[int]) -> tuple[int, ...]:
-    """The GPUs asked for, each once, in order. Raises HiresxError for one that is not there."""
+    """The GPUs asked for, each once, in order. Raises HiresxError for one that does not exist."""
     for gpu in asked:
         if not 0 <= gpu < len(machine.gpus):
             raise HiresxError(
@@ -255,7 +255,8 @@ def to_json(made: PlacementPlan) -> dict[str, Any]:
 
 
 def even_traffic(ranks: int) -> np.ndarray:
-    """A chain of ranks that send 1 MiB to each neighbour: what stands in when nothing is known of the exchange."""
+    """Bytes (ranks, ranks) of a chain of ranks that send 1 MiB to each neighbour. It is used if the traffic is
+    unknown."""
     matrix = np.zeros((ranks, ranks))
     for rank in range(ranks - 1):
         matrix[rank, rank + 1] = matrix[rank + 1, rank] = 2**20

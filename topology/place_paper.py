@@ -11,7 +11,8 @@ MOST_SUBSETS = 16
 
 
 def place_paper(demand: Traffic, groups: GpuGroup) -> list[int]:
-    """GPU of each rank. More ranks than GPUs share evenly: their numbers on two GPUs differ by one at most."""
+    """GPU of each rank by the strategy of the paper. If there are more ranks than GPUs, the numbers of ranks on two
+    GPUs differ by one at most."""
     weight = demand.bytes + demand.bytes.T
     placement = [0] * demand.ranks
     _split(list(range(demand.ranks)), groups, weight, placement)

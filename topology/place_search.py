@@ -53,7 +53,7 @@ class Objective(ABC):
 
     @abstractmethod
     def values(self, places: np.ndarray) -> np.ndarray:
-        """The measure (n,)."""
+        """Values (n,) of the measure for the placements `places` (n, ranks)."""
 
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
@@ -61,13 +61,13 @@ class Objective(ABC):
         all ranks, followed by those with free slots."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
-        """The same of these ranks alone."""
+        """The same measure for these ranks alone."""
         demand = self.demand
         return type(self)(self.model, Traffic(demand.bytes[np.ix_(ranks, ranks)], demand.off_host[ranks]))
 
 
 class PairSum(Objective):
-    """The total cost of all pairs: a quadratic assignment."""
+    """Objective: the total cost of all pairs of ranks (a quadratic assignment problem)."""
 
     def values(self, places: np.ndarray) -> np.ndarray:
         return self.model.costs(self.demand, places)
@@ -89,7 +89,7 @@ class PairSum(Objective):
 
 
 class ExchangeTime(Objective):
-    """The seconds of an exchange."""
+    """Objective: the time of an exchange, in s."""
 
     def __init__(self, model: Model, demand: Traffic):
         super().__init__(model, demand)
@@ -119,7 +119,7 @@ class ExchangeTime(Objective):
 
 
 def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
-    """Change of sum(amount * price) when the places of r and s are swapped, for all r, s at once."""
+    """Change of sum(amount * price), both (n, n), when the places of r and s are swapped, for all pairs: (n, n)."""
     total = np.zeros_like(amount)
     for a, p in ((amount, price), (amount.T, price.T)):
         product = a @ p.T
@@ -133,15 +133,16 @@ def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
 
 
 def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
-    """The shortest exchange found; of those as short the one of least cost. `starts`: placements not to be worse
-    than."""
+    """Find the placement with the shortest exchange; among equal ones, that of least cost. The result is no worse than
+    any of the placements `starts`."""
     slots = GpuSlots(model, demand, gpus)
     search = Search(ExchangeTime(model, demand), PairSum(model, demand), gpus, slots)
     return search.run(starts, exchange_bound(model, demand, gpus, slots.most))
 
 
 def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
-    """The least cost found; of those as cheap the shortest exchange. `starts`: placements not to be worse than."""
+    """Find the placement of least cost; among equal ones, that with the shortest exchange. The result is no worse than
+    any of the placements `starts`."""
     slots = GpuSlots(model, demand, gpus)
     return Search(PairSum(model, demand), ExchangeTime(model, demand), gpus, slots).run(starts, 0.0)
 
@@ -155,7 +156,8 @@ class Search:
         self.evaluations = self.work = 0
 
     def run(self, starts: Sequence[Sequence[int]], bound: float) -> Optimum:
-        """`starts`: placements not to be worse than; `bound`: what no placement goes below."""
+        """Search for the best placement. `starts`: placements than which the result is no worse. `bound`: a value that
+        no placement goes below, at which the search ends."""
         index = {int(gpu): n for n, gpu in enumerate(self._gpus)}
         known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
         proven = bool(self.values(known).min() <= bound * (1 + SAME))
@@ -207,8 +209,8 @@ class Search:
         return best
 
     def improve(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Local optima by swaps from the known placements, then from the best with a few ranks exchanged by chance and
-        from chance alone, until `most` work is done."""
+        """Return local optima found by swaps: from the `known` placements (n, ranks), from the best with a few ranks
+        exchanged at random, and from random placements, until `most` operations are done."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
         found = [self._descend(place, draw, allowed) for place in known]

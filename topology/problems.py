@@ -14,7 +14,7 @@ SLOW = 0.6
 
 
 def problems(machine: Machine) -> list[str]:
-    """List all problems, those of discovery first."""
+    """All problems of a machine, those found by its discovery first."""
     found = list(machine.problems)
     found += [
         *_nodes(machine),
@@ -127,7 +127,7 @@ def _busy(machine: Machine) -> Iterator[str]:
 
 
 def _links(machine: Machine) -> Iterator[str]:
-    """PCIe links that are slower than the GPUs': only a half or less is told, for what is recorded idle is slower."""
+    """PCIe links that are slower than the GPUs': half or less is reported, as idle links seem slower."""
     slow: dict[str, list[int]] = {}
     for gpu in machine.gpus:
         best = PCIE_X16.get(PCIE_OF.get(pcie_generation(gpu.model) or "", 0))

@@ -47,7 +47,7 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
 
 
 def renderables(machine: Machine) -> list["RenderableType"]:
-    """The parts of the report in order."""
+    """The parts of the report, in order."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"
@@ -96,6 +96,7 @@ def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable["str | Te
 
 
 def level_text(level: str) -> "Text":
+    """A level of connection, in its colour."""
     from rich.text import Text
 
     return Text(level or "?", STYLES.get(level, "bold green" if nvlinks(level) else ""))
@@ -180,6 +181,7 @@ def _bridges_to_show(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tup
 
 
 def gpu_table(machine: Machine) -> "Table":
+    """Table of the GPUs."""
     columns = ("GPU", "model", "PCI", "PCIe", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG")
     return _table("GPUs", columns, map(_gpu_row, machine.gpus))
 
@@ -220,11 +222,13 @@ def matrix_table(machine: Machine) -> "Table":
 
 
 def nic_table(machine: Machine) -> "Table":
+    """Table of the levels between GPUs and network adapters."""
     names = [f"GPU {gpu.index}" for gpu in machine.gpus]
     return _levels_table("GPU to network adapter", names, machine.nic_levels, [nic.name for nic in machine.nics])
 
 
 def nic_pair_table(machine: Machine) -> "Table":
+    """Table of the levels between network adapters."""
     names = [nic.name for nic in machine.nics]
     return _levels_table("NIC to NIC", names, machine.nic_pairs, names)
 
@@ -257,6 +261,7 @@ def _sizes(sets: Iterable[frozenset[int]]) -> str:
 
 
 def device_table(machine: Machine) -> "Table":
+    """Table of other PCI devices."""
     rows = (
         [device.kind, device.bus_id or "-", device.name or "-", "-" if device.numa is None else str(device.numa)]
         for device in machine.devices
@@ -265,6 +270,7 @@ def device_table(machine: Machine) -> "Table":
 
 
 def measured_table(machine: Machine) -> "Table":
+    """Table of the measured bandwidths, in GB/s. Only for machines with measurements."""
     shown = machine.measured
     assert shown is not None  # or there is no such table
     gpus = range(len(machine.gpus))
@@ -277,12 +283,13 @@ def measured_table(machine: Machine) -> "Table":
 
 
 def group_table(machine: Machine) -> "Table":
+    """Table of the groups of GPUs on each level."""
     rows = ([level, "  ".join("{" + format_list(p) + "}" for p in parts)] for level, parts in groups(machine).items())
     return _table("groups", ["level", "GPUs"], rows)
 
 
 def plan_table(made: PlacementPlan) -> "Table":
-    """Strategies side by side."""
+    """Table that compares the strategies."""
     shown = f"GPU of ranks 0 to {made.demand.ranks - 1}"
     columns = ["strategy", shown, "exchange", "sum over pairs", "busiest link", "against round-robin"]
     rows = (
@@ -319,14 +326,17 @@ def bound_text(made: PlacementPlan) -> str:
 
 
 def size_text(number: int) -> str:
+    """Text of a size in bytes, with the largest binary unit that fits."""
     return _with_unit(number, (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1)), "g")
 
 
 def time_text(seconds: float) -> str:
+    """Text of a time in s, with s, ms or us."""
     return _with_unit(seconds, (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)), ".4g")
 
 
 def bytes_text(number: float) -> str:
+    """Text of an amount of bytes, with the largest decimal unit that fits."""
     return _with_unit(number, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)), ".4g")
 
 

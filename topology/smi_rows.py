@@ -36,17 +36,19 @@ After: TypeAlias = dict[int, tuple[list[str], list[str]]]
 
 
 def clean(line: str) -> str:
-    """A line without escapes, and without what stands before a row; cells of a table apart by tabs."""
+    """A line without escape sequences and without text before the row; cells are separated by tabs."""
     line = _ESCAPE.sub("", line)
     prefix = _PREFIX.match(line)
     return line[prefix.end() if prefix else 0 :].translate(_MARKS)
 
 
 def is_affinity(word: str) -> bool:
+    """Whether a word of the table is a list of CPUs or NUMA nodes."""
     return _AFFINITY.fullmatch(word) is not None
 
 
 def is_device(label: str) -> bool:
+    """Whether a label of the table names a device, such as a network adapter."""
     return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and levels.word(label) is None
 
 
@@ -60,6 +62,7 @@ class RowHeader:
 
     @property
     def gpus(self) -> list[int]:
+        """Numbers of the GPUs among the labels."""
         return [int(match[1]) for label in self.devices if (match := GPU.fullmatch(label))]
 
 
@@ -155,7 +158,7 @@ def row(number: int, body: str) -> Row | None:
 
 
 def apart(word: str) -> list[str]:
-    """Levels that run together, and a level that an affinity runs into, as words of their own."""
+    """Split levels that stand together without a blank, and a level that is joined to an affinity, into words."""
     if levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):

@@ -172,10 +172,8 @@ def allowed_cpus() -> frozenset[int]:
 
 
 def redirecting_bridges(bridges: Iterable[str], root: Path = Path("/")) -> list[str]:
-    """Those of the bridges (bus ids) whose ACS redirects requests or completions between peers up to the CPU.
-
-    Only root may read the extended configuration of a device; for others none is found.
-    """
+    """The PCI bridges among `bridges` (bus ids) whose ACS redirects requests or completions between peers through the
+    CPU. Only root may read the extended configuration of a device; for other users the list is empty."""
     found = []
     for bridge in dict.fromkeys(bridges):
         if not _ADDRESS.fullmatch(bridge):

@@ -24,13 +24,15 @@ class Element:
         self.text = ""
 
     def get(self, key: str) -> str:
+        """Value of an attribute; empty without it."""
         return self.attributes.get(key, "")
 
     def inside(self, tag: str) -> list["Element"]:
-        """Elements of a tag directly in this one."""
+        """Elements with the tag `tag` directly inside this one."""
         return [child for child in self.children if child.tag == tag]
 
     def ancestors(self) -> Iterator["Element"]:
+        """The elements around this one, from the inside outwards."""
         element = self.parent
         while element is not None:
             yield element
@@ -47,7 +49,8 @@ class Element:
 
 
 def read(text: str, name: str, hint: str) -> Element:
-    """The root element. Raises HiresxError for what is not XML, is cut off, or declares entities."""
+    """Return the root element of an XML text. Raises HiresxError for text that is not XML, is truncated, or declares
+    entities."""
     reader = _Reader(name, hint)
     try:
         reader.parser.Parse(text.encode("utf-8", errors="replace"), True)

@@ -107,7 +107,14 @@ def _sections(document: dict[str, Any], made: str) -> list[str]:
     runs = document["runs"]
     sections = [HEADING.format(made=made), "## Runs\n", _runs(runs)]
     sections += [f"    {run['command']}" for run in runs if run["command"]]
-    sections += ["\n## What is asked\n", _asked(runs), "## Shock cells\n", _cells(runs), "## Tones\n", _tones(runs)]
+    sections += [
+        "\n## What is asked\n",
+        _criteria_table(runs),
+        "## Shock cells\n",
+        _cells(runs),
+        "## Tones\n",
+        _tones(runs),
+    ]
     if any(run["ring"] for run in runs):
         sections += ["By azimuthal modes m, at the ring of probes around the lip:\n", _rings(runs)]
     if document.get("post"):
@@ -166,7 +173,7 @@ def value(found: dict[str, Any], name: str) -> float | None:
     return float(tone["strouhal"] if name == "St of the tone" else tone["above_background_db"])
 
 
-def _asked(runs: Sequence[dict[str, Any]]) -> str:
+def _criteria_table(runs: Sequence[dict[str, Any]]) -> str:
     rows = []
     for shape, mach, name, least, most in ASKED:
         for run in runs:

@@ -39,7 +39,7 @@ CHOSEN = {
         "node",
         "line",
         "The modified scheme has one characteristic space and one set of smoothness indicators for both values of a "
-        "node: a half point on its own does all of it twice. Every value has one writer: atomics have no part in it.",
+        "node: a half point on its own computes all of it twice. Every value has one writer, so no atomics are needed.",
     ),
     FLUX: Choice(
         "half point, then node",
@@ -47,7 +47,7 @@ CHOSEN = {
         "A node that computes both its half points does all arithmetic twice to save a quarter of the bytes. Atomics "
         "save the same bytes, but two half points add to a node in any order, so that the last bit of a rate would "
         "change from run to run: restarts would no longer be bit-identical. A line saves these bytes too, adds to no "
-        "node twice and computes every half point once; the sweeps go further along that way.",
+        "node twice and computes every half point once; the sweeps of the fused plans are lines.",
     ),
     DIFFERENCE: Choice(
         "node",
@@ -65,15 +65,15 @@ CHOSEN = {
     VISCOUS_DIFFERENCE: Choice(
         "node",
         "line along i, in FP32 and on a CPU along all; else node, with the update",
-        "At once the rates are read and written once, not three times. Where a sweep goes along the line anyway it "
-        "takes the difference along, and the rates are not read again for it.",
+        "With all directions at once the rates are read and written once, not three times. A sweep along a line "
+        "also computes the difference, without reading the rates again.",
     ),
     WHOLE: Choice(
         "four kernels",
         "line; along i a row by a warp",
         "What the four kernels leave in memory between them stays on the chip: a quarter of the bytes. Lines along i "
-        "lie far apart in memory, for neighbouring threads as for the lanes of a pack: there the lanes go along one "
-        "row together.",
+        "lie far apart in memory, for neighbouring threads as for the lanes of a pack. Along i the lanes of a warp "
+        "therefore share one row.",
     ),
 }
 
@@ -147,13 +147,13 @@ def _costs(loop: str, cpu: Result, gpu: Mapping[str, list[Result]]) -> list[list
             *(_times(gpu[precision], loop, mode) or NOT_MEASURED for precision in PRECISIONS),
             form["bytes_per_point"],
             round(form["operations_per_point"]),
-            *(_taken(cpu, form["kernels"], precision) for precision in PRECISIONS),
+            *(_largest_registers(cpu, form["kernels"], precision) for precision in PRECISIONS),
         ]
         for mode, form in forms.items()
     ]
 
 
-def _taken(cpu: Result, kernels: Iterable[str], precision: str) -> str:
+def _largest_registers(cpu: Result, kernels: Iterable[str], precision: str) -> str:
     """Registers of the kernel that takes most, and what they spill together."""
     wanted = set(kernels)
     found = [

@@ -138,7 +138,7 @@ def right_hand_sides(session: Session) -> Iterator[Row]:
             row = {"nodes": n, "points": solver.points, "precision": precision, "viscous": viscous, "set_up_s": set_up}
             row |= rhs.time_solver(solver, REPEATS)
             row["point_steps_per_s"] = rhs.step_rate(solver, STEPPING)
-            row["gpu_bytes_per_point"] = _held(session.device, solver)
+            row["gpu_bytes_per_point"] = _memory_per_point(session.device, solver)
             yield row
             del solver
             _release(session.device)
@@ -262,7 +262,7 @@ def _nothing(line: str) -> None:
     pass
 
 
-def _held(device: Backend, solver: Solver) -> float | None:
+def _memory_per_point(device: Backend, solver: Solver) -> float | None:
     """Bytes per point that this process holds of the GPU's memory; None where there is none."""
     if device.name != "cuda":
         return None

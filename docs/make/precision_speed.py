@@ -29,13 +29,13 @@ def measure(device: Backend, points: int) -> list[dict[str, Any]]:
     case = rhs.flow(points, True, "fp64")
     grid = build(case.grid, case.directory)
     return [
-        _measured(Solver(rhs.flow(points, viscous, precision), device, grid=grid), precision, viscous)
+        _measure(Solver(rhs.flow(points, viscous, precision), device, grid=grid), precision, viscous)
         for viscous in (True, False)
         for precision in PRECISIONS
     ]
 
 
-def _measured(solver: Solver, precision: str, viscous: bool) -> dict[str, Any]:
+def _measure(solver: Solver, precision: str, viscous: bool) -> dict[str, Any]:
     solver.initialize()
     solver.choose_dt()
     _advance(solver)

@@ -149,7 +149,7 @@ def _nozzle(simulation: Simulation) -> list[tuple[str, float, float]]:
 MACH, ANGLE = 0.3, np.radians(2.0)
 
 
-def _inclined(name: str) -> dict[str, Any]:
+def _boundary_at_incidence(name: str) -> dict[str, Any]:
     if _is_wall(name):
         return {"type": "slip-wall"}
     return {"type": "far-field", "state": STREAM}
@@ -209,5 +209,5 @@ FLOWS = {
         "choked, on to supersonic", {"rho": 1.0, "u": INLET, "p": P}, 6000, _nozzle_condition, _nozzle,
         _supersonic_behind,
     ),
-    "airfoil": PublicFlow("Mach 0.3 at 2 degrees", STREAM, 20_000, _inclined, _airfoil),
+    "airfoil": PublicFlow("Mach 0.3 at 2 degrees", STREAM, 20_000, _boundary_at_incidence, _airfoil),
 }  # fmt: skip

@@ -35,7 +35,7 @@ def compute(name: str) -> str:
     run = CheckRun(name, None, sets)
     end = CompletedRun(run, "cpu")
     columns = {"x": end.blocks[0].x[0, 0], **{v: end.state(v)[0, 0] for v in ("rho", "u", "p")}}
-    averaged = {title: _averaged(values, nodes) for title, values in columns.items()}
+    averaged = {title: _average(values, nodes) for title, values in columns.items()}
     rows = zip(*averaged.values(), strict=True)
     points = len(averaged["x"])
     made_by = f"{4 * points if nodes == 'centres' else 4 * points - 4} points, averaged to {points}; HiResX"
@@ -49,7 +49,7 @@ def compute(name: str) -> str:
     return "\n".join([*heading, *(",".join(f"{value:.7g}" for value in row) for row in rows)]) + "\n"
 
 
-def _averaged(values: np.ndarray, nodes: str) -> np.ndarray:
+def _average(values: np.ndarray, nodes: str) -> np.ndarray:
     """Means over four cells, or, with nodes on the walls, over two intervals to each side of every fourth node."""
     if nodes == "centres":
         return np.asarray(values.reshape(-1, 4).mean(axis=1))

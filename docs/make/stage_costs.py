@@ -72,13 +72,13 @@ def count() -> dict[str, Any]:
                     "launches": sum(row["launches"] for row in found),
                     "bytes_moved": round(sum(row["bytes_per_point"] or 0 for row in found), 1),
                     "bytes_held": round(solver.bytes / solver.points, 1),
-                    "kernels": {_called(row): row["launches"] for row in found},
+                    "kernels": {_label(row): row["launches"] for row in found},
                 }
             )
     return header("counted") | {"backend": BACKEND, "rows": rows}
 
 
-def _called(row: Mapping[str, Any]) -> str:
+def _label(row: Mapping[str, Any]) -> str:
     return row["kernel"] if row["direction"] is None else f"{row['kernel']} along {row['direction']}"
 
 

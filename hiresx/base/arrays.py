@@ -26,7 +26,8 @@ def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
 
 
 def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted means (p,) of `values` at the `nodes` (m, p)."""
+    """Weighted means (p,) of `values` (nodes,): the sum of `weights` (m, p) times the values at `nodes` (m, p),
+    indexes. The terms are added in the order of the rows."""
     # One after the other, whatever the number of points: NumPy's own sum has an order that depends on it.
     total = values[nodes[0]] * weights[0]
     for node, weight in zip(nodes[1:], weights[1:], strict=True):

@@ -9,14 +9,15 @@ _lock = Lock()
 
 
 def notify(line: str) -> None:
-    """Passes a line to all listeners."""
+    """Pass a line to all listeners."""
     for listener in [*_listeners]:
         listener(line)
 
 
 @contextmanager
 def notifications_to(listener: Callable[[str], None]) -> Iterator[None]:
-    """Inside, `listener` gets each line once: several threads may begin the same work."""
+    """Context in which `listener` gets every line that is notified. A line that several threads notify reaches it
+    once."""
     seen: set[str] = set()
 
     def once(line: str) -> None:

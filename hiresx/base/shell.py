@@ -12,7 +12,7 @@ def quote(text: str | Path) -> str:
 
 
 def quote_all(texts: Iterable[str | Path]) -> str:
-    """Several of them."""
+    """Quote several texts, as `quote` does, with blanks between them."""
     return " ".join(map(quote, texts))
 
 

@@ -50,11 +50,9 @@ def _act(number: int, frame: object) -> None:
 
 @contextmanager
 def handle_signals(handler: Callable[[int, object], None], numbers: Sequence[int] = ENDING) -> Iterator[None]:
-    """Context in which the signals `numbers` go to `handler`.
-
-    Left alone are those that are ignored (SIGHUP under nohup, SIGINT in a shell's background job), those but SIGINT and
-    SIGTERM for which the program has a handler of its own, and all of them in another thread than the main one.
-    """
+    """Context in which the signals `numbers` go to `handler`. Three kinds are left as they are: signals that are
+    ignored (SIGHUP under nohup, SIGINT in a shell's background job); signals other than SIGINT and SIGTERM for which
+    the program has a handler of its own; and all signals outside the main thread."""
     before: dict[int, Any] = {}  # as `signal.signal` returns and takes them
     if threading.current_thread() is threading.main_thread():
         for number in numbers:
@@ -110,7 +108,7 @@ class Requests:
 
 @contextmanager
 def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Around what is printed: a terminal or a reader that is gone is no reason to end. `lost` is called then."""
+    """Context for printing. A terminal or a reader that has gone away raises no error; `lost` is called instead."""
     try:
         yield
     except Terminated:

@@ -48,20 +48,21 @@ def worker_count() -> int:
 
 
 def planes(count: int, nodes: int) -> list[slice]:
-    """`count` planes of so many nodes each, cut into slabs of about SLAB nodes."""
+    """Index ranges that cut `count` planes of `nodes` nodes each into slabs of about SLAB nodes."""
     depth = max(1, SLAB // max(nodes, 1))
     return [slice(lo, min(lo + depth, count)) for lo in range(0, count, depth)]
 
 
 def lines_of(count: int, nodes: int) -> list[slice]:
-    """`count` lines of so many nodes each, cut into pieces of about PIECE nodes and LEAST lines at least."""
+    """Index ranges that cut `count` lines of `nodes` nodes each into pieces of about PIECE nodes, but of LEAST lines or
+    more."""
     depth = max(LEAST, PIECE // max(nodes, 1))
     ends = [*range(depth, count - LEAST + 1, depth), count]
     return [slice(lo, hi) for lo, hi in zip([0, *ends], ends, strict=False)]
 
 
 def map_all(work: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
-    """`work` of every item, side by side. Of several that fail the first one is raised."""
+    """Return `work` of every item, computed in parallel threads. If several fail, the error of the first is raised."""
     return list(map_ahead(work, items))
 
 

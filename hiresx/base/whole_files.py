@@ -85,7 +85,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file, or the names in a directory, on disk. Raises OSError."""
+    """Write a file, or the names in a directory, through to the disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

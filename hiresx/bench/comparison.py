@@ -43,7 +43,8 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Why the two do not compare as code does with code: other backends, sizes, processors or GPUs, in words."""
+    """Return in words what differs between two results besides the code: backend, sizes, processor or GPU. Their times
+    can be compared only if the list is empty."""
     found = []
     for name, key in (("backend", "backend"), ("points", "points")):
         if before[key] != now[key]:

@@ -32,10 +32,12 @@ class Launch(NamedTuple):
 
     @property
     def kernel(self) -> str:
+        """Name of the kernel."""
         return self.call.name
 
     @property
     def arguments(self) -> Mapping[str, Any]:
+        """Arguments of the kernel, by name."""
         return self.call.arguments
 
     @property
@@ -58,6 +60,7 @@ class Launch(NamedTuple):
 
     @property
     def seconds(self) -> float:
+        """Time between the two events, in s."""
         return self.stop.elapsed_time(self.start)
 
 
@@ -72,6 +75,7 @@ class TimingBackend:
         return getattr(self._backend, name)
 
     def compile(self, configuration: Configuration) -> "TimingProgram":
+        """Compile the kernels into a program whose launches can be timed."""
         return TimingProgram(self, self._backend.compile(configuration))
 
 
@@ -83,16 +87,19 @@ class TimingProgram:
         self.signatures = program.signatures
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
+        """A launch that is not made yet, as of the wrapped program."""
         return self.program.call(name, extent, **arguments)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+        """Launch a kernel now; timed while the backend collects launches."""
         self.run(self.call(name, extent, **arguments))
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """One by one: each is timed."""
+        """Return a function that makes the launches one by one, so that each is timed."""
         return launch_one_by_one(self, calls)
 
     def run(self, call: Call) -> None:
+        """Make the launch `call`; timed while the backend collects launches."""
         launches = self._timed.launches
         if launches is None:
             self.program.run(call)
@@ -174,7 +181,7 @@ def _by_kernel(launches: list[Launch]) -> dict[tuple[str, str | None], list[Laun
 
 
 def stage(solver: Solver) -> None:
-    """The time step, the first stage of a step and the norms."""
+    """Compute the time step, the first stage of a step and the norms."""
     solver.choose_dt()
     solver.stage(0)
     solver.norms()

@@ -18,9 +18,11 @@ PARTS = ("interpolate", "physical_flux", "numerical_flux", "flux_difference")
 
 
 class CountingProgram(emulated.EmulatedProgram):
+    """Emulated kernels that count their floating-point operations."""
+
     @property
     def operations(self) -> int:
-        """Since the process began."""
+        """Number of floating-point operations since the process began."""
         total = 0
         for library in {*self._of_kernel.values()}:
             library.hx_counted.restype = ctypes.c_longlong
@@ -35,9 +37,11 @@ class CountedEvent:
         self._backend, self._at = backend, 0
 
     def record(self) -> None:
+        """Keep the number of operations so far."""
         self._at = self._backend.operations
 
     def elapsed_time(self, start: "CountedEvent") -> int:
+        """Number of operations since the event `start`."""
         return self._at - start._at
 
 
@@ -58,22 +62,21 @@ class CountingBackend(emulated.EmulatedBackend):
 
     @property
     def operations(self) -> int:
+        """Number of floating-point operations since the process began."""
         found: int = self._compiled.operations
         return found
 
     def event(self) -> Any:
+        """An event that counts operations instead of seconds."""
         return CountedEvent(self)
 
 
 @cache
 def per_point(plan: str) -> Mapping[tuple[str, str | None], float]:
-    """Operations per point, by kernel and direction, of the kernels of `hiresx.bench.kernel_times` that visit all
-    points of a block, run by `plan`. A sum, a product, a quotient and a root are one each, so that a fused multiply-add
-    is two; comparisons are none.
-
-    A sweep has the arithmetic of the kernels of the paper's plan that it stands for: what it does again where two of
-    its pieces meet is no use.
-    """
+    """Floating-point operations per point, by kernel and direction, of the kernels of `hiresx.bench.kernel_times` that
+    visit all points of a block, run by `plan`. A sum, a product, a quotient and a root are one each, so that a fused
+    multiply-add is two; comparisons are none. A fused sweep is given the operations of the kernels of the paper's plan
+    that it replaces: operations that it repeats at the joints of its pieces do not count."""
     found = dict(_count("decomposed"))
     if plan in ("pencils", "decomposed"):  # written with packs, which do not count
         own: Mapping[tuple[str, str | None], float] = found

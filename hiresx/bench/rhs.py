@@ -42,7 +42,7 @@ def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
 
 @contextmanager
 def only(device: Any, count: int | None) -> Iterator[None]:
-    """`device` with `count` threads for a while."""
+    """Context in which `device` has `count` threads."""
     if count is None:
         yield
         return

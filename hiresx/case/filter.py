@@ -29,5 +29,5 @@ class Filter(Table):
 
     @property
     def reach(self) -> int:
-        """Nodes to each side that it reads."""
+        """Number of nodes that the filter reads on each side."""
         return self.order // 2

@@ -148,7 +148,8 @@ def evaluate_profile(
     case: "Case", function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> list[Quantity]:  # fmt: skip
-    """As `Case.evaluate`, but what the function gives as waves is left as waves, on x's shape."""
+    """As `Case.evaluate`, but a quantity that the function gives as `Waves` stays a `Waves`, broadcast to the shape of
+    x."""
     call = case.function(function) if isinstance(function, str) else function
     return state(call, case.arguments(call), x, y, z, t)
 
@@ -156,7 +157,8 @@ def evaluate_profile(
 def state(
     call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[Quantity]:
-    """rho, u, v, w, p of `call(x, y, z[, t], **values)`; see `prescribed`."""
+    """Return rho, u, v, w, p of `call(x, y, z[, t], **values)`, each an array of the shape of x or a `Waves`. Raises
+    HiresxError as `prescribed`."""
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
     return _evaluate(call, values, (x, y, z), t, STATE, "a state", wanted)
 
@@ -165,7 +167,7 @@ def evaluate_scalar_profile(
     case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> Quantity:  # fmt: skip
-    """Return the values as `Case.evaluate_scalar` does, but leave waves as they are."""
+    """As `Case.evaluate_scalar`, but values that the function gives as `Waves` stay a `Waves`."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
     return _evaluate(

@@ -408,7 +408,8 @@ class PlanarJet(_Jet):
 
     @property
     def nodes(self) -> int:
-        """Those behind the nozzle, within its height."""
+        """A lower bound of the number of nodes, known before the grid is made: those downstream of the nozzle, within
+        its height."""
         return self._cells_along * self.points_per_height * self.nk
 
 
@@ -432,7 +433,8 @@ class RoundJet(_Jet):
 
     @property
     def nodes(self) -> int:
-        """Those behind the nozzle, within its radius."""
+        """A lower bound of the number of nodes, known before the grid is made: those downstream of the nozzle, within
+        its radius."""
         return self._cells_along * self.points_around * max(self.points_per_diameter // 2, 1)
 
 

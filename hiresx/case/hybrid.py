@@ -33,7 +33,7 @@ class Hybrid(Table):
 
     @property
     def least(self) -> float:
-        """The threshold that is taken."""
+        """The threshold of the sensor: that of the case, or the usual one of the sensor."""
         from hiresx.kernels import fractions
 
         return fractions("sensor", self.sensor, "usual_threshold")[0] if self.threshold is None else self.threshold

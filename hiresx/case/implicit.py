@@ -97,7 +97,7 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
     if name != NAME and name not in UNSTEADY:
         if case.implicit != Implicit():
             yield case_error(
-                f'implicit: says how time.integrator = "{NAME}" and {_quoted(UNSTEADY)} iterate; "{name}" does not: '
+                f'implicit: says how time.integrator = "{NAME}" and {_quote(UNSTEADY)} iterate; "{name}" does not: '
                 "leave the table out, or take one of these"
             )
         return
@@ -109,7 +109,7 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
         yield from _steady_errors(case)
 
 
-def _quoted(names: tuple[str, ...]) -> str:
+def _quote(names: tuple[str, ...]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 

@@ -13,7 +13,8 @@ TOLD_APART = 8
 
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Of a case, whose monitors that are one table are called `sampled`: every interval, by its table."""
+    """Sampling and writing intervals `every_time` of a case, in L / c_ref, by the key of their table. `sampled`: names
+    of the monitors that are one table."""
     tables: list[tuple[str, Any]] = [("output", case.output), ("checkpoint", case.checkpoint)]
     tables += [(f"output.subset.{n}", subset) for n, subset in enumerate(case.output.subset)]
     for key in ("probe", "force", "surface"):
@@ -24,7 +25,8 @@ def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
 
 
 def interval_errors(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
-    """Those between whose times the clock of the run would stand still; without an end they are as for one at 1."""
+    """Yield an error for each interval that double precision cannot tell from zero at the end of the run. A run without
+    an end is judged at the time 1."""
     apart = math.ulp(1.0 if case.time.end is None else case.time.end)
     for key, every in intervals(case, sampled).items():
         if every < TOLD_APART * apart:

@@ -174,9 +174,8 @@ def _text(value: float | str | None) -> str | None:
 def merge(
     base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """`over` laid deeply over `base`, neither changed: tables merge, all else is replaced (see ALTERNATIVES, KINDS,
-    named_scheme).
-    `groups`: the parameters that exclude each other."""
+    """Merge `over` into a copy of `base`: tables are merged recursively, other values replaced (see ALTERNATIVES,
+    KINDS, named_scheme). `groups`: the parameters that exclude each other."""
     base = without_governed(path, base, over)
     groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))

@@ -29,9 +29,8 @@ class Monitor(Table):
 
 
 class SampledTable(Table):
-    """When a monitor samples: at steps that are multiples of `every`, or times that are multiples of `every_time`.
-
-    `own_history`: as a table of a case it has a history of its name."""
+    """When a monitor samples: at steps that are multiples of `every`, or at times that are multiples of `every_time`.
+    `own_history`: whether it has a history with the name of its table."""
 
     own_history: ClassVar[bool] = True
 
@@ -120,7 +119,7 @@ class Probe(SampledTable):
 
     @property
     def count(self) -> int:
-        """How many places there are; none is made to count them."""
+        """Number of places, found without making them."""
         if self.points is not None:
             return len(self.points)
         along = self.line or self.arc

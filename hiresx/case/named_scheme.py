@@ -40,7 +40,8 @@ def chosen(scheme: Any) -> bool:
 
 
 def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table `base` at `path` of a case without what a choice in `over`, which is laid over it, decides."""
+    """The table `base` at `path` of a case, without the keys that a scheme choice in `over` decides. `over` is merged
+    over it afterwards."""
     if path == () and chosen(over.get("scheme")):
         return {key: value for key, value in base.items() if key != "filter"}
     if path == ("scheme",) and chosen(over):
@@ -49,8 +50,8 @@ def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mappi
 
 
 def complete_scheme(cls: Any, data: Any) -> Any:
-    """The keys of [scheme] with those that its choice gives. What is given stays; what is no table is returned as it
-    is, for the validators to refuse."""
+    """The keys of [scheme], completed by those that its choice gives; given keys stay. A value that is not a table is
+    returned unchanged, for the validators to refuse."""
     if not (isinstance(data, Mapping) and chosen(data)):
         return data
     given = {"inviscid": INVISCID, **data}
@@ -87,14 +88,15 @@ def complete_case(cls: Any, data: Any) -> Any:
 
 
 def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:
-    """A resolved case, laid out like a case file, that says so where its choice would give a filter and it has none."""
+    """A resolved case, laid out like a case file. If it has no filter although its scheme choice gives one, a filter of
+    strength 0 is written into it."""
     if chosen(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
         return {**document, "filter": {"strength": 0.0}}
     return document
 
 
 def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What a choice of the scheme does not go with."""
+    """Yield the errors of settings that exclude the choice of the scheme."""
     scheme = case.scheme
     if scheme.choice == NONE:
         return
@@ -112,23 +114,23 @@ def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def keys_in_force(case: "Case") -> str:
-    """What the keys are that a case's choice decides, as dotted keys and values; "" without a choice."""
+    """The keys that the scheme choice of a case decides, as text of dotted keys and values; "" without a choice."""
     if case.scheme.choice == NONE:
         return ""
     scheme, hybrid = case.scheme, case.scheme.hybrid
     pairs: list[tuple[str, Any]] = [
         ("interpolation", scheme.interpolation), ("weights", scheme.weights), ("inviscid", scheme.inviscid),
-        ("hybrid.sensor", hybrid.sensor), ("hybrid.threshold", hybrid.least), *_changed(hybrid),
+        ("hybrid.sensor", hybrid.sensor), ("hybrid.threshold", hybrid.least), *_find_changes(hybrid),
     ]  # fmt: skip
     if case.filter is None:
-        return f"{_listed(pairs)}; no filter"
-    return f"{_listed(pairs)}; filter.order {case.filter.order}, filter.strength {case.filter.strength:g}"
+        return f"{_format_pairs(pairs)}; no filter"
+    return f"{_format_pairs(pairs)}; filter.order {case.filter.order}, filter.strength {case.filter.strength:g}"
 
 
-def _changed(table: Table) -> list[tuple[str, Any]]:
+def _find_changes(table: Table) -> list[tuple[str, Any]]:
     usual = Hybrid()
     return [(f"hybrid.{n}", v) for n, v in table if n in ("blending", "floor") and v != getattr(usual, n)]
 
 
-def _listed(pairs: list[tuple[str, Any]]) -> str:
+def _format_pairs(pairs: list[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in pairs)

@@ -126,7 +126,7 @@ class Refine(Table):
 
 
 def refine_errors(case: "Case") -> Iterator[Exception]:
-    """Errors of a refined case that asks for what is not there with refinement."""
+    """Yield the errors of a case whose settings exclude refinement."""
     if case.refine is None:
         return
     refused = {

@@ -87,7 +87,8 @@ def resolve_relations(
 
 
 def texts_back(dump: Mapping[str, Any], formulas: Mapping[Key, str], derived: Sequence[str]) -> dict[str, Any]:
-    """A resolved case with its formulas for the numbers that they gave, without what case.py derives."""
+    """A resolved case in which formulas replace the numbers that they gave. Parameters that case.py derives are left
+    out."""
     result = _with(dump, {path: text for path, text in formulas.items() if _holds(dump, path)})
     kept = {name: value for name, value in (result.get("parameters") or {}).items() if name not in derived}
     return {**result, "parameters": kept}

@@ -356,12 +356,12 @@ class Case(Table):
 
     @property
     def carried(self) -> tuple[Scalar, ...]:
-        """What the gas carries: the passive scalars, then the variable of a model of turbulence."""
+        """The scalars that the gas transports: the passive scalars, then the variable of a turbulence model."""
         return (*self.scalar, *transported_scalars(self.turbulence))
 
     @property
     def stencil(self) -> Stencil:
-        """How far the run's scheme reads, and its filter."""
+        """Widths of the stencils of the scheme and of the filter."""
         return stencil(self.scheme.interpolation, filter_reach=0 if self.filter is None else self.filter.reach)
 
     @property
@@ -455,7 +455,8 @@ class Case(Table):
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
-        """The passive scalars at the beginning, by name. Raises as `evaluate_scalar`."""
+        """Initial values of the passive scalars by name, each a number or an array of the shape of x. Raises
+        HiresxError as `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
             for s in self.carried

@@ -84,7 +84,7 @@ OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "eps
 
 
 def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
-    """What is wrong with the weights and their cut-off, and with what is said of the other inviscid schemes."""
+    """Yield the errors in the weights, in their cut-off, and in the options of the other inviscid schemes."""
     interpolation, weights = scheme.interpolation, scheme.weights
     suited = suited_weights(interpolation)
     if weights not in suited:

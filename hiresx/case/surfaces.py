@@ -35,7 +35,7 @@ class Nodes(Place):
 
 
 class CellSurface(Table):
-    """What a box and a cylinder have in common."""
+    """Keys that a box and a cylinder have in common."""
 
     spacing: Positive | None = Field(None, description="length of a cell of the surface at most, in L; or give cells")
     caps: Annotated[tuple[float, ...], Listed] = Field(
@@ -127,7 +127,7 @@ class Surface(SampledTable):
 
 
 def surface_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Two surfaces of one name, and samples at times where there is no common time."""
+    """Yield the errors in surfaces: two of one name, and samples by time in a run without a common time."""
     taken: set[str] = set()
     for n, surface in enumerate(case.surface):
         if surface.name in taken:

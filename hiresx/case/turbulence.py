@@ -80,7 +80,7 @@ class Turbulence(Table):
 
 
 def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
-    """Return what the model transports, as the gas carries it."""
+    """The variables that the turbulence model transports, as scalars of the gas; none for other models."""
     initial = turbulence.far_field if turbulence.initial is None else turbulence.initial
     return tuple(
         Scalar.model_construct(name=name, schmidt=TRANSPORTED_SCHMIDT, initial=initial)

@@ -43,17 +43,18 @@ class Waves:
         return [np.asarray(amplitude, float) for amplitude in found]
 
     def on(self, shape: Shape) -> Self:
-        """The same with mean and amplitudes broadcast to `shape`. Raises ValueError where they cannot be."""
+        """The same waves with mean and amplitudes broadcast to `shape`. Raises ValueError if they cannot be."""
         cos, sin = ([np.broadcast_to(a, shape) for a in of] for of in (self.cos, self.sin))
         return type(self)(np.broadcast_to(self.mean, shape), self.frequency, cos, sin)
 
     @property
     def amplitudes(self) -> list[np.ndarray]:
-        """Of the cosines, then of the sines."""
+        """Amplitudes of the cosines, then those of the sines: arrays (M, ...)."""
         return [*self.cos, *self.sin]
 
     def at(self, t: float) -> np.ndarray:
-        """The quantity at the time t. Term by term: of a part of the places each has the same sum."""
+        """The quantity at the time t, in L / c_ref. Terms are added in a fixed order, so that the value at a place does
+        not depend on which other places are computed."""
         turns = self.frequency * t
         angle = 2 * np.pi * (turns - np.rint(turns))
         found: np.ndarray = np.zeros(np.broadcast_shapes(self.mean.shape, *(a.shape for a in self.amplitudes)))
@@ -63,7 +64,7 @@ class Waves:
         return found
 
     def least(self) -> np.ndarray:
-        """Return a lower bound of the quantity at all times."""
+        """Return a lower bound of the quantity at all times, of the shape of the mean."""
         swings = [np.hypot(c, s) for c, s in zip(self.cos, self.sin, strict=True)]
         return np.asarray(self.mean - sum(swings), float)
 
@@ -80,10 +81,10 @@ Quantity: TypeAlias = np.ndarray | Waves
 
 
 def swings(values: Sequence[Quantity]) -> bool:
-    """True if any of them is given as waves."""
+    """True if any of the quantities `values` is given as waves."""
     return any(isinstance(value, Waves) for value in values)
 
 
 def at(values: Sequence[Quantity], t: float) -> list[np.ndarray]:
-    """All of them at the time t."""
+    """All quantities `values` at the time t, in L / c_ref."""
     return [value.at(t) if isinstance(value, Waves) else value for value in values]

@@ -40,7 +40,7 @@ def refined(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
 
 
 def report(made: "Decomposition") -> list[dict[str, Any]]:
-    """Per level its tiles and points; nothing without refinement."""
+    """Tiles and points of each level; an empty list without refinement."""
     if made.levels is None:
         return []
     rows = []

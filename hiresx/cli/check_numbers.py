@@ -16,7 +16,8 @@ GAMMA = 3.0
 
 
 def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
-    """One line for each of them; `dt`: the time step of the initial state, infinite where it is not known."""
+    """Yield a line for each value of the case that is probably a mistake. `dt`: the time step of the initial state, in
+    L / c_ref, infinite where it is not known."""
     from hiresx.case.intervals import intervals
     from hiresx.case.schema import monitor_keys
 

@@ -144,7 +144,8 @@ def _screech(case: "Case") -> dict[str, Any] | None:
 
 
 def costs(case: "Case", planned: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds that the run takes on each backend whose speed was measured on this machine."""
+    """Wall time in s that the run takes on each backend ("cpu", "cuda") whose speed was measured on this machine.
+    `planned`: the result of `hiresx.estimate.resources.estimate`. Empty if the number of steps is unknown."""
     from hiresx.device.rates import known_rate
 
     if planned["steps"] is None:
@@ -155,7 +156,7 @@ def costs(case: "Case", planned: Mapping[str, Any]) -> dict[str, float]:
 
 
 def show(report: Mapping[str, Any]) -> None:
-    """The report of `setup` on the terminal."""
+    """Print the report of `setup`."""
     if report["parameters"]:
         rows = [
             (name, value if isinstance(value, str) else f"{value:g}", "follows" if name in report["derived"] else "")

@@ -16,7 +16,7 @@ def _option(name: str, metavar: str | None, text: str) -> Any:
 
 @dataclass(frozen=True)
 class LookOptions:
-    """They are given to commands by `hiresx.cli.option_groups`."""
+    """Options that say how a picture looks. `hiresx.cli.option_groups` adds them to commands."""
 
     contours: Annotated[str | None, _option("--contours", "V", "Add contour lines of this variable.")] = None
     levels: Annotated[
@@ -44,7 +44,7 @@ class LookOptions:
         return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}
 
     def look(self) -> "Look":
-        """The `Look` that they ask for. Raises HiresxError for what is not understood."""
+        """The `Look` that these options describe. Raises HiresxError for an option that cannot be understood."""
         from hiresx.errors import HiresxError
         from hiresx.output.show.look import Look
 

@@ -17,7 +17,8 @@ class Only:
 
 
 def expand_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`command` as Typer is to see it: where a parameter is a dataclass, there stand its fields, in their order."""
+    """Return `command` with a signature for Typer in which the fields of a dataclass replace the parameter of that
+    type, in their order."""
     groups = {p.name: group for p in inspect.signature(command).parameters.values() if (group := _group(p))}
 
     def call(**given: Any) -> Any:
@@ -37,7 +38,8 @@ def expand_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
 def with_parameters(
     call: Callable[..., Any], command: Callable[..., Any], parameters: Iterable[Parameter]
 ) -> Callable[..., Any]:
-    """`call`, which takes keywords, with the name and the text of `command` and these parameters."""
+    """Return `call`, which takes keyword arguments, with the name and the help text of `command` and with `parameters`
+    as its signature."""
     functools.update_wrapper(call, command)
     shown = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]

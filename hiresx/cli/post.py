@@ -41,12 +41,16 @@ FilmLook = Annotated[
 
 @dataclass(frozen=True)
 class TimeRange:
+    """Options that choose a range of times, in L / c_ref."""
+
     start: Annotated[float | None, option("--from", "T", "Leave out earlier times.")] = None  # fmt: skip
     end: Annotated[float | None, option("--to", "T", "Leave out later times.")] = None  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Welch:
+    """Options of a power spectrum by Welch's method."""
+
     segments: Segments = 8
     window: Annotated[str, option("--window", "W", "Of SciPy: hann, hamming, boxcar, ...")] = "hann"
     overlap: Annotated[float, option("--overlap", "X", "Overlap of segments, as a part of one.")] = 0.5
@@ -54,12 +58,16 @@ class Welch:
 
 @dataclass(frozen=True)
 class Strouhal:
+    """Options that give the scales of a Strouhal number."""
+
     length: Annotated[float, option("--length", "L", "Length of the Strouhal number, in L.")] = 1.0
     velocity: Annotated[float, option("--velocity", "U", "Velocity of the Strouhal number, in c_ref.")] = 1.0
 
 
 @dataclass(frozen=True)
 class Frame:
+    """Options that choose the fields of one time."""
+
     step: Annotated[
         int | None, option("--step", "N", "Fields of step N; -1 or absent: the last, -2: the one before.")
     ] = None

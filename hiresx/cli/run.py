@@ -335,10 +335,8 @@ def _steady_end(memory: Mapping[str, float], drop: float) -> tuple[str, float, f
 
 
 def latest_run(out: Path | None) -> Path:
-    """The run to go on with when none is named: `out`, or the one in runs/ whose newest checkpoint was written last.
-
-    Raises HiresxError when there is none.
-    """
+    """The run to continue when none is named: `out`, or the run in runs/ with the newest checkpoint. Raises HiresxError
+    when there is none."""
     from hiresx.output.saved import checkpoint
 
     if out is not None:

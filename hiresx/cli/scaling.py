@@ -99,7 +99,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def show(document: dict[str, Any]) -> None:
-    """The tables."""
+    """Print the tables of a scaling result."""
     if document["rows"]:
         terminal.table(
             f"{document['mode']} scaling of {document['case']}",

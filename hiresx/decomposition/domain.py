@@ -23,10 +23,10 @@ Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """`grid`, its `whole` blocks with what surrounds them, `cut`: the same for the parts of all ranks, and `extended`:
-    coordinates of the whole blocks with ghost layers (see `extended_coordinates`); of blocks that are left in their
-    file only what is beside their faces, and `own`: what this rank has read of those. `hierarchy`: the levels that
-    tiles are taken from as the flow goes on, None where they stay as they are."""
+    """The grid of a run and its parts. `grid`; `whole`: its blocks with what surrounds them; `cut`: the same for the
+    parts of all ranks; `extended`: coordinates of the whole blocks with ghost layers (see `extended_coordinates`). For
+    blocks that are left in their file, `extended` has only the layers beside their faces, and `own` what this rank has
+    read. `hierarchy`: the levels from which tiles are chosen during the run, None if the tiles do not change."""
 
     comm: Communicator
     grid: Grid

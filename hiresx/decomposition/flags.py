@@ -86,8 +86,8 @@ def _vorticity(velocity: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyo
 
 
 class Flags:
-    """What the criterion says of the tiles of all levels, put together from boxes of nodes of the levels before them.
-    `above`: tiles around a node where it exceeds `refine`, by level and block; `held`: tiles over a node where it
+    """Tiles of all levels that the criterion selects, collected from boxes of nodes of the levels before them. `above`:
+    by level and block, tiles around a node where the criterion exceeds `refine`; `held`: tiles over a node where it
     exceeds `coarsen`."""
 
     def __init__(self, hierarchy: Hierarchy):
@@ -95,7 +95,8 @@ class Flags:
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
 
     def add(self, level: int, base: int, box: Range, value: np.ndarray) -> None:
-        """`value` of the criterion at the nodes `box` of a block on `level`, (nk, nj, ni)."""
+        """Evaluate the `value` (nk, nj, ni) of the criterion at the nodes `box` of a block on `level`, and record the
+        tiles that it selects."""
         margin = self._table.nodes_around
         for taken, threshold, around in (
             (self.above, self._table.refine_above, margin),

@@ -40,7 +40,7 @@ class GhostLayers:
 
     @classmethod
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
-        """Ghost layers that are filled already."""
+        """Construct ghost layers of `block` from `layers` that are filled already."""
         made = cls.__new__(cls)
         made._set_size(block, halo, inside)
         made.layers = list(layers)

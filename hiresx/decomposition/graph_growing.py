@@ -34,7 +34,8 @@ class GraphGrowing:
                     self._near[n][other] = self._near[n].get(other, 0) + nodes + CONTACT
 
     def partitions(self) -> Iterator[tuple[Boxes, np.ndarray]]:
-        """Boxes and the rank of each, from several fronts in both directions."""
+        """Yield partitions: boxes, and the rank (n,) of each. Each partition comes from another starting front or
+        direction of growth."""
         for seed in self._seeds():
             order = self._order(seed)
             for thin in THIN:

@@ -35,9 +35,10 @@ Choosing = Callable[["Hierarchy"], Sequence[Taken]]
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """`table`: of the case. `grid`: its grid without levels. `grids`: the whole blocks of every level, level 0 first,
-    `nodes`: their coordinates with ghosts, one copy on each host. `lattices`: per level, block and direction where
-    tiles begin and end. `spaces`: by level and block. `choice`: which tiles there may be."""
+    """The levels of a grid from which tiles are chosen. `table`: [refine] of the case. `grid`: without levels. `grids`:
+    the whole blocks of every level, level 0 first. `nodes`: their coordinates with ghosts, one copy on each host.
+    `lattices`: for each level, block and direction, the nodes at which tiles begin and end. `spaces`: by level and
+    block. `choice`: the tiles that are allowed."""
 
     comm: Communicator
     table: Refine
@@ -50,6 +51,7 @@ class Hierarchy:
 
     @property
     def finest(self) -> int:
+        """Number of the finest level; 0 is the coarsest."""
         return len(self.grids) - 1
 
     @cached_property
@@ -58,12 +60,12 @@ class Hierarchy:
         return bool(mirrored_places(self.grids[0]))
 
     def regions(self) -> list[Taken]:
-        """The tiles of the regions that are given, and those around them."""
+        """The tiles of the regions that the case gives, and the tiles that must lie around them."""
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:
-        """`tiles` of levels from 1 on, each one or several joined ones of a lattice, as places in the lattices. Raises
-        ValueError for one that is no tile of these levels."""
+        """Convert `tiles` of levels from 1 on, each one tile of a lattice or several joined ones, to places in the
+        lattices. Raises ValueError for a tile that these levels do not have."""
         taken = self.choice.none()
         for tile in tiles:
             if tile.level == 0:
@@ -91,8 +93,8 @@ class Hierarchy:
         return [triple((i, j, k)) for k in along[2] for j in along[1] for i in along[0]]
 
     def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
-        """The grid, the whole blocks and their coordinates with ghosts, with the tiles `taken`, of which those beside
-        each other are joined. Raises HiresxError for more nodes than `refine.most_nodes`, and as `refine`."""
+        """Return the grid, the whole blocks and their coordinates with ghosts, for the tiles `taken`; adjacent tiles
+        are joined. Raises HiresxError for more nodes than `refine.most_nodes`, and as `refine`."""
         made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, joined_boxes)
         most = self.table.most_nodes
         if most is not None and made.points > most:

@@ -31,8 +31,8 @@ def find_level_donors(whole: Decomposition) -> list[PatchedDonors]:
 
 
 def level_rows(whole: Decomposition, cut: Decomposition, donor: np.ndarray, xi: np.ndarray) -> Iterator[Rows]:
-    """The shares of all parts of `cut`, in their order, in the ghosts at `xi` (n, 3), of tiles `donor` (n,), see
-    `find_level_donors`: of sixth-order interpolation, and of the linear one."""
+    """Yield the contributions of all parts of `cut`, in their order, to the ghosts at `xi` (n, 3) of the tiles `donor`
+    (n,), both from `find_level_donors`. Each has the weights of the sixth-order and of the linear interpolation."""
     levels = whole.levels
     assert levels is not None
     tiles = np.array([(tile.level, tile.base) for tile in levels.tiles])[donor]
@@ -85,7 +85,7 @@ class Injection:
 
 
 def injections(whole: Decomposition, cut: Decomposition) -> list[Injection]:
-    """Of every node that lies under a finer level the node of the finest level there, by donor and block."""
+    """For every node that lies under a finer level, the node of the finest level there, grouped by donor and block."""
     levels = whole.levels
     assert levels is not None
     found = []

@@ -53,6 +53,7 @@ class Levels:
 
     @property
     def finest(self) -> int:
+        """Number of the finest level; 0 is the coarsest."""
         return max(tile.level for tile in self.tiles)
 
     def of(self, level: int, base: int) -> list[int]:

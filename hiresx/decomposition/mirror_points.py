@@ -65,6 +65,7 @@ class MirrorSources:
 
     @property
     def per(self) -> int:
+        """Number of places at which each ghost takes the flow: 1 behind a plane, 3 behind a curved wall."""
         return len(self.donor) // self.index.shape[1]
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":

@@ -85,7 +85,7 @@ def _on_one_plane(whole: "Decomposition", group: Sequence[Wall]) -> bool:
 
 
 def are_parallel(normals: Sequence[np.ndarray | None]) -> bool:
-    """True if all the unit vectors are there and are parallel, in the same sense or in opposite ones."""
+    """True if all `normals`, unit vectors (3,), exist and are parallel, in the same or in opposite directions."""
     known = [n for n in normals if n is not None]
     return len(known) == len(normals) and all(
         float(np.linalg.norm(n - (n @ known[0]) * known[0])) <= FLAT for n in known
@@ -118,7 +118,7 @@ def is_broad(block: Block, patch: "Patch") -> bool:
 
 
 def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
-    """The patches of these numbers in groups of one condition that go on in one another."""
+    """Group the patches with these numbers: patches of one condition that continue each other are in one group."""
     found = {place: [place] for place in places}
     for place in places:
         patch = whole.patches[place]
@@ -174,7 +174,8 @@ def _stays(block: Block, range_: Range, plane: Motion) -> bool:
 
 
 def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarray:
-    """x, y, z of a part of a face and of the nodes inwards of it: (count, 3, nk, nj, ni), one node along its normal."""
+    """Coordinates of a part of a face and of the nodes inwards of it: (count, 3, nk, nj, ni), in which the direction of
+    the normal has one node."""
     d, inwards = direction(face), -side(face)
     rows = []
     for step in range(count):
@@ -243,8 +244,8 @@ def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndar
 
 
 def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Unit normal of the plane on which all nodes (dimensions, n) lie, and a point of it; None where there is none, or
-    more than one."""
+    """Unit normal (dimensions,) of the plane on which all nodes (dimensions, n) lie, and a point of it. Both are None
+    if there is no such plane, or more than one."""
     dimensions = len(nodes)
     centre = nodes.mean(axis=1)
     off = nodes - centre[:, None]

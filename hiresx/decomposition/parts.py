@@ -29,6 +29,7 @@ class Part:
 
     @property
     def points(self) -> int:
+        """Number of nodes of the part."""
         ni, nj, nk = self.size
         return ni * nj * nk
 

@@ -67,7 +67,7 @@ def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLaye
 
 
 def fitting(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[tuple[Patch, list[Range]]]:
-    """Every patched face, with its nodes that can be interpolated as disjoint ranges."""
+    """Return every patched face with its nodes that can be interpolated, as disjoint index ranges."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)
@@ -229,7 +229,8 @@ class Rows:
 def rows(
     whole: Decomposition, cut: Decomposition, maps: Sequence[BlockMap], donor: np.ndarray, xi: np.ndarray
 ) -> Iterator[Rows]:
-    """The shares of all parts of `cut`, in their order, in the ghosts at `xi` (n, 3) of the whole blocks `donor`."""
+    """Yield the contributions of all parts of `cut`, in their order, to the ghosts at the places `xi` (n, 3) in the
+    index space of the whole blocks `donor` (n,)."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)
@@ -301,9 +302,9 @@ def share(
 def targets(
     whole: Decomposition, cut: Decomposition, found: Sequence[Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per ghost of `found`, entries with the `place` of a patch and the `index` of ghosts, one after the other: the
-    part of `cut` behind whose face it lies, its flat index in the padded array of that part, and the direction (0, 1,
-    2) of the face."""
+    """Where each ghost of `found` lies. `found`: entries with the `place` of a patch and the `index` of ghosts, one
+    after the other. Returns, for each ghost, the part of `cut` behind whose face it lies, its flat index in the padded
+    array of that part, and the direction (0, 1, 2) of the face."""
     part, flat, along = [], [], []
     for entry in found:
         patch = whole.patches[entry.place]

@@ -79,12 +79,13 @@ class Decomposition:
 
     @property
     def points(self) -> int:
+        """Number of nodes of all blocks."""
         return sum(block.points for block in self.blocks)
 
 
 def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:
-    """The same with those of `conditions` that equal the ones of its patches, which came from another process: what is
-    counted by condition knows them by their identity."""
+    """The same decomposition, whose patches refer to the equal objects of `conditions`. After a transfer from another
+    process the patches have copies, but conditions are counted by identity."""
     own = [next((c for c in conditions if c == patch.condition), patch.condition) for patch in decomposition.patches]
     patches = (replace(patch, condition=c) for patch, c in zip(decomposition.patches, own, strict=True))
     return replace(decomposition, patches=tuple(patches))
@@ -168,7 +169,7 @@ def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) 
 
 
 def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[tuple[str, Condition]]) -> None:
-    """Refuses a condition that takes in a face which lies on another block without having been told so by name."""
+    """Raises HiresxError for a condition that includes a face on another block without naming that face."""
     who = {id(condition): name for name, condition in conditions}
     for contact in grid.touching:
         normal = direction(contact.face)

@@ -19,7 +19,8 @@ TINY = 1e-9
 
 
 class Refinement:
-    """Boxes of given `rank`, for ranks of given `speed` (mean 1)."""
+    """Improves a partition by moving boxes between ranks. `rank` (n,): the rank that holds each of `boxes`; `speed`:
+    speeds of the ranks, with the mean 1."""
 
     def __init__(self, boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: Sequence[float] | np.ndarray):
         sizes = boxes.sizes.tolist()
@@ -50,7 +51,7 @@ class Refinement:
         self._cost = [self._price(r, 0, 0, 0) for r in range(count)]
 
     def run(self) -> np.ndarray:
-        """The better ranks, (n,)."""
+        """Return the improved ranks (n,) of the boxes."""
         for _ in range(PASSES):
             dearest = max(self._cost)
             steps = 0

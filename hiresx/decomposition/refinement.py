@@ -37,13 +37,13 @@ Taken = list[np.ndarray]
 
 
 def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -> tuple[Decomposition, list[Extended]]:
-    """`coarse`, whole blocks whose coordinates with ghosts are `extended`, with the tiles of all levels behind its own
-    blocks, and the coordinates with ghosts of all of them.
+    """Add the tiles of all levels to `coarse`, whole blocks whose coordinates with ghosts are `extended`. Returns the
+    blocks, tiles after the blocks of the grid, and the coordinates with ghosts of all of them. The tiles of a level lie
+    inside those of the level before, so deep that ghosts and their interpolation find nodes there, except at faces of
+    the blocks.
 
-    The tiles of a level lie inside those of the level before, as deep as ghosts and their interpolation reach, but for
-    faces of the blocks. Raises HiresxError for regions that name no block or hold no node, for a level that ends on a
-    join of blocks, for tiles beside a condition that does not go with refinement, and for levels that do not fit the
-    memory.
+    Raises HiresxError for regions that name no block or hold no node, for a level that ends on a join of blocks, for
+    tiles beside a condition that does not support refinement, and for levels that do not fit the memory.
     """
     refuse_large(coarse, table.finest)
     grids, nodes = [coarse], [list(extended)]
@@ -84,8 +84,8 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """`refine` of what may have been left in a file. Raises HiresxError for that too, and for walls that mirror places,
-    if a tile lies on one."""
+    """As `refine`, also for blocks that may have been left in their file. Raises HiresxError for such blocks, and for a
+    tile on a wall that mirrors places."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in mirrored_places(made):
         patch = made.patches[place]
@@ -99,7 +99,7 @@ def refine_domain(
 
 
 def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> list[Extended]:
-    """The coordinates, if they lie in memory. Raises HiresxError if some have been left in their file."""
+    """Return the coordinates with ghosts if all are in memory. Raises HiresxError if some were left in their file."""
     here = [(c[0], c[1], c[2]) for c in extended if not isinstance(c, GhostLayers)]
     if len(here) < len(extended):
         raise HiresxError(
@@ -130,7 +130,7 @@ def _part(extended: Extended, box: Range, halo: int) -> Extended:
 
 
 def lattice_of(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
-    """Per direction where tiles begin and end: `tile` nodes apart, the last one thicker."""
+    """For each direction, the nodes at which tiles begin and end: `tile` nodes apart, except for a thicker last one."""
     least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH)
     found = []
     for n in block.size:
@@ -140,13 +140,15 @@ def lattice_of(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
 
 
 def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
+    """Yield the index ranges (along i, j, k) of the cells of `lattice` for which the mask `chosen` [k, j, i] is
+    true."""
     for k, j, i in np.argwhere(chosen):
         yield triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 
 
 def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
-    """Boxes that hold the chosen tiles and no others, each tile in one of them: from a corner on as far along i as
-    tiles are chosen, then along j and k as far as whole rows of them are."""
+    """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. A box begins at a
+    corner and extends along i as far as tiles are chosen, then along j and k as far as all its rows are chosen."""
     left = chosen.copy()
     for place in np.argwhere(chosen).tolist():
         if not left[tuple(place)]:
@@ -334,7 +336,8 @@ def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str
 
 
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
-    """True if a level of whole blocks may end on a connection: the block goes on in itself there, one step on."""
+    """True if a level of whole blocks may end on a connection: the block continues there in itself, with a step between
+    its last nodes."""
     return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
 
 

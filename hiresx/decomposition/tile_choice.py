@@ -38,8 +38,8 @@ class TileChoice:
     def of(
         cls, grids: Sequence[Decomposition], lattices: Sequence[Sequence[Lattice]], regions: Sequence[Taken]
     ) -> "TileChoice":
-        """Of levels and regions. A tile may not lie on a face whose condition does not go with refinement, nor need
-        such a tile around it or on the other side of a join."""
+        """Construct the choice from levels and regions. A tile is not allowed on a face whose condition does not
+        support refinement, or if it needs such a tile around it or on the other side of a join."""
         partners = [_partners(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):
@@ -59,7 +59,7 @@ class TileChoice:
         return cls(grids, lattices, regions, allowed, partners, around)
 
     def none(self) -> list[Taken]:
-        """No tile at all."""
+        """An empty list of tiles."""
         return [[np.zeros_like(some) for some in level] for level in self.regions]
 
     def choose(self, flagged: Sequence[Taken]) -> list[Taken]:

@@ -36,10 +36,12 @@ def item(kind: str, real: str) -> str:
 
 
 def is_pointer(kind: str) -> bool:
+    """Whether an argument of the C++ type `kind` is a pointer."""
     return kind.endswith("*")
 
 
 def is_written(kind: str) -> bool:
+    """Whether an argument of the C++ type `kind` is a pointer through which the kernel may write."""
     return is_pointer(kind) and not kind.startswith("const ")
 
 

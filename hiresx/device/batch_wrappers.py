@@ -34,6 +34,8 @@ AHEAD = 6
 
 
 class Form(StrEnum):
+    """Form of a wrapper: all members have one extent (ALIKE), or each has its own (MIXED)."""
+
     ALIKE = "alike"
     MIXED = "mixed"
 
@@ -46,6 +48,7 @@ class Entry(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Name of the wrapper function."""
         return f"{self.kernel}_{self.form}"
 
 

@@ -18,6 +18,7 @@ class Call(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Name of the kernel."""
         return self.signature.name
 
 

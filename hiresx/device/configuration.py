@@ -73,6 +73,7 @@ class Configuration:
 
     @property
     def viscous(self) -> bool:
+        """Whether there are viscous terms."""
         return self.viscosity != INVISCID
 
 

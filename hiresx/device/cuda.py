@@ -113,6 +113,7 @@ class CudaEvent:
         self._event = cupy.cuda.Event()
 
     def record(self) -> None:
+        """Record the event on the stream of the backend."""
         self._event.record(self._stream)
 
     def elapsed_time(self, start: Any) -> float:
@@ -417,4 +418,5 @@ class CudaBackend:
         self._stream.synchronize()
 
     def event(self) -> CudaEvent:
+        """An event to measure times with."""
         return CudaEvent(self._cupy, self._stream)

@@ -20,7 +20,8 @@ LEAST = 8
 
 
 class Graph:
-    """The launches `calls` of `program`, made on `stream` after all work that is there. `guard`: see `Program.prepare`.
+    """The launches `calls` of `program`, made on `stream` after all work given to it before. `guard`: see
+    `Program.prepare`.
 
     The first call makes the launches in order, which loads the kernels. Later calls make one CUDA graph, in which
     launches are batched where possible (hiresx.device.batches). If wrappers of batches have to be compiled, the second

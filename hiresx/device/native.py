@@ -355,7 +355,7 @@ class NativeProgram(RecordingProgram):
         self._of_kernel |= dict.fromkeys(built, library)
 
     def library(self, name: str) -> ctypes.CDLL:
-        """That of kernel `name`."""
+        """The shared library that contains kernel `name`."""
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
@@ -373,7 +373,7 @@ class NativeProgram(RecordingProgram):
         return Call(kernel.signature, extent, given, words)
 
     def run(self, call: Call) -> None:
-        """Make a launch."""
+        """Run the launch `call`."""
         if self.recorded is not None:
             self.recorded.append(call)
             return
@@ -429,10 +429,10 @@ class _PreparedLaunches:
         self._backend, self._run = backend, library.hx_run
         self._program, self._calls, self._guard = program, list(calls), guard
         # Arranging costs more than a run. Most lists are recorded into those of whole steps, or run once.
-        self._ran = program.arranges_at_once and bool(self._arranged)
+        self._ran = program.arranges_at_once and bool(self._arrange)
 
     @cached_property
-    def _arranged(self) -> tuple[list["Work"], list[int]]:
+    def _arrange(self) -> tuple[list["Work"], list[int]]:
         return self._program.arrange_launches(self._calls)
 
     @cached_property
@@ -441,8 +441,8 @@ class _PreparedLaunches:
         return _table([self._program.arrange_launches(self._calls, alone=True)[0]])
 
     @cached_property
-    def _shared(self) -> tuple[int, int, Any]:
-        made, level = self._arranged
+    def _share(self) -> tuple[int, int, Any]:
+        made, level = self._arrange
         grouped: list[list[Work]] = [[] for _ in range(max(level, default=-1) + 1)]
         for one, n in zip(made, level, strict=True):
             grouped[n].append(one)
@@ -461,7 +461,7 @@ class _PreparedLaunches:
                 self._program.run(call)
             return
         threads, patience = self._backend.thread_settings
-        table, count, _ = self._alone if threads == 1 else self._shared
+        table, count, _ = self._alone if threads == 1 else self._share
         self._run(table, count, threads, patience)
 
 

@@ -10,5 +10,6 @@ TRANSPORTED_SCHMIDT = 2.0 / 3
 
 
 def largest_diffusivity(gamma: float, prandtl: float, schmidt: Sequence[float] = ()) -> float:
-    """The fastest of normal stress (4/3), heat (gamma/Pr) and the scalars (1/Sc): it limits the time step."""
+    """The largest diffusivity over mu / rho: of normal stress (4/3), heat (gamma / Pr) and the scalars (1 / Sc). It
+    limits the time step."""
     return max(4.0 / 3, gamma / prandtl, *(1 / number for number in schmidt))

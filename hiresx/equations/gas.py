@@ -36,6 +36,7 @@ def alive(q: np.ndarray) -> bool:
 
 
 def temperature(gamma: float, rho: _Values, p: _Values) -> _Values:
+    """Temperature gamma p / rho, in units of the reference temperature (README, scales)."""
     return gamma * p / rho
 
 
@@ -48,6 +49,7 @@ class Gas:
 
     @classmethod
     def of(cls, case: Any) -> "Gas":
+        """The gas of a case."""
         return cls(case.gas.gamma, equations(case).scalars)
 
     def primitive(self, q: np.ndarray) -> dict[str, np.ndarray]:

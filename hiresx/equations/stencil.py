@@ -40,9 +40,9 @@ METRIC_DIFFERENCES = {
 
 @dataclass(frozen=True)
 class Stencil:
-    """How many nodes to each side a run's scheme reads: of a half point its interpolation and the correction of its
-    flux, which the differences of the metrics follow; of a node the central differences of the viscous terms, and the
-    explicit filter (0: none)."""
+    """Widths of the stencils of a run, as numbers of nodes on each side: of a half point for the interpolation and for
+    the correction of its flux, by which metrics are differenced too; of a node for the central differences of the
+    viscous terms and for the explicit filter (0: none)."""
 
     interpolation_reach: int = DIFFERENCE_REACH
     correction_reach: int = DIFFERENCE_REACH
@@ -56,7 +56,8 @@ class Stencil:
 
     @property
     def metric_difference(self) -> tuple[float, ...]:
-        """The weights by which metrics are made, of the nodes from the farthest behind to the farthest ahead."""
+        """Weights of the difference by which metrics are computed, from the farthest node behind to the farthest node
+        ahead."""
         return METRIC_DIFFERENCES[self.correction_reach]
 
     @property
@@ -66,9 +67,9 @@ class Stencil:
 
 
 def stencil(interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0) -> Stencil:
-    """That of runs with the header `interpolation` of kernels/interpolation/ and an explicit filter. Raises ValueError
-    where it does not declare its reach and that of the correction, FileNotFoundError where there is no such header,
-    HiresxError for a correction that there is not."""
+    """The stencils of runs with the header `interpolation` of kernels/interpolation/ and with an explicit filter.
+    Raises FileNotFoundError if there is no such header, ValueError if it does not declare its reach and that of the
+    correction, and HiresxError for a correction that does not exist."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
         for what in ("interpolation_reach", "correction_reach")
@@ -99,5 +100,5 @@ def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
 
 
 def has_cutoff(weights: str, root: Path = kernels.ROOT) -> bool:
-    """Whether scheme.cutoff means something to the header `weights`."""
+    """Whether the weights of the header `weights` use scheme.cutoff."""
     return bool(kernels.trait("weights", weights, "has_cutoff", root, silent=0))

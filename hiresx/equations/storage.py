@@ -32,7 +32,7 @@ class Storage(NamedTuple):
 
     @property
     def defines(self) -> dict[str, bool]:
-        """The macros of kernels/storage.h that say so, beside HX_FP32."""
+        """The macros that select these number types in kernels/storage.h, besides HX_FP32."""
         narrow = {name: kept != self.real for name, kept in zip(_MACROS, self[1:4], strict=True)}
         return narrow | {"HX_DIFFERENCES": self.carries}
 
@@ -44,7 +44,7 @@ class Storage(NamedTuple):
 
 
 def precision_of(storage: Storage) -> Precision:
-    """The name of a precision."""
+    """Name of the precision (`scheme.precision`) that has these number types."""
     return next(name for name in PRECISIONS if STORAGE[name] == storage)
 
 

@@ -32,11 +32,13 @@ class Equations:
 
     @property
     def conserved_names(self) -> tuple[str, ...]:
-        """Of every node, in the order of `q`: density, momentum, energy, then rho s of each scalar."""
+        """Names of the conserved variables in the order of `q`: density, momentum, energy, then rho s of each
+        scalar."""
         return (*GAS_CONSERVED, *(f"rho_{name}" for name in self.scalars))
 
     @property
     def primitive(self) -> tuple[str, ...]:
+        """Names of the primitive variables: those of the gas, then the passive scalars."""
         return (*GAS_PRIMITIVE, *self.scalars)
 
     @property
@@ -47,17 +49,17 @@ class Equations:
 
     @property
     def variables(self) -> int:
-        """Conserved variables."""
+        """Number of conserved variables."""
         return len(self.conserved_names)
 
     @property
     def momentum(self) -> slice:
-        """Where the vector among `conserved` lies; among `gradients` and their fluxes it comes first."""
+        """Position of the momentum among `conserved`. Among `gradients` and their fluxes the vector comes first."""
         return slice(1, 1 + DIRECTIONS)
 
     @property
     def scalar_rows(self) -> slice:
-        """Where the scalars lie among `conserved`."""
+        """Position of the scalars among `conserved`."""
         return slice(len(GAS_CONSERVED), self.variables)
 
 

@@ -61,9 +61,10 @@ def _edges(block: Block, index: Sequence[float]) -> Iterator[float]:
 
 
 def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) -> list[dict[str, Any]]:
-    """Of every block between the sponges (of a `hiresx.rhs.layers.placed` case): the least and the largest frequency,
-    in c_ref / L, whose wave in gas at rest has `points` nodes to its length: c_ref / (points h), h the longest distance
-    to a neighbour; and where. Blocks that lie in sponges are left out."""
+    """For each block between the sponges of a placed case (`hiresx.rhs.layers.place_sponges`): the least and the
+    largest frequency, in c_ref / L, of sound in gas at rest with `points` nodes per wavelength, and where they are. The
+    frequency is c_ref / (points h), where h is the longest distance to a neighbour. Blocks that lie in sponges are left
+    out."""
     found = []
     for block in blocks:
         least: tuple[float, list[float]] | None = None

@@ -51,10 +51,10 @@ CHECKING = 200
 def refuse_oversized(
     case: Case, backend: str = "", nodes: int | None = None, hosts: int = 1, for_grid: float = MAKING
 ) -> None:
-    """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case, nor
-    the places of its probes; nor, where it is `backend` "cpu" or "emulated", or "auto" and no GPU is there, its share
-    of the fields on so many `hosts`. `nodes`: of a grid that is no longer to be made. A grid file is asked for how many
-    it has; large ones stay where they are."""
+    """Raises HiresxError, before anything is allocated, if the memory of this machine cannot hold the grid of a case or
+    the stencils of its probes. On a CPU (`backend` "cpu" or "emulated", or "auto" without a GPU) the fields must fit
+    too, a share of 1/`hosts` of them. `nodes`: number of nodes of a grid that exists already; None: as the case says.
+    `for_grid`: bytes per node that making the grid takes; a grid file takes none, as large ones stay in the file."""
     for n, probe in enumerate(case.probe):
         refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     if nodes is None and isinstance(case.grid, GridFile):
@@ -74,9 +74,9 @@ def _dimensions(case: Case) -> int:
 
 
 def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
-    """Raises HiresxError, before anything is made, where so many GPUs, as large as the largest that this process is
-    offered, do not hold the fields of a case; nothing where it is not computed on GPUs, or how many nodes there are is
-    not known. What each GPU has free is asked when it is known which one it is (`hiresx.solver.plan_choice`)."""
+    """Raises HiresxError, before anything is allocated, if `ranks` GPUs cannot hold the fields of a case. All are taken
+    to be as large as the largest GPU that this process can use. Nothing is checked if the case is not computed on GPUs
+    or its number of nodes is unknown. The free memory of each GPU is checked later (`hiresx.solver.plan_choice`)."""
     nodes = grid_nodes(case)
     if nodes is None or backend not in ("auto", "cuda"):
         return
@@ -94,7 +94,7 @@ def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
 
 
 def grid_nodes(case: Case) -> int | None:
-    """Nodes of the grid of a case, known before it is made or read; None where they are not."""
+    """Number of nodes of the grid of a case, before it is made or read; None if it is unknown."""
     if isinstance(case.grid, GridFile):
         return file_nodes(case.grid, case.directory)
     return case.grid.nodes

@@ -40,12 +40,10 @@ class Amplification(NamedTuple):
 
 
 def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> Behind:
-    """What a plane wave becomes behind a shock.
-
-    Ahead, in gas of density and sound speed 1 and velocity `mach` along x, u' = mach sin(angle) cos(phase),
-    v' = -mach cos(angle) cos(phase) and rho' = `entropy` cos(phase) without a pressure, times a small amplitude; the
-    phase is k (x cos(angle) + y sin(angle)) - omega t, `angle` in degrees, above 0 and below 90.
-    """
+    """Waves behind a shock on which a plane wave of vorticity falls. Ahead of it, gas of density and sound speed 1
+    moves at `mach` along x, with u' = mach sin(angle) cos(phase), v' = -mach cos(angle) cos(phase), rho' = `entropy`
+    cos(phase) and p' = 0, times a small amplitude. The phase is k (x cos(angle) + y sin(angle)) - omega t. `angle`: in
+    degrees, above 0 and below 90. Source: Ribner (1954), see the module."""
     psi = np.radians(angle)
     ky, kx = 1.0, 1.0 / np.tan(psi)
     omega, shock = mach * kx, normal_shock(mach, gamma)

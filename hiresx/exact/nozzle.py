@@ -13,10 +13,11 @@ import numpy as np
 def fully_expanded(
     pressure_ratio: float, exit_mach: float, temperature_ratio: float, gamma: float
 ) -> tuple[float, float]:
-    """Velocity of the jet at ambient pressure, and its section over that of the exit, the mass flux kept.
+    """Velocity of the jet expanded to ambient pressure, in units of the ambient sound speed, and its cross-section over
+    that of the exit, at the same mass flux.
 
-    `pressure_ratio`: exit over ambient pressure; `temperature_ratio`: total temperature of the jet over that of the
-    ambient.
+    `pressure_ratio`: exit over ambient pressure; `temperature_ratio`: total temperature of the jet over the ambient
+    temperature.
     """
     g = 0.5 * (gamma - 1)
     T_exit = temperature_ratio / (1 + g * exit_mach**2)
@@ -34,10 +35,12 @@ def jet(
     temperature_ratio: float,
     gamma: float,
 ) -> dict[str, float]:
-    """Mach number `Mj` of the jet expanded to ambient pressure, nozzle pressure ratio `NPR` (total over ambient),
-    `pressure_ratio` (exit over ambient) and velocity `Uj`, of the first that is given of the three.
+    """Describe a supersonic jet by one of `Mj`, `NPR` and `pressure_ratio`, the first that is given. Returns all three
+    and the velocity: `Mj`, the Mach number of the jet expanded to ambient pressure; `NPR`, nozzle total over ambient
+    pressure; `pressure_ratio`, exit over ambient pressure; `Uj`, the velocity of the expanded jet in units of the
+    ambient sound speed. `exit_mach`: Mach number of the exit. `temperature_ratio`: total over ambient temperature.
 
-    Raises ValueError, with the reason, where there is no such supersonic jet.
+    Raises ValueError, with the reason, if there is no such supersonic jet. Source: isentropic flow, see the module.
     """
     g, power = 0.5 * (gamma - 1), gamma / (gamma - 1)
     # Of a case file: texts are possible.
@@ -79,8 +82,8 @@ def jet(
 def walled_jet(
     *, layer: float, lip: float, exit_mach: float, temperature_ratio: float, gamma: float, **given: Any
 ) -> tuple[dict[str, float], float]:
-    """`jet` of the `given` one of Mj, NPR and pressure_ratio, out of a nozzle with these walls (see `check_walls`), and
-    the section of the expanded jet over that of the exit."""
+    """`jet` of the `given` one of Mj, NPR and pressure_ratio, from a nozzle with these walls (see `check_walls`), and
+    the cross-section of the expanded jet over that of the exit. Raises ValueError as these two do."""
     check_walls(layer, lip)
     of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
     found = jet(**given, **of)
@@ -88,7 +91,8 @@ def walled_jet(
 
 
 def check_walls(layer: float, lip: float) -> None:
-    """Raises ValueError for a boundary layer on the walls of a nozzle 1 wide, or a lip, that cannot be."""
+    """Raises ValueError for a boundary layer of thickness `layer` or a lip of thickness `lip`, both over the width of
+    the nozzle, that are not possible."""
     if not layer > 0:
         raise ValueError(f"layer = {layer:g} must be positive")
     if layer >= 0.5:

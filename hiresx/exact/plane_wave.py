@@ -19,8 +19,9 @@ _STEP = 1e-6
 
 
 def factor(flux: str, points: float, waves: float, cfl: float, gamma: float = 1.4) -> complex:
-    """By what the wave's complex amplitude (of the pressure) is off after it went `waves` wave lengths through a gas at
-    rest, with `points` per wave length: 1 were it exact. `flux` is a choice of scheme.flux."""
+    """Ratio of the computed to the exact complex amplitude of a plane sound wave (of its pressure), after it has
+    travelled `waves` wavelengths through gas at rest with `points` nodes per wavelength. It is 1 for an exact scheme.
+    `flux`: a choice of scheme.flux. Source: Fourier analysis of the linear scheme, see the module."""
     theta = 2 * np.pi / points
     left = np.sum(_LEFT * np.exp(1j * theta * np.arange(-2, 3)))
     right = np.exp(1j * theta) * np.conj(left)
@@ -39,7 +40,7 @@ def factor(flux: str, points: float, waves: float, cfl: float, gamma: float = 1.
 
 
 def jacobians(flux: str, gamma: float) -> tuple[Array, Array]:
-    """Those of the two-state flux with respect to its left and right state, (3, 3), in a gas at rest."""
+    """Jacobians (3, 3) of the numerical flux with respect to its left and its right state, in gas at rest."""
     rest = np.array([1.0, 0.0, 1 / (gamma * (gamma - 1))])
     if flux in ("steger_warming", "van_leer"):
         split = _steger_warming if flux == "steger_warming" else _van_leer

@@ -31,7 +31,7 @@ class BufferLayout:
         return -(-points * bytes_ // ALIGNMENT) * ALIGNMENT
 
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
-        """`memory` of `size(points)` bytes as arrays of reals, by quantity and turn."""
+        """View `memory` of `size(points)` bytes as arrays of reals, by quantity and turn."""
         sizes = [points * width for width in self.widths]
         return [
             [both[first : first + size] for first in (0, apart)]
@@ -39,7 +39,7 @@ class BufferLayout:
         ]
 
     def both_turns(self, memory: Any, points: int) -> list[tuple[Any, int]]:
-        """The same, by quantity the buffers of both turns as one array, and how many reals they are apart."""
+        """As `buffers`, but the buffers of both turns of a quantity as one array, with their distance in reals."""
         start, found = 0, []
         for bytes_, dtype in zip(self.bytes_per_point, self.dtypes, strict=True):
             room = self._room(points, bytes_)

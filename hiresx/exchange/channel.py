@@ -86,8 +86,8 @@ class Channel:
         self.seconds_waited, self.exchanges = 0.0, 0
 
     def start(self, fields: ExchangedArrays) -> None:
-        """Begin the exchange with other ranks, and copy between the parts of this one. One that is under way is
-        finished first. What is sent are the values of now, whatever is done to them afterwards."""
+        """Begin the exchange with other ranks, and copy between the parts of this rank. An exchange that is under way
+        is finished first. The present values are sent, whatever changes them afterwards."""
         self.finish()
         self.exchanges += 1
         if self._transports:

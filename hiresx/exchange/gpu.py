@@ -51,8 +51,8 @@ class Gpu:
     # ---- memory
 
     def memory(self, size: int) -> Any:
-        """`size` bytes of zeros on the GPU, from CUDA itself: what comes from CuPy's pool has the handle of a larger
-        piece, and other processes would see its beginning."""
+        """Allocate `size` bytes of zeros on the GPU, from CUDA itself. An array of CuPy's pool has the handle of a
+        larger allocation, so that other processes would see the beginning of that."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         try:
             memory = self._cupy.cuda.memory.Memory(-(-max(size, 1) // PIECE) * PIECE)
@@ -70,7 +70,7 @@ class Gpu:
         return self._cupy.ndarray((max(size, 8),), "uint8", memptr=self._cupy.cuda.MemoryPointer(memory, 0))
 
     def host_memory(self, size: int) -> np.ndarray:
-        """`size` bytes of the host, page-locked if the system locks that many."""
+        """Allocate `size` bytes on the host, page-locked if the system allows so many."""
         try:
             memory = self._cupy.cuda.alloc_pinned_memory(max(size, 1))
         except self._runtime.CUDARuntimeError:

@@ -32,19 +32,17 @@ class Neighbour(NamedTuple):
 
 
 class HaloExchange:
-    """Fills the ghosts of connected faces of the parts `states` of this rank, from the nodes that
-    `cut.connections` say. No edge or corner is exchanged: no kernel reads one.
+    """Fills the ghosts of connected faces of the parts `states` of this rank from the nodes that `cut.connections`
+    name. Edges and corners are not exchanged, since no kernel reads them.
 
-    Between ranks, one message per neighbour and exchange goes by `transport` (`hiresx.exchange.choice.NAMES`), packed
-    and unpacked by kernels. An exchange is started, then finished, and computing goes on in between; then ghosts of the
-    faces `remote` (per part: those with ghosts from another rank) are not to be looked at. What is sent are the values
-    of the start.
-
-    What is exchanged says the registry of fields (`hiresx.device.fields`), one channel for each. `kept`: the layout of
-    the others, for a rank without parts, which sends nothing.
+    One message per neighbour and exchange is sent by `transport` (`hiresx.exchange.choice.NAMES`), packed and unpacked
+    by kernels. An exchange is started, then finished; computation goes on in between, but must not read ghosts of the
+    faces `remote` (for each part, those with ghosts from another rank). The values at the start are sent. The fields to
+    exchange are those of the registry (`hiresx.device.fields`), with a channel for each. `kept`: the layout of the
+    other ranks, for a rank without parts, which sends nothing.
 
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
-    all ranks, for a transport that cannot be used, naming why, and for want of memory.
+    all ranks, for a transport that cannot be used, with the reason, and if memory is lacking.
     """
 
     def __init__(
@@ -176,7 +174,7 @@ class HaloExchange:
             channel.flush()
 
     def progress(self) -> None:
-        """Unpack what has come, without waiting: called between kernels, it lets long messages of MPI go on."""
+        """Unpack messages that have arrived, without waiting. Calls between kernels let MPI transfer long messages."""
         for channel in self._channels:
             channel.progress()
 

@@ -31,12 +31,10 @@ class HaloLink:
 
 @dataclass(frozen=True, eq=False)
 class Peer:
-    """A rank with which messages are exchanged, in both directions, at every exchange: even if one of them is empty, as
-    it is in a message that its sender tells that it has read the one before (see `hiresx.exchange.transport`).
-
-    `out`, `into`: first and last + 1 of the points of the message among all that this rank sends and receives.
-    `links` unpack it, `source` counting from its first point.
-    """
+    """A rank with which messages are exchanged, in both directions, at every exchange. A message is sent even if it is
+    empty, since it also tells that the one before was read (`hiresx.exchange.transport`). `out`, `into`: first and last
+    + 1 of the message's points, among all points that this rank sends or receives. `links` unpack the message; their
+    `source` counts from its first point."""
 
     rank: int
     out: tuple[int, int]

@@ -37,7 +37,7 @@ class LevelGhosts(PatchedExchange):
         self._under.close()
 
     def nodes(self) -> None:
-        """Give the nodes under a finer level its values. Collective."""
+        """Set the nodes that lie under a finer level to the values of that level. Collective."""
         self._under.take()
 
 
@@ -112,7 +112,7 @@ class UnderFiner:
         )  # fmt: skip
 
     def take(self) -> None:
-        """Copy the values of now."""
+        """Copy the present values."""
         requests, received = [], []
         if self._mpi_comm is not None:
             for other, buffer, _ in self._into:
@@ -132,6 +132,6 @@ class UnderFiner:
             unpack()
 
     def close(self) -> None:
-        """Give back what MPI holds. Collective."""
+        """Free the resources of MPI. Collective."""
         if self._mpi_comm is not None:
             self._mpi_comm.Free()

@@ -62,6 +62,7 @@ class Negotiation:
 
     @property
     def names(self) -> dict[int, str]:
+        """Name of the transport to each peer, by its rank."""
         own = self._comm.rank
         return {p.rank: self.pairs[min(own, p.rank), max(own, p.rank)] for p in self._layout.peers}
 

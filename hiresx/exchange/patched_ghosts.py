@@ -57,11 +57,11 @@ class _Take:
 
 
 class InterpolatedGhosts(ABC):
-    """Fills ghosts of the parts `states` of this rank from places between nodes, those of all entries of `found`, which
-    rank 0 gives; nothing where there are none (`any`).
+    """Fills ghosts of the parts `states` of this rank by interpolation of the flow at places between nodes. `found` is
+    called on rank 0 and returns the places of all ghosts; `any`: whether there are some.
 
-    The shares of one place are added in the order of the parts, so that a result repeats to the last bit on the same
-    cut and differs by the order of sums between cuts. All calls are collective.
+    Contributions of several parts to a ghost are added in the order of the parts. A result therefore repeats to the
+    last bit with the same cut; with another cut it differs by the order of the sums. All calls are collective.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class InterpolatedGhosts(ABC):
             self._exchange(STATE)
 
     def close(self) -> None:
-        """Give back what MPI holds. Collective."""
+        """Free the resources of MPI. Collective."""
         if self._mpi_comm is not None:
             self._mpi_comm.Free()
 

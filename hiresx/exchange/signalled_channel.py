@@ -43,10 +43,10 @@ class SignalledChannel(Channel):
         give()
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no message is held back."""
 
     def progress(self) -> None:
-        """Nothing comes by the host."""
+        """Do nothing: no message passes through the host."""
 
     def finish(self) -> None:
         """Let the device wait for the exchange that is under way, if one is, and unpack it."""

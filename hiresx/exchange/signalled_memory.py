@@ -72,15 +72,15 @@ class SignalledMessages:
 
 @dataclass
 class SharedValues:
-    """Numbers that every rank tells all others at one time. `own`: two turns of this rank's, double precision;
-    `addresses`: of every rank's, by rank."""
+    """Numbers that every rank sends to all others at once. `own`: buffer of this rank for two turns, double precision;
+    `addresses`: address of every rank's buffer, by rank."""
 
     signals: SignalFlags
     own: Any
     addresses: Any
 
     def synchronization(self) -> list[Call]:
-        """Launches between those that write `own` and those that read all."""
+        """Launches to be made after those that write `own` and before those that read the values of all ranks."""
         return [self.signals.raise_call(), self.signals.wait_call()]
 
 

@@ -45,7 +45,7 @@ class SharedMemory:
         self.own[...] = 0
 
     def of(self, rank: int) -> np.ndarray:
-        """The bytes of a rank of this host."""
+        """The memory of rank `rank` of this host, as bytes."""
         memory: Any = self._window.Shared_query(self._places[rank])[0]
         return np.frombuffer(memory, np.uint8)
 
@@ -55,7 +55,7 @@ class SharedMemory:
         self._window.Sync()
 
     def close(self) -> None:
-        """Collective."""
+        """Free the memory. Collective on the ranks of the host."""
         self._window.Unlock_all()
         self._window.Free()
 

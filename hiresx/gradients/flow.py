@@ -39,19 +39,22 @@ class SteadyFlow:
 
     @property
     def system(self) -> System:
+        """The discretised equations of the flow."""
         return self.simulation.solver.system
 
     @property
     def linear(self) -> Linearised:
+        """Linearised form of these equations about the state."""
         return self.integrator.linearised
 
     def close(self) -> None:
-        """Give back what the exchange of halos holds."""
+        """Free what the exchange of halos holds."""
         self.simulation.solver.halo.close()
 
     def converge(self, drop: float, below: float = 0.0) -> None:
-        """Step until the residual is round-off, or has come to rest after it has fallen by `drop`, or to `below`.
-        Raises HiresxError for a flow that does not come so far in `time.steps`, with the place where it hangs."""
+        """Step until the residual is round-off, or until it falls no more after it has fallen by `drop` or to `below`.
+        Raises HiresxError, with the place of the largest residual, for a flow that does not converge in
+        `time.steps`."""
         last, best, resting = self.case.time.steps, math.inf, 0
         while last is None or self.simulation.step_count < last:
             if self._is_converged(drop, below) and resting >= PATIENCE:
@@ -87,8 +90,9 @@ class SteadyFlow:
         return error
 
     def polish(self) -> None:
-        """Take Newton steps without a pseudo-time step while they halve the residual: beyond the estimate of round-off
-        at which the integrator ends. What is left of the residual counts more the less a step of a difference is."""
+        """Take Newton steps without a pseudo-time step as long as each halves the residual, beyond the estimated
+        round-off at which the integrator ends. The smaller the step of a difference is, the more the remaining residual
+        falsifies it."""
         system, x = self.system, self.state()
         value, update, trial = (system.vector() for _ in range(3))
         gmres = FlexibleGmres(system, self.case.implicit.krylov)
@@ -116,8 +120,8 @@ class SteadyFlow:
         self.linear.assemble(x, EXPLICIT_CFL / self.case.implicit.largest_cfl)
 
     def product(self, x: Vector, value: Vector) -> Callable[[Vector, Vector], None]:
-        """Return what computes the product of -df/dx at x, where f is `value`, with a vector, by one-sided
-        differences."""
+        """Return a function that computes the product of -df/dx at x with a vector, by one-sided differences. `value`:
+        f at x."""
 
         def compute(along: Vector, into: Vector) -> None:
             self.system.derivative(self.residual, x, value, along, into)

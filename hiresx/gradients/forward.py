@@ -36,7 +36,7 @@ class Gradient:
     flow: dict[str, float]
 
     def document(self) -> dict[str, Any]:
-        """Return all of it as JSON data."""
+        """Return the result as JSON data."""
         return dict(vars(self))
 
 
@@ -66,7 +66,7 @@ def gradient(
     comm = world() if comm is None else comm
     say = say if say is not None and comm.root else _ignore
     with comm.together():
-        family, parameters = _asked(case, of, by, preset, overrides, step)
+        family, parameters = _parse_request(case, of, by, preset, overrides, step)
         base = family.case()
     flow = SteadyFlow(base, backend, comm)
     try:
@@ -81,7 +81,10 @@ def gradient(
         tangents = {one.key: solver.solve(one, list(values), step) for one in parameters}
         checks = None
         if check:
-            checks = {one.key: _checked(family, flow, solver.state, one, tangents[one.key], say) for one in parameters}
+            checks = {
+                one.key: _converged_differences(family, flow, solver.state, one, tangents[one.key], say)
+                for one in parameters
+            }
     finally:
         flow.close()
     return Gradient(
@@ -102,7 +105,7 @@ def _is_positive(value: object) -> bool:
     return isinstance(value, Real) and 0 < float(value) < math.inf
 
 
-def _asked(
+def _parse_request(
     case: str | Path,
     of: Sequence[str],
     by: Sequence[str],
@@ -141,7 +144,7 @@ def _check_mass(flow: SteadyFlow) -> None:
         )
 
 
-def _checked(
+def _converged_differences(
     family: CaseFamily, flow: SteadyFlow, x: Vector, of: Parameter, tangent: Tangent, say: Say
 ) -> dict[str, float]:
     """Return the differences of converged flows, of the same order and step as those of the tangent. Each starts from

@@ -77,12 +77,12 @@ def parameter(case: Case, key: str) -> Parameter:
     real = isinstance(value, float) or (isinstance(value, int) and walked[0] == "parameters")
     if isinstance(value, bool) or not real:
         raise HiresxError(
-            f"--by {key}: its value is {_described(value)}, by which nothing can be differentiated",
+            f"--by {key}: its value is {_describe(value)}, by which nothing can be differentiated",
             "name a real number, e.g. one of [parameters], gas.reynolds, or an angle of the grid",
         )
     return Parameter(key, float(value))
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     kinds = {bool: "true or false", int: "a whole number", str: "a text", list: "a list", dict: "a table"}
     return "not given" if value is None else kinds.get(type(value), type(value).__name__)

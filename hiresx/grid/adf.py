@@ -70,9 +70,12 @@ class File:
         self._map.close()
 
     def error(self, at: int, what: str, hint: str = HINT) -> HiresxError:
+        """The error that the file is wrong at byte `at`."""
         return HiresxError(f"{self.path}, byte {at}: {what}", hint)
 
     def take(self, at: int, count: int, what: str) -> bytes:
+        """Return `count` bytes from byte `at`; `what` names them in an error. Raises HiresxError if the file ends
+        before."""
         self._reach(at, count, what)
         return self._map[at : at + count]
 
@@ -102,6 +105,7 @@ class File:
             raise self.error(at, f"{what} is marked {found!r} instead of {tag!r}")
 
     def node(self, at: int) -> AdfHeader:
+        """Read the header of the node at byte `at`. Raises HiresxError if there is no valid node."""
         data = self.take(at, NODE, "a node")
         self._check_tag(at, b"NoDe", "a node")
         self._check_tag(at + NODE - TAG, b"TaiL", "the end of a node")

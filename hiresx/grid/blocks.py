@@ -157,6 +157,7 @@ class Block:
 
     @property
     def points(self) -> int:
+        """Number of nodes."""
         return self.x.size
 
     @property
@@ -170,7 +171,7 @@ class Block:
         return triple(float(c.max() - c.min()) for c in self.coordinates)
 
     def forget(self) -> None:
-        """Give back the memory of nodes that were read from a file and can be read again."""
+        """Free the memory of nodes that were read from a file and can be read again."""
         for c in self.coordinates:
             if isinstance(c, StoredCoordinates):
                 c.forget()
@@ -187,7 +188,7 @@ class Block:
 
     @property
     def coordinates(self) -> tuple[Nodes, Nodes, Nodes]:
-        """x, y and z."""
+        """The arrays x, y and z of the nodes, (nk, nj, ni), in L."""
         return self.x, self.y, self.z
 
     def at(self, index: Any) -> np.ndarray:
@@ -207,12 +208,12 @@ def _largest(array: np.ndarray | StoredCoordinates) -> float:
 
 
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Blocks that were left in their file, in memory."""
+    """Blocks with all their coordinates in memory, also those that were left in their file."""
     return tuple(type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions) for b in blocks)
 
 
 class RawBlock(Block):
-    """A block as a file holds it, before it is known how the grid is to be taken: of any size."""
+    """A block as it stands in a file, of any size, before the grid is shaped."""
 
     def _check_size(self) -> None:
         pass

@@ -98,7 +98,7 @@ class _Others:
 
 @contextmanager
 def root(path: Path) -> Iterator[Node]:
-    """The root of a file. Raises HiresxError naming the byte for what is not as it must be."""
+    """Open a file and yield its root node. Raises HiresxError that names the byte for a file that is damaged."""
     with ExitStack() as stack:
         others = _Others(stack)
         try:

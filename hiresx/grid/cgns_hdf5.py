@@ -20,7 +20,7 @@ from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5
 
 
 class Hdf5Node(Node):
-    """A node that is a group."""
+    """A node of a CGNS file that is a group of an HDF5 file."""
 
     def __init__(self, path: Path, group: Any, place: str = ""):
         super().__init__(path, place, plain(group.attrs.get("label", b"")))
@@ -69,7 +69,8 @@ class Hdf5Node(Node):
 
 @contextmanager
 def root(path: Path) -> Iterator[Node]:
-    """The root of a file. Raises HiresxError when h5py is missing and for what it has to say of a damaged file."""
+    """Open a file and yield its root node. Raises HiresxError if h5py is missing, and with h5py's message for a damaged
+    file."""
     h5py = optional.import_required(
         "h5py", f"{path}: CGNS files in the form of HDF5 are read by h5py", "pip install h5py"
     )

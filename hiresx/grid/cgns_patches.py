@@ -58,7 +58,7 @@ class Omissions:
 
     @contextmanager
     def naming(self, zone: Node, node: Node) -> Iterator[None]:
-        """Errors within say the key that leaves the patch or connection out."""
+        """Context in which errors also name the key that leaves this patch or connection out."""
         try:
             yield
         except HiresxError as error:
@@ -66,6 +66,7 @@ class Omissions:
             raise HiresxError(error.message, f"{error.hint}; {key}") from None
 
     def check_all_found(self) -> None:
+        """Raises HiresxError if `grid.drop` has a name that the file does not have."""
         for name in self.names:
             if name not in self.met:
                 hint = did_you_mean(name, list(self.seen), "patches and connections")
@@ -117,7 +118,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[Fa
 
 
 def abuts(general: Node) -> bool:
-    """True if a connection is of faces that lie on each other without sharing nodes."""
+    """True if a connection joins faces that lie on each other without sharing nodes."""
     kind = general.child("GridConnectivityType")
     return kind is not None and kind.text() == "Abutting"
 
@@ -165,7 +166,7 @@ def _of_faces(
 
 
 def on_face(zone: Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
-    """The face that holds the nodes `low` to `high`, which count from 1, and their half-open range."""
+    """The face that holds the nodes `low` to `high`, both (i, j, k) counted from 1, and their half-open range."""
     block = zone.block
     size = block.size[: zone.dimensions]
     shown = f"{low.tolist()} to {high.tolist()}"

@@ -23,10 +23,10 @@ DEEPEST = 12
 
 
 class Node:
-    """One node: `name`, `label`, its data and its children. `place`: the path of names that leads to it.
+    """One node of a CGNS file: `name`, `label`, its data and its children. `place`: the path of names that leads to it.
 
-    A form of file says what the children are (`_all`), of which shape and type the data (`_described`) and what it is
-    (`_array`).
+    A subclass for each container (HDF5, ADF) reads the children (`_all`), the shape and type of the data (`_described`)
+    and the data (`_array`).
     """
 
     def __init__(self, path: Path, place: str, label: str):
@@ -65,9 +65,11 @@ class Node:
         return [node for node in self._below() if node.label == label]
 
     def child(self, name: str) -> "Node | None":
+        """The first child of this name; None without one."""
         return next((node for node in self._below() if node.name == name), None)
 
     def require_child(self, name: str) -> "Node":
+        """The first child of this name. Raises HiresxError without one."""
         node = self.child(name)
         if node is None:
             raise self.error(f"has no {name}")
@@ -75,6 +77,7 @@ class Node:
 
     @property
     def has_data(self) -> bool:
+        """Whether the node holds an array."""
         return self._data_shape() is not None
 
     def numbers(self, shape: tuple[int, ...], real: bool = False) -> np.ndarray:
@@ -99,7 +102,7 @@ class Node:
         return StoredCoordinates.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
 
     def vector(self, most: int) -> np.ndarray:
-        """Data of the node: `most` finite real numbers, or less."""
+        """Data of the node: at most `most` finite real numbers, (n,)."""
         shape, _ = self._of_kind("iuf")
         if np.prod(shape) > most:
             raise self.error(f"holds {plural(int(np.prod(shape)), 'number')} instead of {most}")

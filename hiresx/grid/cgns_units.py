@@ -42,7 +42,7 @@ class Units:
 
     @property
     def metres(self) -> float:
-        """Metres per unit of what is stored, 1 where nothing says so."""
+        """Metres per unit of length as stored; 1 if the file gives no unit."""
         return 1.0 if self.kind in PURE else METRES.get(self.unit, 1.0)
 
     @property

@@ -169,11 +169,12 @@ class Grid:
 
     @property
     def points(self) -> int:
+        """Number of nodes of all blocks."""
         return sum(block.points for block in self.blocks)
 
     @property
     def dimensions(self) -> int:
-        """1, 2 or 3."""
+        """Number of dimensions of the grid: 1, 2 or 3."""
         return max((len(block.active) for block in self.blocks), default=0)
 
 

@@ -47,7 +47,8 @@ Nodes = dict[Literal["i", "j", "k"], Interval]
 
 
 class ConnectionTable(Table):
-    """A part of a face that goes on in a donor, and, unless `mutual` is false, the donor's part in the block."""
+    """A part of a face whose ghosts are nodes of a donor block. Unless `mutual` is false, the donor's ghosts are also
+    nodes of this block."""
 
     block: Name = Field(description="name of the block")
     face: Face = Field(description="its face")
@@ -93,7 +94,7 @@ class PeriodTable(Table):
 
 
 class Connectivity(Table):
-    """A whole file."""
+    """The tables of a connectivity file."""
 
     blocks: Annotated[tuple[Name, ...], Listed] = Field(
         (), description="names of the blocks, in the order of the grid file; absent: block-1, block-2, ..."

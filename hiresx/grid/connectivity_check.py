@@ -57,7 +57,7 @@ def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]
 
 
 class OverlapError(HiresxError):
-    """Blocks lie over each other: nothing that is said of their connections mends it."""
+    """Raised for blocks that overlap, which no other connection can correct."""
 
 
 def _check(blocks: Sequence[Block], c: Connection) -> ConnectionCheck:

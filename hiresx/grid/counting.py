@@ -11,8 +11,8 @@ from hiresx.grid.plot3d_binary import laid_out
 
 
 def file_nodes(spec: GridFile, directory: Path | None) -> int | None:
-    """Nodes of the grid of a [grid] table with `file`, as the file holds them; None for one that is coarsened, for text
-    and for a file that cannot be read: reading it says why."""
+    """Number of nodes of the grid of a [grid] table with `file`, found from the sizes in the file. None for a grid that
+    is coarsened, for text, and for a file that cannot be read, for which reading it raises the error."""
     if spec.coarsen:
         return None
     path = Path(directory or "") / spec.file

@@ -4,13 +4,11 @@ import numpy as np
 
 
 def diffuse(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """`values` (n,) at rising `positions` (n,), smoothed over the `widths` (m, n), which rise with their first index
-    from 0; (m, n). The two end values stay.
-
-    Every row comes from the one before by one implicit step of the heat equation over half the growth of the widths'
-    squares, on which a Gaussian's width counts. A kink of the values is rounded off at once, over the distance that the
-    width says, and the result has no odd terms in the width: continued with negative widths it is smooth.
-    """
+    """Smooth `values` (n,) at increasing `positions` (n,) over each of the `widths` (m, n), which increase from 0 with
+    the first index. Returns (m, n). The two end values do not change. Each row follows from the row before by one
+    implicit step of the heat equation over half the increase of the squared widths, so that the width is that of a
+    Gaussian. A kink of the values is rounded off over the given width. The result has no odd terms in the width:
+    continued to negative widths it is smooth."""
     left, right = np.diff(positions)[:-1], np.diff(positions)[1:]
     # Coefficients of the second derivative, without that of the middle: the sum of all three is 0.
     below = np.concatenate([[0.0], 2 / (left * (left + right)), [0.0]])

@@ -16,7 +16,8 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class DoubledLine:
-    """The nodes number `first` and `first` + 1 in the direction `d` coincide at `count` of `of` places."""
+    """Two neighbouring lines of nodes, number `first` and `first` + 1 in the direction `d`, that coincide at `count` of
+    their `of` places."""
 
     d: int
     first: int

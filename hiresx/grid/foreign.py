@@ -46,24 +46,29 @@ class Lines:
         self._at = 0
 
     def error(self, what: str, hint: str = "correct the file, or write it again") -> NoReturn:
+        """Raises HiresxError that names the file and the line read last."""
         n = self._lines[min(self._at, len(self._lines)) - 1][0] if self._lines else 1
         raise HiresxError(f"{self.path}, line {n}: {what}", hint)
 
     @property
     def all(self) -> list[tuple[int, str]]:
+        """All lines, each with its number in the file (from 1)."""
         return self._lines
 
     @property
     def has_more(self) -> bool:
+        """Whether a line is left to read."""
         return self._at < len(self._lines)
 
     def next(self, what: str) -> str:
+        """Read the next line; `what` names it in an error. Raises HiresxError at the end of the file."""
         if not self.has_more:
             self.error(f"the file ends before {what}")
         self._at += 1
         return self._lines[self._at - 1][1]
 
     def peek(self) -> str:
+        """The next line without reading it; empty at the end of the file."""
         return self._lines[self._at][1] if self.has_more else ""
 
     def integers(self, count: int, what: str) -> list[int]:

@@ -65,7 +65,7 @@ def _report(path: Path, connectivity: Path | None) -> dict[str, Any]:
 
 
 def _lines(grid: Grid) -> list[tuple[int, Range]]:
-    """Faces that have collapsed to lines, which are told as that."""
+    """Faces that have collapsed to lines, which are reported as such."""
     return [
         (b, face_range(face, block.size))
         for b, block in enumerate(grid.blocks)

@@ -29,6 +29,7 @@ class Motion:
 
     @property
     def inverse(self) -> "Motion":
+        """The motion that undoes this one."""
         if self.rotation is None:
             return Motion(None, _vector(-np.array(self.translation)))
         back = np.array(self.rotation).T

@@ -149,5 +149,5 @@ def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
 
 
 def faces_of(size: tuple[int, int, int], range_: Range, names: Sequence[str]) -> list[str]:
-    """Those of the faces `names` of a block of `size` that hold the whole range."""
+    """The faces among `names`, of a block of `size`, that hold the whole range."""
     return [name for name in names if range_[direction(name)] == face_range(name, size)[direction(name)]]

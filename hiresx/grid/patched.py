@@ -76,7 +76,8 @@ class Wrap:
 
 
 def wraps(block: Block, b: int, connections: Sequence[Connection]) -> list[Wrap | None]:
-    """Per direction of block `b` how it continues in itself, over whole faces and without being turned."""
+    """For each direction of block `b`, how the block continues in itself over whole faces without rotation; None if it
+    does not."""
     found: list[Wrap | None] = [None] * 3
     for d in block.active:
         whole = [(0, n) for n in block.size]

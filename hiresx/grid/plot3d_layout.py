@@ -20,6 +20,7 @@ def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
 
 
 def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
+    """Raises HiresxError if block number `n` has fewer than one node along a direction."""
     if min(size) < 1:
         raise HiresxError(f"{path}, {where}: block {n} has the size {format_size(size)}", EXPORT)
 
@@ -37,8 +38,10 @@ def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) ->
 
 
 def format_size(size: list[int]) -> str:
+    """Text of a size, such as 33 x 17 x 1."""
     return " x ".join(map(str, size))
 
 
 def points(sizes: list[list[int]]) -> int:
+    """Number of nodes of all blocks, from their sizes."""
     return sum(map(math.prod, sizes))

@@ -1,4 +1,4 @@
-"""Plot3D files that hold no nodes: solution (Q) and function files, told by how they begin and how long they are.
+"""Plot3D files that hold no nodes: solution (Q) and function files, recognised by how they begin and how long they are.
 
 A Q file has, behind the sizes, per block 4 reals of the flow and, of every node, the density, the components of the
 momentum and the energy; OVERFLOW writes two integers behind the sizes, the first the number of variables, and more

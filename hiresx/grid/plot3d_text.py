@@ -21,6 +21,8 @@ PIECE = 200_000
 
 
 def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
+    """Read the blocks of a Plot3D file of text, of any variant: for each block x, y and, in three dimensions, z, as
+    arrays [k, j, i]. Raises HiresxError if the text fits none."""
     values, counts, total = _numbers(path, text)
     candidates: list[tuple[bool, int, list[list[int]], int, int]] = []
     heads = _expand_repeats(values, counts)

@@ -24,6 +24,7 @@ class Reindexing:
 
     @property
     def still(self) -> bool:
+        """Whether it leaves all indices as they are."""
         return self == Reindexing()
 
     def matrix(self, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:

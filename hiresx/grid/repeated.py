@@ -11,11 +11,9 @@ from hiresx.grid.connections import Connection
 
 
 def repeated_nodes(sizes: Sequence[tuple[int, int, int]], connections: Sequence[Connection]) -> list[np.ndarray]:
-    """Per block the nodes that an earlier node stands for: sorted indexes in the arrays [k, j, i], flattened.
-
-    `sizes`: (ni, nj, nk) of the blocks. A node on a face that is connected with the end nodes held by both sides is the
-    same as the donor's, also across a period; of all such nodes in one place the first block's first is not returned.
-    """
+    """For each block, the nodes that repeat a node counted before: sorted indexes into the flattened arrays [k, j, i].
+    `sizes`: (ni, nj, nk) of the blocks. A node on a connected face repeats the donor's node if both sides hold the
+    nodes of the face, also across a period. Of all nodes in one place, that of the first block is not listed."""
     starts = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in sizes)])
     pairs = [_pairs(c, sizes, starts) for c in connections if not c.over_a_pole]
     if not pairs:

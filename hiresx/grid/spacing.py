@@ -104,8 +104,8 @@ def into_sponge(first: float, stretching: float, end: float, sponge_stretching: 
 
 
 def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
-    """Positions from 0 to the first node at or beyond `end`, spaced as spacing(x): dx/dn = spacing(x) by four
-    Runge-Kutta steps per node."""
+    """Positions (n,) from 0 to the first node at or beyond `end`, where x is spaced as spacing(x): dx/dn = spacing(x),
+    integrated by four Runge-Kutta steps per node."""
     x, nodes, h = 0.0, [0.0], 0.25
     # A tolerance of a thousandth of a cell: no extra node where rounding leaves the last one just short of the end.
     while x < end - 1e-3 * spacing(x):

@@ -47,10 +47,11 @@ class CoordinateSource(Protocol):
     """One coordinate of a block in a file; `shape` (nk, nj, ni)."""
 
     @property
-    def shape(self) -> tuple[int, int, int]: ...
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of nodes (nk, nj, ni)."""
 
     def read(self, box: Box) -> np.ndarray:
-        """The numbers of half-open ranges (k, j, i), as they are stored."""
+        """Read the nodes of the half-open ranges (k, j, i), as an array [k, j, i] of the stored type."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Bytes:
     start: int = 0
 
     def read(self, box: Box) -> np.ndarray:
+        """Read the box ((k0, k1), (j0, j1), (i0, i1)), as an array [k, j, i]. Raises HiresxError if the file cannot be
+        read."""
         kind = np.dtype(self.kind)
         (k0, k1), (j0, j1), (i0, i1) = box
         _, nj, ni = self.shape
@@ -108,6 +111,8 @@ class Hdf5:
     shape: tuple[int, int, int]
 
     def read(self, box: Box) -> np.ndarray:
+        """Read the box ((k0, k1), (j0, j1), (i0, i1)), as an array [k, j, i]. Raises HiresxError if the file cannot be
+        read."""
         import h5py
 
         try:
@@ -136,18 +141,21 @@ class StoredCoordinates:
 
     @classmethod
     def of(cls, source: CoordinateSource) -> "StoredCoordinates":
+        """The whole of a stored array."""
         return cls(source, triple((0, n) for n in source.shape))
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """Numbers of nodes (nk, nj, ni)."""
         return triple(hi - lo for lo, hi in self.window)
 
     @property
     def size(self) -> int:
+        """Number of nodes."""
         return math.prod(self.shape)
 
     def part(self, slices: tuple[slice, slice, slice]) -> "StoredCoordinates":
-        """A box of it, still in the file."""
+        """A box of these coordinates, still in the file."""
         made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
         if "_extremes" in self.__dict__ or "largest_of_whole" in self.__dict__:
             made.__dict__["largest_of_whole"] = self.largest
@@ -162,13 +170,14 @@ class StoredCoordinates:
         return float(np.abs(self._extremes).max()) if found is None else found
 
     def reverse_axes(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
+        """The same coordinates with the axes (k, j, i) reversed for which `axes` is true."""
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
     def __mul__(self, factor: float) -> "StoredCoordinates":
         return replace(self, factor=self.factor * factor)
 
     def slabs(self, overlap: int = 0) -> Iterator[np.ndarray]:
-        """The nodes in slabs of k, each with the first `overlap` planes of the next."""
+        """Yield the nodes in slabs [k, j, i] along k, each with the first `overlap` planes of the next."""
         step = max(SLAB // max(math.prod(self.shape[1:]), 1), 1)
         for k in range(0, max(self.shape[0] - overlap, 1), step):
             yield self[k : k + step + overlap]
@@ -187,6 +196,7 @@ class StoredCoordinates:
         return self._read(box)[tuple(inner)]
 
     def take(self, indices: Any, axis: int, out: None = None, mode: str = "raise") -> np.ndarray:
+        """Values at `indices` along `axis`, as `numpy.take`."""
         indices = list(indices) if isinstance(indices, range) else indices
         index: list[Any] = [slice(None)] * 3
         index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
@@ -209,16 +219,18 @@ class StoredCoordinates:
         return float(np.min(found)), float(np.max(found))
 
     def forget(self) -> None:
-        """Give the memory of the rims back."""
+        """Free the memory of the rims that were read."""
         self.__dict__.pop("_rims", None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_rims"}
 
     def min(self, axis: None = None, out: None = None) -> float:
+        """Least coordinate, in L."""
         return self._extremes[0]
 
     def max(self, axis: None = None, out: None = None) -> float:
+        """Greatest coordinate, in L."""
         return self._extremes[1]
 
     def _there(self, box: Any) -> Box:

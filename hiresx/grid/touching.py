@@ -68,7 +68,7 @@ def _faces(contact: Touching) -> frozenset[tuple[int, str | None]]:
 
 
 def touching(grid: Grid) -> list[Touching]:
-    """List all faces, or parts of them, that no connection holds and that lie on or in another block."""
+    """All faces, or parts of faces, that have no connection and lie on or in another block."""
     with np.errstate(all="ignore"):
         surfaces = [
             _Surface(grid, b, face)

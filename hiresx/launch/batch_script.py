@@ -60,6 +60,7 @@ class Batch:
 
     @property
     def size(self) -> int:
+        """Number of ranks on all nodes."""
         return self.nodes * self.ranks
 
     @property
@@ -69,6 +70,7 @@ class Batch:
 
     @property
     def margin(self) -> int:
+        """Time that is kept for the end of the run before the job's limit, in s."""
         return min(MARGIN, self.seconds // 4)
 
 

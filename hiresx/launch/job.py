@@ -29,8 +29,9 @@ _RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
 
 @dataclass(frozen=True)
 class JobEnd:
-    """`status`: exit status of the job. `rank`: that was ended first, if MPI says; `signal`: by which signal; `left`:
-    by none, but by itself with status 0; `asked`: the first signal that this process was sent meanwhile."""
+    """How a job ended. `status`: its exit status. `rank`: the rank that ended first, if MPI reports it. `signal`: the
+    signal that ended it. `left`: whether it ended without a signal, with status 0. `asked`: the first signal that this
+    process received meanwhile."""
 
     status: int
     rank: int | None = None

@@ -35,7 +35,8 @@ print(next((line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in
 
 @dataclass(frozen=True)
 class MpiLibrary:
-    """`kind`: one of the families here, or "" for another. `version`: "5.0.11". `path`: of the file, "" if unknown."""
+    """The MPI library of this installation. `kind`: its family, or "" for another. `version`: such as "5.0.11". `path`:
+    of its file, "" if unknown."""
 
     kind: str
     version: str
@@ -64,7 +65,7 @@ class Mpirun:
 
 
 def library() -> MpiLibrary:
-    """Return the MPI library that mpi4py loads here. Raises HiresxError when mpi4py is not there or finds no
+    """Return the MPI library that mpi4py loads here. Raises HiresxError when mpi4py is missing or finds no
     library."""
     try:
         done = subprocess.run([sys.executable, "-P", "-c", _ASK], capture_output=True, text=True, timeout=60)

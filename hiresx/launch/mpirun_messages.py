@@ -94,7 +94,7 @@ class MessageFilter:
 
 
 def signal_name(number: int) -> str:
-    """SIGKILL for 9."""
+    """Name of a signal: SIGKILL for 9."""
     try:
         return signal.Signals(number).name
     except ValueError:

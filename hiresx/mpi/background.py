@@ -61,7 +61,7 @@ class Writer:
                 self._changed.wait()
 
     def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until `ready`, which is asked after every job; that counts as `waited`."""
+        """Wait until `ready` is true; it is called after every job. The time counts as `waited`."""
         with self._changed:
             began = time.perf_counter()
             while not ready():
@@ -99,7 +99,7 @@ class Writer:
 
 
 class Work:
-    """Something that the ranks of a communicator write together: files that all know the temporary names of."""
+    """Output that the ranks of a communicator write together: files whose temporary names all ranks know."""
 
     def write(self) -> None:
         """Write the rank's own share. Called in a thread of each rank."""
@@ -137,7 +137,7 @@ class JointWriter:
 
     @property
     def has_failed(self) -> bool:
-        """Some work has failed, whether that was raised or not; nothing more is written."""
+        """True if any work has failed, even if its error was raised. Nothing more is written then."""
         return self._failed or self._writer.has_failed
 
     @property
@@ -164,7 +164,7 @@ class JointWriter:
             self._writer.submit(lambda: self._write(work))
 
     def advance(self) -> None:
-        """Go on with what all have written. Raises a failure that was not raised before."""
+        """Continue with work that all ranks have written. Raises a failure that was not raised before."""
         if self._comm.size == 1:
             self._writer.check()
             return

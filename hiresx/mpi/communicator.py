@@ -49,7 +49,7 @@ class Communicator:
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:
-        """Wait until all have come here."""
+        """Wait until all ranks have called this."""
         if self.mpi_comm is not None:
             self.mpi_comm.Barrier()
 
@@ -63,15 +63,16 @@ class Communicator:
         return rows
 
     def sum(self, values: Any) -> np.ndarray:
-        """Elementwise over the ranks, in the order of the ranks: the same bits everywhere."""
+        """Sum of `values` over the ranks, element by element, in the order of the ranks, so that all ranks get the same
+        bits."""
         return self._rows(values).sum(axis=0)
 
     def max(self, values: Any) -> np.ndarray:
-        """Elementwise over the ranks; a NaN wins."""
+        """Largest of `values` over the ranks, element by element; NaN if any rank has NaN."""
         return self._rows(values).max(axis=0)
 
     def min(self, values: Any) -> np.ndarray:
-        """Elementwise over the ranks; a NaN wins."""
+        """Least of `values` over the ranks, element by element; NaN if any rank has NaN."""
         return self._rows(values).min(axis=0)
 
     @contextmanager
@@ -112,7 +113,8 @@ class Communicator:
         raise raised
 
     def aside(self) -> Any:
-        """The same ranks, for what must not be taken for an answer to something else. Collective the first time."""
+        """A second MPI communicator of the same ranks, whose messages cannot be mistaken for others. Collective at the
+        first call."""
         if self._aside is None:
             self._aside = self.mpi_comm.Dup()
         return self._aside
@@ -147,7 +149,7 @@ class Communicator:
 
     @cached_property
     def local(self) -> "Communicator":
-        """The ranks on this host."""
+        """Communicator of the ranks on this host."""
         if self.mpi_comm is None:
             return self
         from mpi4py import MPI
@@ -156,7 +158,7 @@ class Communicator:
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
-        """Per rank the number of its host, counted in the order of the ranks."""
+        """Number of the host of each rank, counted in the order of the ranks."""
         firsts = self.allgather(self.local.bcast(self.rank))
         order = {first: number for number, first in enumerate(sorted(set(firsts)))}
         return tuple(order[first] for first in firsts)
@@ -246,7 +248,7 @@ def world() -> Communicator:
     """A communicator of all processes that one launcher (mpirun, srun) started, or of this one alone. It is always the
     same.
 
-    Raises HiresxError when a launcher started several and mpi4py is not there, does not load, or belongs to another MPI
+    Raises HiresxError when a launcher started several and mpi4py is missing, does not load, or belongs to another MPI
     than the launcher.
     """
     if not _world:

@@ -51,7 +51,7 @@ def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
 def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
     """mpi4py's MPI, initialised, as many processes as the launcher says.
 
-    Raises HiresxError when mpi4py is not there or finds no library, and when the library is another MPI than the
+    Raises HiresxError when mpi4py is missing or finds no library, and when the library is another MPI than the
     launcher: it would abort, or every process would find itself alone.
     """
     expected = launched_processes(environment)

@@ -83,7 +83,7 @@ def _square(bytes_: ArrayLike, size: int) -> np.ndarray:
 
 
 def _resolve_auto(names: list[str], known: list[PlacementFacts]) -> list[str]:
-    """auto become cuda or cpu. Raises for a GPU that is not there, the same on all ranks."""
+    """auto become cuda or cpu. Raises for a GPU that does not exist, the same on all ranks."""
     lacking = [rank for rank, name in enumerate(names) if name == "cuda" and known[rank].fault]
     if lacking:
         rank = lacking[0]

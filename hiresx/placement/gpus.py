@@ -17,6 +17,8 @@ from hiresx.topology.place import free_gpus, plan
 
 
 class GpuChoice(NamedTuple):
+    """The GPU of a rank, and the reasons for the choice as sentences."""
+
     gpu: GPU
     why: tuple[str, ...]
 

@@ -35,7 +35,7 @@ class Standing:
 
 
 def comm() -> Communicator:
-    """The ranks of MPI. Raises HiresxError when mpi4py is not there, or finds no MPI."""
+    """The ranks of MPI. Raises HiresxError when mpi4py is missing, or finds no MPI."""
     try:
         from mpi4py import MPI
     except Exception as error:

@@ -29,7 +29,7 @@ def animate(
 ) -> Path:
     """Write `variable` of the fields from `start` to `end`, of each `every`-th one, to `out` (.mp4, .gif; RUN/post if
     absent), `fps` pictures a second; colours and frame stay the same. Returns the file, which appears whole or not
-    at all. Raises HiresxError for what is not there, and without an encoder."""
+    at all. Raises HiresxError for something missing, and without an encoder."""
     run, look = as_run(run), look or Look()
     derived.check([variable], "")
     target = run.path / "post" / f"{file_stem('animate', variable)}.mp4" if out is None else Path(out)

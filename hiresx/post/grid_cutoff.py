@@ -119,7 +119,8 @@ def lowest(cutoff: np.ndarray | None) -> float | None:
 
 
 def shade(ax: Any, cutoff: float | None, points: float) -> None:
-    """Grey in `ax` over the frequencies beyond `cutoff`, in the scale of the axis, between the ends it has."""
+    """Shade the part of the axes `ax` beyond the frequency `cutoff`, in the units of the axis, between its present
+    limits."""
     first, last = ax.get_xlim()
     if cutoff is None or cutoff >= last:
         return

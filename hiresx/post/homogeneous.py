@@ -43,7 +43,8 @@ def faces_of(case: Mapping[str, Any], kinds: Sequence[str]) -> set[str]:
 
 
 def step(coordinates: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
-    """The vector from each node to the next along `axis` of x, y, z (nk, nj, ni), None where they are not all alike."""
+    """Vector from each node to the next along `axis` of the coordinates x, y, z (nk, nj, ni); None if it differs
+    between nodes."""
     steps = np.stack([np.diff(c, axis=axis) for c in coordinates])
     mean = steps.mean(axis=(1, 2, 3))
     apart = np.abs(steps - mean[:, None, None, None]).max()
@@ -72,8 +73,8 @@ def axes(case: Mapping[str, Any], coordinates: Sequence[np.ndarray], over: str |
 
 
 def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
-    """Of the homogeneous axes the nodes that differ, by index direction: in a grid whose period is the distance of its
-    first node from its last one, these are the same."""
+    """The different nodes along each homogeneous axis, as a slice by index direction. In a grid whose last node is the
+    periodic image of the first, one of the two is left out."""
     periods = (case.get("grid") or {}).get("period") or {}
     found = {}
     for axis, vector in steps.items():

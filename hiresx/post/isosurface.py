@@ -52,7 +52,7 @@ def isosurface(
     above the plane z, or "xy", "xz", "yz". `look`: colours and size. In `summary` the areas; `write` also knows .vtp,
     .ply and .stl. Drawn by PyVista in a process that shows nothing; without OpenGL the surface can still be written.
 
-    Raises HiresxError for what is not there, a field that is not in space, values that are not met, and without
+    Raises HiresxError for something missing, a field that is not in space, values that are not met, and without
     PyVista.
     """
     # first of all: its extra brings what opens a run as well
@@ -140,7 +140,7 @@ class PictureView:
 @dataclass(frozen=True, eq=False)
 class SeenAxis:
     """An edge of the box as an axis of the coordinate `name`: pixels (n, 2) of its `ticks` (n,) and of its ends, and
-    the direction (2,) away from the box."""
+    the direction (2,) in the picture that points away from the box."""
 
     name: str
     ticks: np.ndarray

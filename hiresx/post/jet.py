@@ -76,7 +76,7 @@ def analyse(
     run: Run, state: jet_theory.ExpandedJet, start: float | None = None, end: float | None = None,
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
-    """The analysis of one run; `expanded_jet` gives its `state`. See `jet`."""
+    """Analyse one run; `state` comes from `expanded_jet`. Other arguments as of `jet`."""
     missing: list[str] = []
     if start is None:
         # What the averages leave out as the start of the flow is left out of the probes too.
@@ -134,7 +134,7 @@ def expanded_jet(
     run: Run, ratio: float | None = None, mach: float | None = None, temperature: float | None = None,
     shape: jet_theory.Shape | None = None,
 ) -> jet_theory.ExpandedJet:  # fmt: skip
-    """The jet of a run, of its case's parameters and grid where they are not given; see `jet`."""
+    """The jet of a run. Arguments that are None come from the parameters and the grid of its case; see `jet`."""
     parameters = run.case.get("parameters") or {}
     ratio = parameters.get("pressure_ratio") if ratio is None else ratio
     mach = parameters.get("exit_mach", 1.0) if mach is None else mach

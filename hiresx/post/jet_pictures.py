@@ -25,7 +25,7 @@ def unit(jet: "Jet") -> str:
 
 
 def strouhal(jet: "Jet") -> str:
-    """Definition of the Strouhal number."""
+    """Text that defines the Strouhal number."""
     return "f\\,h/U_j" if jet.state.shape == "planar" else "f\\,D_j/U_j"
 
 
@@ -81,7 +81,7 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
 
 
 def name_of(jet: "Jet") -> str:
-    """The name of the run's folder."""
+    """Name of the folder of the run."""
     return jet.run.path.resolve().name
 
 

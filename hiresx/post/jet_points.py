@@ -31,7 +31,7 @@ class MeasuredPoints:
 
     @property
     def label(self) -> str:
-        """Short: for a legend."""
+        """Short name for a legend."""
         kind, _, rest = self.source.partition(": ")
         return f"{rest.split(',')[0].split(';')[0]} ({kind})" if rest else self.source
 

@@ -32,7 +32,7 @@ REACHES, SURE, _GROUPS = 4, 0.5, 5
 @dataclass(frozen=True, eq=False)
 class Mean:
     """The mean flow on the axis x > 0, (n,) each, and the half-widths at `station` (m,): where the mean u is half of
-    that on the axis, the mean of both sides. Empty where only probes told the axis. `source`: where it is from."""
+    that on the axis, the mean of both sides. Empty without averages. `source`: where it is from."""
 
     x: np.ndarray
     p: np.ndarray
@@ -44,7 +44,7 @@ class Mean:
 
 
 def sponge_start(run: Run) -> float:
-    """x at which the sponge behind the jet begins, or infinity."""
+    """Coordinate x, in L, at which the sponge behind the jet begins; infinite without one."""
     starts = [
         s["start"]
         for s in run.case.get("sponge") or ()
@@ -54,9 +54,9 @@ def sponge_start(run: Run) -> float:
 
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
-    """The mean flow of a run: of its averages (in space also over the span, where the grid is the same in all of it,
-    else in the plane z = 0),
-    or of a probe along the axis from `start` to `end`. Raises HiresxError where it has neither."""
+    """The mean flow of a run, from its averages or, without them, from a probe along the axis between the times `start`
+    and `end`. Averages in three dimensions are also averaged over the span if the grid is the same all along it; else
+    they are taken in the plane z = 0. Raises HiresxError for a run with neither."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)
@@ -155,7 +155,7 @@ class Cells:
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the lengths over the cells, None for fewer than two."""
+        """Standard deviation of the lengths of the cells, in L; None for fewer than two."""
         return float(np.std(self.lengths, ddof=1)) if len(self.lengths) > 1 else None
 
 

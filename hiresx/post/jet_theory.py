@@ -95,7 +95,7 @@ def empirical(jet: ExpandedJet, constant: float) -> float:
 
 
 def screech_strouhal(jet: ExpandedJet) -> float:
-    """St of the screech that correlations give."""
+    """Strouhal number of the screech by the correlations."""
     if jet.shape == "round":
         return tam_seiner_yu(jet)
     return float(np.mean([empirical(jet, constant) for constant in EMPIRICAL.values()]))
@@ -106,13 +106,13 @@ Formula = tuple[str, Callable[[ExpandedJet], float]]
 
 
 def spacings(shape: Shape) -> list[Formula]:
-    """Formulas of the spacing, the first that of the vortex sheet."""
+    """Formulas of the length of a shock cell; the first is that of the vortex sheet."""
     name = "vortex sheet (Tam)" if shape == "planar" else "vortex sheet (Prandtl, Pack)"
     return [(name, spacing), (f"{_SHORTENED:g} of it", lambda jet: _SHORTENED * spacing(jet))]
 
 
 def tones(shape: Shape) -> list[Formula]:
-    """Formulas of St by theory."""
+    """Theoretical formulas of the Strouhal number of the screech."""
     found: list[Formula] = [
         (f"vortex sheet, uc = {k:.2f} Uj", partial(strouhal, convection=k)) for k in CONVECTION
     ]  # fmt: skip
@@ -120,7 +120,7 @@ def tones(shape: Shape) -> list[Formula]:
 
 
 def correlations(shape: Shape) -> list[Formula]:
-    """Formulas of St by measurements, between which the band is drawn; none for round jets."""
+    """Empirical formulas of the Strouhal number, which bound the band in the picture; none for round jets."""
     if shape == "round":
         return []
     return [(f"{name}, K = {k:g}", partial(empirical, constant=k)) for name, k in EMPIRICAL.items()]

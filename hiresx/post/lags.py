@@ -77,8 +77,8 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
 
 
 def vertex(values: np.ndarray) -> float:
-    """Maximum of the parabola through three equidistant values: its distance from the middle one, in steps; 0 if it has
-    none."""
+    """Position of the maximum of the parabola through three equidistant `values` (3, ...), as distance from the middle
+    one in steps; 0 if it has none."""
     a, b, c = values
     bend = a - 2 * b + c
     return float(np.clip(0.5 * (a - c) / bend, -0.5, 0.5)) if bend < 0 else 0.0

@@ -10,7 +10,7 @@ from hiresx.output.show.look import Look
 
 def plane_of_fields(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece], str]:
     """Horizontal and vertical axis, pieces (nj, ni) with `names`, and words for where the plane is. Raises HiresxError
-    for a field of one dimension and planes that are not there."""
+    for a field of one dimension and planes that do not exist."""
     accessor = tree.hiresx
     if accessor.dimensions < 2:
         raise HiresxError("a field of one dimension has no slice", "draw lines: hiresx plot RUN")

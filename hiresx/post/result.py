@@ -122,12 +122,12 @@ def _text(value: Any) -> str:
 
 
 def as_run(run: Any) -> Run:
-    """`run`, or that in the folder `run`."""
+    """`run` itself, or the run in the folder `run`."""
     return run if isinstance(run, Run) else open_run(run)
 
 
 def file_stem(*words: Any) -> str:
-    """A name for files out of `words`; those that are empty are left out."""
+    """Name for files, made of `words`; empty ones are left out."""
     return "_".join(re.sub(r"[^A-Za-z0-9.+-]+", "_", str(word)).strip("_") for word in words if word not in (None, ""))
 
 

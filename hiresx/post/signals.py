@@ -59,7 +59,7 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     """The signals `wanted` of a run: "NAME.COLUMN" at all places, "NAME.COLUMN_2" at that of this number, several with
     commas: "NAME.COLUMN_0,COLUMN_4". `start`, `end`: the times to use.
 
-    Samples at unequal distances are brought to equal ones by cubic splines. Raises HiresxError for what is not there,
+    Samples at unequal distances are brought to equal ones by cubic splines. Raises HiresxError for something missing,
     several columns at once, and too few samples.
     """
     run = as_run(run)

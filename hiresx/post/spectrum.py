@@ -55,7 +55,7 @@ def spectrum(
     grid are not known, and where samples may have folded a higher one there (`grid_cutoff.alias_free`; `warnings`).
     What lies beyond is the grid's as much as the flow's.
 
-    Raises HiresxError for what is not there or too short.
+    Raises HiresxError for something missing or too short.
     """
     run = as_run(run)
     points_per_wave = POINTS_PER_WAVE if points_per_wave is None else points_per_wave

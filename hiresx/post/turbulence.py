@@ -51,7 +51,7 @@ def turbulence(run: Any, over: str | None = None) -> Result:
     periodic and uniform (`over`: over these alone, "i,k"). Needs `[average]` with reynolds and favre, for the budget
     with budget = true; wall units come where one direction is left and ends at a no-slip wall.
 
-    Raises HiresxError for averages that are not there and a grid of several blocks or without such a direction.
+    Raises HiresxError for averages that do not exist and a grid of several blocks or without such a direction.
     """
     run = as_run(run)
     name, block = homogeneous.only_block(run.averages, "statistics of turbulence", run.case)

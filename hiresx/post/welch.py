@@ -59,7 +59,7 @@ class Spectra:
 
     @property
     def resolution(self) -> float:
-        """Distance of the lines."""
+        """Spacing of the frequencies, in c_ref / L."""
         return float(self.frequency[1])
 
     @property

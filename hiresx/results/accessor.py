@@ -36,7 +36,7 @@ class OfTree:
 
     def pieces(self, *names: str) -> list[cut.Piece]:
         """Coordinates and the variables `names` of each block as arrays (nk, nj, ni), for `output.fields.cut`. Of a
-        series select a time first. Raises HiresxError for a variable that is not there."""
+        series select a time first. Raises HiresxError for a variable that does not exist."""
         found = []
         for block in self.blocks.values():
             for name in names:

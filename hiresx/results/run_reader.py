@@ -66,7 +66,7 @@ class Run:
 
     @property
     def steps(self) -> list[int]:
-        """Steps of which whole fields are kept."""
+        """Steps at which whole fields are stored."""
         return list(field_file.frames(self.path))
 
     @property
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def histories(self) -> list[str]:
-        """Names for `history`."""
+        """Names of the histories, for `history`."""
         return list(histories.histories(self.path))
 
     def fields(self, which: int | float = -1, variables: Iterable[str] | None = None, subset: str = "fields") -> Any:
@@ -143,7 +143,7 @@ class Run:
 
     @property
     def surfaces(self) -> list[str]:
-        """Names for `surface`."""
+        """Names of the surfaces, for `surface`."""
         return list(surface_file.surfaces(self.path))
 
     def surface(self, name: str) -> Any:

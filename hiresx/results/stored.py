@@ -38,6 +38,7 @@ class StoredVariable:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape (times, nk, nj, ni), without times for a variable that does not change."""
         return (len(self.paths), *self.nodes) if self.moving else self.nodes
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
@@ -125,13 +126,16 @@ class ComputedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the result: that of each of its `parts`."""
         return self.parts[0].shape
 
     @property
     def dtype(self) -> np.dtype:
+        """Type of the result: double precision."""
         return np.dtype("f8")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
+        """Read the part `key` of all `parts`, and return the function of them. Undefined values are NaN or infinite."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.function(*(part.read(key) for part in self.parts)), dtype=np.float64)
 

@@ -19,19 +19,21 @@ class SurfaceVariable:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape (samples, ...)."""
         return self.records[self.name].shape
 
     @property
     def dtype(self) -> np.dtype:
+        """Type of one value, in the byte order of this machine."""
         return self.records.dtype[self.name].base.newbyteorder("=")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """The part of it that `key` selects."""
+        """Read the part that `key` selects."""
         return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
 
 
 def dataset(stored: surface_file.StoredSurface, title: str) -> Any:
-    """The surface over time (sample, where the time stands still) and place."""
+    """An xarray.Dataset of the surface over time (over samples in a run with local time steps) and place."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)

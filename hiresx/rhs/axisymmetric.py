@@ -12,11 +12,11 @@ from hiresx.rhs.viscous import Viscous
 
 
 class Axisymmetric:
-    """The launches `source` (after the inviscid terms), `stress` (between the viscous fluxes of the nodes and those of
-    the ghosts) and `friction` (after the viscous terms) of one block, the last two of viscous flow; `steps` after those
-    that points take for themselves. Fills `state.inverse_radius`: 1/y, and on the axis minus that of the next node.
-    `axes`: the block's conditions there; `viscous`: its viscous terms, None of inviscid flow.
-    """
+    """Launches of the source terms of axisymmetric flow on one block: `source`, after the inviscid terms; in viscous
+    flow also `stress`, between the viscous fluxes of the nodes and those of the ghosts, and `friction`, after the
+    viscous terms; and `steps`, after the launches that choose local time steps. Fills `state.inverse_radius`: 1/y, and
+    on the axis minus that of the next node. `axes`: conditions of the block on the axis. `viscous`: its viscous terms,
+    None in inviscid flow."""
 
     def __init__(
         self,

@@ -38,6 +38,8 @@ _OF_STATES = ("prescribe", "characteristic")
 
 
 class Reflect(FaceCondition):
+    """Slip wall: nodes without normal velocity, ghosts that mirror the flow."""
+
     kernel: str | None = "reflect"
     rank = 1
     continued = False
@@ -55,8 +57,9 @@ class Reflect(FaceCondition):
 
 
 class MirroredPlaces(Reflect):
-    """Where grid lines are not normal to the wall, or it is curved: ghosts of the state come from the mirror images of
-    their own places (`hiresx.exchange.patched_ghosts`), and of the viscous fluxes by parabolas but for jumps."""
+    """A slip wall that is curved or not normal to the grid lines. Ghosts of the state come from the mirror images of
+    their own places (`hiresx.exchange.patched_ghosts`). Ghosts of the viscous fluxes are extrapolated by parabolas,
+    except at jumps."""
 
     kernel = None
 
@@ -79,7 +82,7 @@ class PatchedCondition(FaceCondition):
 
 
 class AxisCondition(FaceCondition):
-    """Of axisymmetric flow; what its source term is there, `hiresx.rhs.axisymmetric` says."""
+    """The axis of axisymmetric flow. The source term there is in `hiresx.rhs.axisymmetric`."""
 
     kernel: str | None = "axis"
     rank = 1
@@ -97,6 +100,8 @@ class AxisCondition(FaceCondition):
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
     def limit(self, inverse: Any) -> None:
+        """Subtract the source term of axisymmetric flow on the axis from the rates, where v/y is the limit dv/dy.
+        `inverse`: the field 1/y."""
         s = self.state
         area = s.areas[self._direction]
         self._launch(
@@ -105,9 +110,12 @@ class AxisCondition(FaceCondition):
         )  # fmt: skip
 
     def step_limit(self) -> None:
+        """Limit the local time step of the nodes on the axis to that of the nodes beside it."""
         self._launch("axisymmetric_step_limit", self._box, **self._face, dt=self.state.dt)
 
     def friction_limit(self, fluxes: Any, inverse: Any) -> None:
+        """Add the viscous source term of axisymmetric flow on the axis to the rates, extrapolated from the next nodes.
+        `fluxes`: viscous fluxes; `inverse`: the field 1/y."""
         s = self.state
         self._launch(
             "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,
@@ -116,7 +124,7 @@ class AxisCondition(FaceCondition):
 
 
 class MirroredAxis(AxisCondition):
-    """Where grid lines lean against the axis: as `MirroredPlaces`."""
+    """The axis where grid lines do not meet it at right angles. Ghosts are as for `MirroredPlaces`."""
 
     kernel = None
     flux_degree = 2
@@ -130,8 +138,8 @@ class MirroredAxis(AxisCondition):
 
 
 class PoleCondition(FaceCondition):
-    """What happens there is done by `hiresx.rhs.pole`, once all faces have theirs, and by the exchange with the nodes
-    across."""
+    """A pole. `hiresx.rhs.pole` sets its nodes after all other faces, and the exchange fills its ghosts with nodes of
+    the opposite side."""
 
     kernel = "pole"
     continued = False
@@ -141,7 +149,8 @@ class PoleCondition(FaceCondition):
 
 
 class Extrapolate(FaceCondition):
-    """An outflow. What enters a subsonic one is a matter of rates (`hiresx.rhs.outflow`)."""
+    """An outflow whose ghosts are extrapolated. At a subsonic outflow the incoming waves change the rates
+    (`hiresx.rhs.outflow`)."""
 
     kernel: str | None = "outflow"
 
@@ -152,7 +161,7 @@ class Extrapolate(FaceCondition):
 
 
 class SupersonicOutflow(Extrapolate):
-    """Where everything leaves: viscous terms are made of the continued flow, too."""
+    """A supersonic outflow. Its viscous fluxes are those of the extrapolated flow."""
 
     kernel = "extrapolate"
     continued = False
@@ -166,9 +175,10 @@ class SupersonicOutflow(Extrapolate):
 
 
 class Prescribe(FaceCondition):
-    """`profile(x, y, z, t)` gives (rho, u, v, w, p); evaluated once, or before every stage unless `steady`, and once
-    for each time: the last stages of a step and the first of the next often have one in common. Where it gives waves,
-    once as well: the device goes on by itself."""
+    """An inflow with a given state (rho, u, v, w, p), by `profile(x, y, z, t)`. With `steady` the profile is evaluated
+    once, else before every stage, but once for each time: the last stages of a step and the first of the next often
+    have the same time. A profile that gives `Waves` is evaluated once, and the device computes the state at each
+    time."""
 
     continued = False
     flux_degree = 3
@@ -253,6 +263,8 @@ class Prescribe(FaceCondition):
 
 
 class Characteristic(FaceCondition):
+    """Far field: waves that enter bring the state of the case, waves that leave that of the flow."""
+
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float):
         super().__init__(backend, program, state, patch)
         s = cast(FarField, patch.condition).state
@@ -289,8 +301,8 @@ def meet(conditions: Sequence[FaceCondition]) -> None:
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
-    """What `method` of the conditions, sorted by rank, launches with `arguments` on nodes of faces: in lists of what
-    touches no node in common, as faces of one direction and rank do not."""
+    """Launches of `method` of all conditions with `arguments`, sorted by rank. The launches of each list act on
+    disjoint nodes and are independent, such as those of faces of one direction and rank."""
 
     def order(condition: FaceCondition) -> tuple[float, int]:
         return condition.rank, direction(condition.patch.face)
@@ -300,7 +312,7 @@ def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) 
 
 
 def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
-    """What mends the inviscid right-hand side on faces, then what does at their edges, of which two share a node."""
+    """Launches that correct the inviscid right-hand side on faces, followed by those at the edges of faces."""
     edges = [calls for edge in range(4) for calls in together(conditions, "edge_rate", edge)]
     return together(conditions, "rate") + edges
 
@@ -315,7 +327,7 @@ def _of_the_patch() -> dict[str, type[FaceCondition]]:
 
 
 def check(patches: Sequence[Patch]) -> None:
-    """Raises HiresxError for the first patch whose condition has a kernel that no class here is for."""
+    """Raises HiresxError for the first patch whose condition names a kernel without a class here."""
     known = {*_of_the_patch(), *_OF_STATES}
     for patch in patches:
         kernel = patch.condition.kernel

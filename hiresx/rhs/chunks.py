@@ -23,7 +23,8 @@ TILES, BEFORE = 2, 3
 
 
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
-    """Nodes of a chunk of each of so many lines of n nodes, marched along by a thread, of reals of `itemsize` bytes."""
+    """Nodes of a chunk, when each of `lines` lines of `n` nodes is cut into chunks that a thread marches along.
+    `itemsize`: bytes of a real."""
     sharing = SHARING[itemsize]
 
     def cost(chunk: int) -> float:
@@ -35,7 +36,7 @@ def line_chunk(n: int, lines: int, itemsize: int) -> int:
 
 
 def row_chunk(n: int, rows: int) -> int:
-    """Elements of a chunk of each of so many lines of n, side by side in memory, gone along by a warp."""
+    """Nodes of a chunk, when each of `rows` rows of `n` contiguous nodes is cut into chunks, one for a warp."""
 
     def cost(chunk: int) -> float:
         turns = rows * -(-n // chunk) / (WARPS * MULTIPROCESSORS)
@@ -45,7 +46,8 @@ def row_chunk(n: int, rows: int) -> int:
 
 
 def march_chunk(n: int, tiles: int) -> int:
-    """Planes of a chunk of each of so many tiles of columns of n nodes, marched along by a block of threads."""
+    """Planes of a chunk, when each of `tiles` tiles of columns of `n` nodes is cut into chunks that a block of threads
+    marches along."""
 
     def cost(chunk: int) -> float:
         return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)

@@ -11,7 +11,7 @@ _CLOSED = (None, "reflect", "axis", "pole", "patched", "no_slip")
 
 
 def notes(case: Case, decomposition: Decomposition) -> Iterator[str]:
-    """A remark on an implicit run in which nothing enters or leaves and nothing else fixes the mass."""
+    """Yield a warning about an implicit run in which no gas enters or leaves and nothing else determines the mass."""
     if case.time.integrator != IMPLICIT or case.sponge or (case.source is not None and case.source.rho is not None):
         return
     for patch in decomposition.patches:

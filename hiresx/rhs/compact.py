@@ -15,7 +15,8 @@ NAME = "compact"
 
 
 def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
-    """Why a case cannot be computed with this plan, as far as is known without its grid `cut`; None where it can."""
+    """The reason why this plan cannot compute a case; None if it can. Without the grid `cut` only the case is
+    examined."""
     if case.gas.reynolds is None:
         return None  # nothing is left to save
     if case.axisymmetric:
@@ -35,7 +36,7 @@ def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
 
 
 class UnsuitedPlan(HiresxError):
-    """A plan that does not support a property of the case."""
+    """Raised for a plan that does not support a property of the case."""
 
 
 def check(case: Case, plan: str | None, cut: Decomposition) -> None:
@@ -46,8 +47,9 @@ def check(case: Case, plan: str | None, cut: Decomposition) -> None:
 
 
 class CompactViscous:
-    """The launches of one block by direction: `flux` into the array `along`, whose ghosts are filled in between, and
-    `difference`. Ghosts of the state are those of the viscous terms (`FaceCondition.viscous_state`) by then."""
+    """Launches of the viscous terms of one block by direction: `flux` computes the fluxes into the array `along`,
+    `difference` their difference, after the ghosts of `along` have been filled. The ghosts of the state must be those
+    of the viscous terms (`FaceCondition.viscous_state`)."""
 
     def __init__(self, program: Program, state: BlockState, reynolds: float):
         s, sv = state, state.variable_stride

@@ -15,24 +15,21 @@ _GRADIENTS = len(GAS_GRADIENTS)
 
 
 def place_of(patch: Patch, block: str) -> str:
-    """Where the condition of `patch` holds, as messages say it; `block` by name."""
+    """Text for messages that names the condition, the face of `patch` and the block, by its name `block`."""
     return f"{patch.condition.type} on {patch.face} of block '{block}'"
 
 
 class FaceCondition:
-    """One patch: `node()` sets the nodes on the face of a state that is given, `stage_node()` of one that was computed;
-    `ghost()` the layers behind it, to which `bend()` adds where the flow is smooth; `rate()` mends the inviscid
-    right-hand side on it, behind that `edge_rate(edge)` at the four edges of the patch (twice the tangent, and one for
-    the upper edge), `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms, `viscous_node`,
-    ahead of the latter, the viscous flux on the face; `hold` and `follow` stand before and behind what sets the rate of
-    the density at outflows. What a condition does not need does nothing.
+    """The boundary condition of one patch. Each method launches the kernels of one part of it: nodes on the face,
+    ghosts, rates. A method that a condition does not need does nothing.
 
-    These launch kernels, the same with the same arguments every time, and do nothing else: their launches are noted
-    once (`calls`) and then made together with those of other conditions. What changes in time is brought up to date
-    ahead of `node()`: by the host in `prepare(time)`, and where it `moves` by the launches of `move(clock, share)`, to
-    the time `share` of the step after that of the device's clock.
+    A method launches the same kernels with the same arguments at every call and has no other effect. The launches are
+    therefore recorded once (`calls`) and then made together with those of other conditions. Values that change in time
+    are updated before `node`: by the host in `prepare`, and if `moves` is true by the device in `move`.
 
-    `kernel`: that of the models it is for, where it is made of nothing but the patch."""
+    `kernel`: the `kernel` of the models of the case (`hiresx.case.boundaries`) that use this class, if it is
+    constructed from the patch alone.
+    """
 
     kernel: str | None = None
     # Nodes shared by two faces: the condition with the higher rank writes last.
@@ -73,47 +70,50 @@ class FaceCondition:
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
     def prepare(self, time: float) -> None:
-        pass
+        """On the host: make the values that the case gives for `time` (in L / c_ref) ready for `node`."""
 
     @property
     def is_prepared(self) -> bool:
-        """Whether `prepare` has nothing more to do at any time."""
+        """True if `prepare` never has anything more to do."""
         return True
 
     @property
     def moves(self) -> bool:
-        """Whether the device has something to bring up to date."""
+        """True if `move` has something to do."""
         return False
 
     def move(self, clock: Any, share: float) -> None:
-        pass
+        """On the device: bring values that change in time to the time `share` of a step after that of `clock`."""
 
     def node(self) -> None:
-        pass
+        """Set the nodes on the face in a state that was given, such as the initial one."""
 
     def stage_node(self) -> None:
+        """Set the nodes on the face in a state that a stage computed."""
         self.node()
 
     def ghost(self) -> None:
-        pass
+        """Set the ghost layers behind the face."""
 
     def bend(self) -> None:
-        pass
+        """Add to the ghosts, where the flow is smooth, the slope and curvature that a mirror image lacks
+        (kernels/boundary/no_slip.h)."""
 
     def rate(self) -> None:
-        pass
+        """Correct the inviscid right-hand side of the nodes on the face."""
 
     def edge_rate(self, edge: int) -> None:
-        pass
+        """Correct the inviscid right-hand side at one of the four edges of the patch, after `rate`. `edge`: twice the
+        number of the tangent direction, plus 1 for the upper edge."""
 
     def hold(self) -> None:
-        pass
+        """Store what `follow` needs, before the rate of the density is set at outflows."""
 
     def follow(self) -> None:
-        pass
+        """Change the rates of other variables along with that of the density, after the latter is set at outflows."""
 
     def calls(self, method: str, *arguments: Any) -> list[Call]:
-        """What `method` launches."""
+        """The launches that `method` makes, recorded and not made."""
         noted: list[Call] = []
 
         def note(name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
@@ -133,20 +133,22 @@ class FaceCondition:
         return None
 
     def viscous_primitives(self, w: Any) -> None:
+        """Set the ghosts of the primitive variables `w` (variables, k, j, i) of the viscous terms."""
         if self.continued:
             degree = self.primitive_degree
             self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
 
     def viscous_state(self) -> None:
-        """Ghosts of the state whose primitives are those of `viscous_primitives`."""
+        """Set the ghosts of the conservative state, consistent with `viscous_primitives`."""
         if self.continued:
             degree, q = self.primitive_degree, self.state.q
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_node(self, fluxes: Any) -> None:
-        pass
+        """Set the viscous fluxes of the nodes on the face. Comes before `viscous_flux`."""
 
     def viscous_flux(self, fluxes: Any) -> None:
+        """Set the ghosts of the viscous fluxes, `fluxes[direction]` (variables, k, j, i)."""
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 
@@ -173,8 +175,8 @@ class FaceCondition:
 
 
 class GivenNodes(FaceCondition):
-    """An inflow that gives the state of the nodes on the face, `_target` (5, n2, n1), conservative; ghosts go on
-    cubically from the node and the flow inside."""
+    """An inflow that sets the state of the nodes on the face to `_target` (5, n2, n1), conservative. Its ghosts are
+    extrapolated by cubics through the face's node and the nodes inside."""
 
     primitive_degree = flux_degree = 3
 

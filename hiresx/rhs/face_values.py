@@ -27,16 +27,14 @@ def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np
 
 
 def place_at(places: np.ndarray, n: int) -> str:
-    """The n-th of `places`, x, y, z (3, ...), in words."""
+    """Text for messages with the coordinates of number `n` of `places`, x, y, z (3, ...)."""
     return f"x, y, z = {', '.join(f'{c.ravel()[n]:.4g}' for c in places)}"
 
 
 class FaceValues:
-    """`array`: `value` of a case at `places`, x, y, z (3, n2, n1), on the device. Where the time stands in it the
-    device computes it (`timed`); else it is there from the beginning, and `largest` is its largest value. `what`: in
-    words.
-
-    Raises HiresxError for the first node at which it is not finite."""
+    """The `value` of a case, a number or a formula, at `places` x, y, z (3, n2, n1), as an `array` on the device. If
+    the formula contains the time, the device computes it (`timed`); else it is constant, and `largest` is its largest
+    value. `what`: text that names it. Raises HiresxError for the first node at which the value is not finite."""
 
     def __init__(self, backend: Backend, real: str, case: Case, value: FaceValue, places: np.ndarray, what: str):
         self.largest, timed = -np.inf, timed_formulas(case)

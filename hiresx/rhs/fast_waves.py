@@ -27,7 +27,7 @@ def notes(
         try:
             fastest = _fastest(values())
         except HiresxError:
-            continue  # is told when the run begins
+            continue  # is reported when the run begins
         if fastest * dt * STEPS > 1:
             steps = 1 / (fastest * dt)
             seen = ", as fewer than 2 do not: it enters as a slower one" if steps < LEAST else ""

@@ -44,8 +44,8 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
 def condition_functions(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
-    """Number, name and function of every condition that has a `steady` one, or one that is not, and some of its nodes
-    (x, y, z), once for each patch."""
+    """Yield, for each patch of a condition with a function whose `steady` is as given: number of the condition, name of
+    the function, the function, and some of the patch's nodes x, y, z."""
     for number, condition, places in faces(case, decomposition, steady):
         name = getattr(condition, "function", None)
         if name is not None:
@@ -53,8 +53,8 @@ def condition_functions(
 
 
 def faces(case: Case, decomposition: Decomposition, steady: bool) -> Iterator[tuple[int, Any, list[np.ndarray]]]:
-    """Number and table of every condition whose functions are `steady`, or are not, and some of its nodes (x, y, z),
-    once for each patch."""
+    """Yield, for each patch of a condition whose functions have `steady` as given: number of the condition, its table,
+    and some of the patch's nodes x, y, z."""
     for patch in decomposition.patches:
         number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
         if number is None or getattr(patch.condition, "steady", not steady) != steady:

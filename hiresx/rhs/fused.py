@@ -28,7 +28,7 @@ class Fused(InviscidPlan):
         return [self.sweep(d, first, self.walls)]
 
     def sweep(self, d: int, first: bool, walls: Set[str]) -> Call:
-        """The launch for the direction `d`, which leaves sums behind `walls`."""
+        """The launch for the direction `d`, which also stores sums of mass fluxes behind the faces `walls`."""
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {

@@ -20,19 +20,18 @@ _GAS = len(GAS_CONSERVED)
 
 
 def flux_arguments(state: BlockState) -> dict[str, Any]:
-    """Return what the fluxes read besides the flow, by the names of the kernels' arguments: the fields of the numerical
-    flux, the entropic pressure among them, and the sensor of the hybrid scheme, as far as the run has them."""
+    """Arguments of kernels for the fields that the fluxes read besides the flow: the fields of the numerical flux, the
+    entropic pressure, and the sensor of the hybrid scheme. Fields that the run does not have are left out."""
     fields = state.array("entropic_pressure" if state.layout.regularised else "flux_fields")
     read = {"fields": fields, "sensor": state.array("shock_sensor")}
     return {name: field for name, field in read.items() if field is not None}
 
 
 class InviscidPlan(ABC):
-    """Launches of the inviscid terms of one block: `early` and `late` ones, these of the directions `late`. They leave
-    the sums of mass fluxes behind the faces `walls`, and take the differences of `viscous_fluxes` too (by direction,
-    with ghosts) while `r` is there, in such directions as `carried` names.
-
-    `work_variables`: reals of work memory per padded point for the gas."""
+    """Launches of the inviscid terms of one block: `early` ones, and `late` ones, those of the directions `late`. They
+    store the sums of mass fluxes behind the faces `walls`. They also compute the differences of `viscous_fluxes` (by
+    direction, with ghosts), while they have `r`, in the directions `carried`. `work_variables`: reals of work memory
+    per padded point for the gas."""
 
     work_variables: int
 
@@ -58,16 +57,16 @@ class InviscidPlan(ABC):
         self.late: list[Call] = self.together(behind, not early)
 
     def sums(self, d: int) -> Any:
-        """The field `wall_sums` where a wall in the direction `d` reads it, else None."""
+        """The field `wall_sums` if a wall in the direction `d` reads it, else None."""
         return self.state.array("wall_sums") if d in map(direction, self.walls) else None
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
-        """Those of some directions, which are the `first`."""
+        """Launches of the given `directions`; `first`: whether they are the first that write `r`."""
         return [call for n, d in enumerate(directions) for call in self.launches(d, first and n == 0)]
 
     @abstractmethod
     def launches(self, d: int, first: bool) -> list[Call]:
-        """Those of the direction `d`, the `first` of which sets `r`, to which the others add."""
+        """Launches of the direction `d`. The `first` direction sets `r`, the others add to it."""
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
@@ -88,7 +87,7 @@ class Pencils(InviscidPlan):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """All three directions."""
+        """Directions along which the sweep also computes the differences of the viscous fluxes: all three."""
         return frozenset(range(DIRECTIONS))
 
     def launches(self, d: int, first: bool) -> list[Call]:
@@ -111,7 +110,7 @@ class Decomposed(InviscidPlan):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Fluxes of the scalars stand where the plus states were."""
+        """Reals of work memory per padded point. The fluxes of scalars use the memory of the plus states."""
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def launches(self, d: int, first: bool) -> list[Call]:

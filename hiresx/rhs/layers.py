@@ -22,8 +22,8 @@ REACH, BEHIND = 0.9, 0.5
 
 
 def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
-    """`case` with numbers for the ends of its sponges that name parts of the grid. Raises HiresxError for a part that
-    the grid does not have, or that does not lie at one coordinate."""
+    """The `case` with coordinates in place of the parts of the grid that its sponges name as their ends. Raises
+    HiresxError for a part that the grid does not have, or that does not lie at one coordinate."""
     if not any(isinstance(end, Position) for spec in case.sponge for end in (spec.start, spec.end)):
         return case
     sponges = []
@@ -84,8 +84,8 @@ def _check_sense(n: int, spec: Sponge, blocks: Sequence[Block]) -> None:
 
 
 def check(case: Case, blocks: Sequence[Block]) -> None:
-    """Raises HiresxError for a sponge that names a block that is not there, holds no node, none between its start and
-    its end, or all of the grid, or is thicker than what it lies in. `case`: `placed`."""
+    """Raises HiresxError for a sponge that names an unknown block, contains no node, has no node between its start and
+    its end, contains the whole grid, or is thicker than the blocks in which it lies. `case`: from `place_sponges`."""
     names = [block.name for block in blocks]
     for n, spec in enumerate(case.sponge):
         for name in spec.blocks or ():
@@ -124,12 +124,12 @@ def ends(spec: Sponge) -> tuple[float, float]:
 
 
 def along(axis: str, x: Any, y: Any, z: Any) -> Any:
-    """The coordinate of an axis of sponges; "r": the distance from the x axis."""
+    """The coordinate along `axis` of a sponge, "x", "y" or "z"; "r" is the distance from the x axis."""
     return np.hypot(y, z) if axis == "r" else {"x": x, "y": y, "z": z}[axis]
 
 
 def shares(spec: Sponge, coordinate: Any) -> Any:
-    """How far into the layer a coordinate along its axis lies: 0 to 1."""
+    """Depth of a `coordinate` in the layer, as a fraction of its thickness, from 0 to 1."""
     start, end = ends(spec)
     return np.clip((np.asarray(coordinate) - start) / (end - start), 0, 1)
 

@@ -19,10 +19,9 @@ USUAL_NODES = 4
 
 
 def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Which node before each node of a wall on `block` is the exchange node, (n2, n1), and its distance from the wall:
-    along `normal` (3, ...), or in all.
-
-    Raises HiresxError where there are too few nodes below the exchange height, or none at it."""
+    """For each node of a wall on `block`: the number of nodes from it to its exchange node (n2, n1), and the distance
+    of that node from the wall, in L, along `normal` (3, ...) or, without it, the full distance. Raises HiresxError if
+    there are too few nodes below the exchange height, or none at it."""
     spec = cast(Spec, patch.condition)
     d = direction(patch.face)
     rows = block.size[d]
@@ -51,10 +50,9 @@ def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None)
 
 
 class ModelledWall(FaceCondition):
-    """The flow slips along the wall, as along a slip wall; the viscous flux through it is that of the model.
-    `mirrored`: whether ghosts of the state come from the mirror images of their own places.
-
-    Raises HiresxError as `exchange_nodes`."""
+    """A wall with an equilibrium wall model. The flow slips along it as along a slip wall; the model gives the viscous
+    flux through it. `mirrored`: whether ghosts of the state come from the mirror images of their own places. Raises
+    HiresxError as `exchange_nodes`."""
 
     rank = 1
 
@@ -111,14 +109,14 @@ class ModelledWall(FaceCondition):
         )  # fmt: skip
 
     def places(self) -> np.ndarray:
-        """Of the wall's nodes in the padded arrays, (n,)."""
+        """Indexes of the wall's nodes in the padded arrays, (n,)."""
         first, second = (np.arange(n) * self._nodes[step] for n, step in zip(self.extent, ("s1", "s2"), strict=True))
         found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
         return found
 
     def wall_fluxes(self) -> np.ndarray:
-        """For the state as it is, at `places`, (4, n): the force of the gas on the wall over its area, x, y, z, in
-        rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""
+        """Wall fluxes (4, n) of the present state at `places`: the force of the gas on the wall per area, along x, y,
+        z, in rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""
         self._take_flow()
         self.viscous_node(None)
         return self._backend.to_host(self._modelled).reshape(4, -1).astype(np.float64)

@@ -20,8 +20,9 @@ from hiresx.rhs.wall_ends import slip_edges, takers, wall_arguments
 
 
 class NoSlip(FaceCondition):
-    """`cut`: all parts; `curved`: whether the wall lies on no plane, where its temperature is given; `case`, `extended`
-    coordinates: for what it gives as formulas."""
+    """A no-slip wall, adiabatic, of given temperature or of given heat flux. `cut`: the parts of all ranks. `curved`:
+    whether a wall of given temperature is not plane. `case`, and `extended`, coordinates with ghosts: for values that
+    the case gives as formulas."""
 
     kernel = "no_slip"
     rank = 2

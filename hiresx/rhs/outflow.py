@@ -157,6 +157,8 @@ class Outflow:
         return program.prepare([call])
 
     def meet(self) -> None:
+        """Find out whether ranks share a face, and prepare its sums over ranks, on the device where it can.
+        Collective."""
         if self.any and self._comm.size > 1:
             mine = np.isin(np.arange(len(self._faces)), self._rows).astype(int)
             self.on_host = shared = bool(self._comm.sum(mine).max() > 1)
@@ -166,6 +168,7 @@ class Outflow:
                     self._between, self.on_host = self._program.prepare(calls), False
 
     def convection(self) -> None:
+        """Compute the means over every outflow face from the present state. Collective if ranks share a face."""
         self._sums()
         if self._between is not None:
             self._between()

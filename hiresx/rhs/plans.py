@@ -16,22 +16,23 @@ SPLIT_PLANS: dict[str, Any] = {
 
 
 def default_plan(backend_name: str) -> str:
-    """Pencils on the CPU; on a GPU and where one is emulated the fused kernels."""
+    """The default plan of a backend: pencils on a CPU, fused on a GPU or an emulated one."""
     return "pencils" if backend_name == "cpu" else "fused"
 
 
 def inviscid_plan(plan: str, backend_name: str) -> str:
-    """The one of PLANS by which `plan` visits points for the inviscid terms: the compact plan takes the default's."""
+    """The entry of PLANS by which `plan` computes the inviscid terms. The compact plan uses the one of the backend's
+    default."""
     return default_plan(backend_name) if plan == compact.NAME else plan
 
 
 def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
-    """What visits points for the inviscid terms by `plan`, of the `scheme.inviscid` of a case."""
+    """The class that computes the inviscid terms by `plan`, for the `scheme.inviscid` of a case."""
     return (SPLIT_PLANS if scheme in ("split", "hybrid") else PLANS)[inviscid_plan(plan, backend_name)]
 
 
 def fluxes_ahead(plan: str) -> bool:
-    """Whether viscous fluxes are computed ahead of the inviscid terms: where these need no work memory."""
+    """True if `plan` computes the viscous fluxes before the inviscid terms, which then need no work memory."""
     return plan != compact.NAME and not PLANS[plan].work()
 
 

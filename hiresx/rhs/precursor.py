@@ -64,6 +64,8 @@ class Planes:
             )
 
     def read(self, first: int, last: int) -> np.ndarray:
+        """Read the planes number `first` to `last` - 1, interpolated to the nodes: (planes, variables, nodes). Raises
+        HiresxError if the density or the pressure is not positive."""
         found = self.file.read(first, last, self._points)
         values = np.zeros((*found.shape[:2], self._weights.shape[1]))
         for column, weight in zip(self._columns, self._weights, strict=True):
@@ -79,7 +81,7 @@ class Planes:
         return values
 
     def place(self, time: float) -> int:
-        """Return the index of the last recorded plane that is not later than `time` of the run."""
+        """Index of the last recorded plane that is not later than `time`, in L / c_ref."""
         times, t = self.file.times, self.begin + time
         if self.period > 0:
             t -= self.period * np.floor((t - times[0]) / self.period)
@@ -87,7 +89,7 @@ class Planes:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError as `Planes` for the whole faces of a case. Of the planes only places and times are read."""
+    """Raises HiresxError as `Planes`, for the whole faces of a case. Only places and times of the planes are read."""
     for patch in decomposition.patches:
         if isinstance(patch.condition, Spec):
             block = decomposition.blocks[patch.block]
@@ -96,9 +98,10 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class PrecursorInflow(GivenNodes):
-    """The device holds all planes, or some that follow one another: then the host reads the next ones in the background
-    while the flow goes on, and every step is begun by the host. A plane is interpolated onto the nodes of the face
-    when it is read, once; the result depends on the time alone."""
+    """An inflow whose state is interpolated in time between recorded planes. The device holds all planes, or a
+    consecutive part of them; in that case the host reads the next planes in the background, and the host starts every
+    step. A plane is interpolated to the nodes of the face once, when it is read. The state depends on the time
+    alone."""
 
     kernel = "precursor"
 

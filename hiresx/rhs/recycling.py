@@ -102,7 +102,7 @@ class Plane:
         self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """A view of the values [..., k, j, i] of a face as (..., layer, span)."""
+        """A view of values [..., k, j, i] of a face, as (..., layer, span)."""
         flat = np.moveaxis(values, -1 - self._axis, 0)[0]
         # the direction of the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
@@ -141,11 +141,11 @@ class Plane:
 
     @property
     def friction(self) -> float:
-        """Friction velocity at the face over that at the plane."""
+        """Ratio of the friction velocity at the face to that at the plane."""
         return self._spec.friction or self._spec.growth**0.125
 
     def target(self, q: np.ndarray) -> np.ndarray:
-        """The conservative state of the face, (5, layer, span), for the one `q` of the plane."""
+        """Conservative state (5, layer, span) of the face, from the state `q` of the plane."""
         found = primitive(self._gamma, q)
         rho, u, v, w, p = self._mean
         temperature = p / rho
@@ -206,17 +206,17 @@ def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
 
 
 class RecyclingInflow(GivenNodes):
-    """Its state is put there by `Recycling`."""
+    """A recycling inflow, whose state `Recycling` sets."""
 
     def put(self, values: np.ndarray) -> None:
-        """Take the conservative state (5, n2, n1) of the face's nodes."""
+        """Set the conservative state `values` (5, n2, n1) of the face's nodes."""
         made = np.ascontiguousarray(values.astype(self._target.dtype))
         self._backend.copy(self._target, self._backend.to_device(made))
 
 
 class Recycling:
-    """All recycling inflows: calling it brings the state that enters up to date with the flow in the planes.
-    Collective, as a plane may be cut. `any`: whether a rank has one. Raises HiresxError as `Plane`."""
+    """All recycling inflows. A call updates their state from the flow in the planes. Collective, since a plane may be
+    cut. `any`: whether a rank has such an inflow. Raises HiresxError as `Plane`."""
 
     def __init__(
         self,
@@ -240,6 +240,7 @@ class Recycling:
 
     @property
     def any(self) -> bool:
+        """Whether the case recycles fluctuations."""
         return bool(self._planes)
 
     def __call__(self) -> None:

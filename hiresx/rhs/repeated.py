@@ -11,7 +11,8 @@ from hiresx.rhs.inviscid import face_nodes
 
 
 def repeat_at_faces(program: Program, state: BlockState, name: str) -> Iterator[Call]:
-    """The launches that do it for the field `name` of a block."""
+    """Launches that fill the ghosts of the field `name` of a block behind all faces: they repeat the face's nodes or
+    mirror the nodes within (`Field.mirrored`), until the ghosts of connected and patched faces arrive."""
     array = state.array(name)
     for face in FACES:
         d = direction(face)

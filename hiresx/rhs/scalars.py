@@ -33,8 +33,9 @@ _BEHIND = 10
 
 
 class ScalarCondition(FaceCondition):
-    """Scalar number `number` on one patch; `value`: what the case gives it there, if anything, brought up to date
-    before every stage unless `steady`; `inverse_reynolds`: that of the gas or of the scalar, whichever is larger."""
+    """Boundary condition of passive scalar number `number` on one patch. `value`: what the case gives for it there, if
+    anything, evaluated before every stage unless `steady`. `inverse_reynolds`: that of the gas or of the scalar,
+    whichever is larger."""
 
     # Whether the value is wanted in the ghosts behind the face too.
     in_ghosts = False
@@ -132,7 +133,7 @@ class ScalarCondition(FaceCondition):
 
 
 class Symmetry(ScalarCondition):
-    """Slip walls and planes of symmetry."""
+    """A passive scalar at slip walls and planes of symmetry: no flux."""
 
     rank = 1
     continued = False
@@ -145,14 +146,14 @@ class Symmetry(ScalarCondition):
 
 
 class SymmetryPlaces(Symmetry):
-    """Whose ghosts come with those of the gas."""
+    """A passive scalar at slip walls that mirror places. Its ghosts are filled together with those of the gas."""
 
     def ghost(self) -> None:
         pass
 
 
 class Wall(ScalarCondition):
-    """No-slip walls: nothing passes, or s is held."""
+    """A passive scalar at no-slip walls: zero flux, or a given value."""
 
     rank = 2
     primitive_degree, flux_degree = 4, 3
@@ -186,7 +187,7 @@ class Wall(ScalarCondition):
 
 
 class Prescription(ScalarCondition):
-    """Inflows at which everything is given."""
+    """A passive scalar at inflows with a given state."""
 
     in_ghosts = True
     continued = False
@@ -201,7 +202,8 @@ class Prescription(ScalarCondition):
 
 
 class Open(ScalarCondition):
-    """In- and outflows whose nodes obey the equations: what enters is given, or repeats the node."""
+    """A passive scalar at inflows and outflows whose nodes obey the equations. Gas that enters has the given value or
+    that of the node."""
 
     def ghost(self) -> None:
         s = self.state
@@ -226,7 +228,7 @@ class Open(ScalarCondition):
 
 
 class Leaving(Open):
-    """Supersonic outflows."""
+    """A passive scalar at supersonic outflows."""
 
     continued = False
 
@@ -235,14 +237,14 @@ class Leaving(Open):
 
 
 class Entering(Open):
-    """Inflows at which s is given and the gas's own nodes are computed."""
+    """A passive scalar at inflows where it is given and the state of the gas is computed."""
 
     def node(self) -> None:
         self._hold_nodes()
 
 
 class WithTheGas(ScalarCondition):
-    """Patched faces, poles and the axis, where all that is done to the gas is done to the scalars too."""
+    """A passive scalar at patched faces, poles and the axis, where it is treated together with the gas."""
 
     rank = 1
     continued = False
@@ -252,7 +254,8 @@ class WithTheGas(ScalarCondition):
 
 
 class LeaningAxis(WithTheGas):
-    """Whose ghosts of the viscous fluxes are by polynomials."""
+    """A passive scalar at an axis that grid lines do not meet at right angles. Ghosts of its viscous fluxes are
+    extrapolated by polynomials."""
 
     flux_degree = 2
 
@@ -300,9 +303,9 @@ def conditions(
     cut: Decomposition,
     mirrored: bool = False,
 ) -> Iterator[ScalarCondition]:
-    """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
-    `given` of case.py; `extended`: the block's coordinates with ghosts; `cut`: all parts; `mirrored`: whether ghosts
-    come from mirrored places."""
+    """Yield the boundary conditions of all passive scalars on one patch. `function(name, given)`: the value of the
+    scalar `name` by the function `given` of case.py. `extended`: coordinates of the block with ghosts. `cut`: the parts
+    of all ranks. `mirrored`: whether ghosts come from mirrored places."""
     spec = patch.condition
     assert spec.kernel is not None  # `check` has seen it
     values = getattr(spec, "scalars", {}) | transported_values(case, spec)
@@ -333,7 +336,7 @@ def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float
 
 
 def sponge_calls(program: Program, case: Case, layer: SpongeLayer) -> list[Call]:
-    """What a sponge layer does to the scalars."""
+    """Launches that draw the passive scalars to their values in a sponge layer."""
     of_gas, scalars = layer.call, case.sponge[layer.number].scalars
     alike = {name: value for name, value in of_gas.arguments.items() if name not in ("count", "sv", "r")}
     return [

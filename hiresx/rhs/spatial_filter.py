@@ -16,7 +16,7 @@ from hiresx.rhs.terms import SHOCK_SENSOR
 
 
 def check(case: Case, blocks: Sequence[Block]) -> None:
-    """Raises HiresxError for a filter that would turn the sign of the shortest waves of the grid."""
+    """Raises HiresxError for a filter so strong that it would change the sign of the shortest waves of the grid."""
     directions = max(len(block.active) for block in blocks)
     # what a third of 1 is as a decimal number may be rounded up
     if case.filter is not None and case.filter.strength * directions > 1 + 1e-3:
@@ -28,9 +28,9 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
 
 
 def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarray:
-    """How far the filter of order 2 `reach` goes at each node of a part along i, j and k, (3, nk, nj, ni): `reach`;
-    nearer than that to one of the `patches` of the grid at the beginning of its line the distance in nodes, nearer to
-    one at the end the distance below zero; 0 at the patches' own nodes, which their condition sets."""
+    """Half-width of the filter of order 2 `reach` at each node of a part, along i, j and k: (3, nk, nj, ni). It is
+    `reach` in general. Within `reach` nodes of one of the `patches` of the grid it is the distance in nodes, negative
+    at the upper end of a line. On a patch it is 0, since its condition sets the nodes."""
     shape = tuple(reversed(state.size))
     found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros(shape, dtype=bool)
     for d in state.active:
@@ -57,8 +57,8 @@ def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarr
 def filter_calls(
     case: Case, backend: Backend, program: Program, states: Sequence[BlockState], patches: Sequence[Patch]
 ) -> list[list[Call]]:
-    """The launches that filter the parts: first what changes of all, then the state itself. In runs by the hybrid form
-    they read the shock sensor of the last stage, with its halos."""
+    """Launches that filter the parts: first the changes of all parts, then the state. With the hybrid scheme they read
+    the shock sensor of the last stage, whose halos must be filled."""
     assert case.filter is not None
     changes, sums = [], []
     for state in states:

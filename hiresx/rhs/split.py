@@ -12,13 +12,13 @@ from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
 
 
 class SplitPencils(Pencils):
-    """CPU plan, as that of AFWENO."""
+    """CPU plan of the split form: a bundle of grid lines in cache, one kernel per direction."""
 
     sweep = "split_sweep"
 
 
 class SplitDecomposed(InviscidPlan):
-    """A thread per point: flux at half points, difference."""
+    """Plan of the split form with a thread per point: fluxes at half points, then their difference."""
 
     work_variables = Decomposed.work_variables
 
@@ -43,15 +43,15 @@ class SplitDecomposed(InviscidPlan):
 
 
 class SplitFused(Fused):
-    """The GPU's plan, without work memory: a block of threads marches along a tile of columns, with all directions at
-    once (kernels/split_march.h). What the hybrid flux has over the split one comes from the sweeps of AFWENO, of which
-    those chunks alone do anything in which a sensor is above 0."""
+    """The GPU's plan of the split form, without work memory: a block of threads marches along a tile of columns, with
+    all directions at once (kernels/split_march.h). In the hybrid form the sweeps of AFWENO add the difference between
+    the hybrid and the split flux; chunks in which no sensor is above 0 do nothing."""
 
     longest, longest_row = 32, 2 * LANES - ENDS
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """No direction."""
+        """Directions along which the sweep also computes the differences of the viscous fluxes: none."""
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
@@ -74,7 +74,8 @@ class SplitFused(Fused):
         )  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
-        """What the hybrid flux has over the split one where a sensor is above 0, and the sums at walls."""
+        """Launches that add the difference between the hybrid and the split flux where a sensor is above 0, and the
+        sums at walls."""
         s, calls = self.state, []
         if "sensor" in self.flux_arguments:
             calls.append(self.sweep(d, False, frozenset()))

@@ -13,7 +13,8 @@ from hiresx.rhs.layers import along, shares
 
 
 def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
-    """How far into the layer each node lies, 0 to 1, (nk, nj, ni); the index box of the nodes in it (None: none)."""
+    """Depth of each node in the layer, as a fraction from 0 to 1 (nk, nj, ni), and the index box of the nodes in it
+    (None if there are none)."""
     share = shares(spec, along(spec.axis, block.x, block.y, block.z))
     inside = np.argwhere(share > 0)
     if len(inside) == 0:
@@ -24,7 +25,8 @@ def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice
 
 
 def layer_reals(spec: Any, block: Any) -> int:
-    """Reals that the layer will hold in `block`: sigma, and the state it draws to per point or once."""
+    """Number of reals that the layer stores in `block`: sigma per point, and the state that it draws to, per point or
+    once."""
     share, box = share_and_box(spec, block)
     if box is None or not (spec.blocks is None or block.name in spec.blocks):
         return 0
@@ -33,8 +35,8 @@ def layer_reals(spec: Any, block: Any) -> int:
 
 
 def moments(values: np.ndarray) -> np.ndarray:
-    """Number of nodes, sums, and sums of squares of `values` (variables, ...), which of parts add up to those of the
-    whole: (1 + 2 variables,)."""
+    """Number, sums, and sums of squares of `values` (variables, ...): (1 + 2 variables,). Moments of parts add up to
+    those of the whole."""
     flat = values.reshape(len(values), -1).astype(np.float64)
     return np.concatenate([[flat.shape[1]], flat.sum(axis=1), (flat * flat).sum(axis=1)])
 

@@ -21,8 +21,9 @@ _UNKNOWN = 0.5
 
 @cache
 def integral_length() -> float:
-    """Integral length over the spacing of the lattice: the integral over the distance of the correlation of its random
-    numbers, smoothed by B-splines and of unit variance, mean over the places of the lattice."""
+    """Integral length of the random field, over the spacing of its lattice: the integral over the distance of the
+    correlation of the random numbers, smoothed by B-splines and scaled to unit variance, averaged over positions in the
+    lattice."""
     steps = 64
     at = (np.arange(steps) + 0.5) / steps
     share = np.stack([_spline(at - k) for k in (-1, 0, 1, 2)])
@@ -138,7 +139,7 @@ class SyntheticTurbulence:
         self._planes = backend.zeros((4, 3, self._points), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """By `launch`, what brings the target to the time `share` of the step after that of the device's `clock`."""
+        """Launch the kernels that set the target to the time `share` of a step after the device's `clock`."""
         launch(
             "synthetic_turbulence", (self._points, 1, 1), n=self._points, seed=self._seed, speed=self._speed,
             period1=self._periods[0], period2=self._periods[1], share=share, clock=clock, places=self._places,

@@ -16,7 +16,7 @@ LEAST_COSINE = 0.05
 
 
 class TotalInflow(FaceCondition):
-    """Total pressure, total temperature and direction at the nodes on the face."""
+    """An inflow with given total pressure, total temperature and direction at the nodes on the face."""
 
     kernel = "total_inflow"
 

@@ -11,7 +11,7 @@ from hiresx.grid.blocks import FACES, Range
 
 
 class Launches(NamedTuple):
-    """Those that need none of the ghosts on their way from other ranks, and those that need them."""
+    """Launches in two groups: those that need no ghosts from other ranks, and those that need them."""
 
     inner: list[Call]
     outer: list[Call]
@@ -81,7 +81,8 @@ def _launches(
 
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
-    """Velocity, temperature and the scalars of every padded node, or of those of a box, into `w`."""
+    """The launch that computes velocity, temperature and the scalars into `w`, at every padded node or at those of a
+    box."""
     padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
         # All memory as one row, that of corners to begin with left out, so that it begins where rows of nodes do.
@@ -107,7 +108,7 @@ def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) 
 
 
 def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
-    """Disjoint boxes that cover what `inner` leaves of the block: rows along i as long as can be."""
+    """Yield disjoint boxes that cover the nodes of the block outside `inner`, with rows along i as long as possible."""
     box = [(0, n) for n in size]
     for d in (2, 1, 0):
         lo, hi = inner[d]
@@ -119,6 +120,6 @@ def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
 
 
 def extent(box: Range) -> tuple[int, int, int]:
-    """Nodes of a box along i, j, k."""
+    """Number of nodes of a box along i, j and k."""
     (i, i_end), (j, j_end), (k, k_end) = box
     return i_end - i, j_end - j, k_end - k

@@ -31,8 +31,9 @@ _GENERATORS = 3
 
 
 class FacetTree(NamedTuple):
-    """Boxes in the order of a walk: `bounds` (n, 6), `skip` (n,) where to go on past a box, `leaves` (n, 2) the facets
-    of a box without boxes in it; `corners` (facets, 9) in their order."""
+    """Tree of boxes around facets, in the order of a walk: `bounds` (n, 6) of the boxes, `skip` (n,) the next box when
+    one is passed over, `leaves` (n, 2) the facets of a box without inner boxes, `corners` (facets, 9) of the facets in
+    their order."""
 
     bounds: np.ndarray
     skip: np.ndarray

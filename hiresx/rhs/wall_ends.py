@@ -47,8 +47,8 @@ def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
 
 
 class SlipEdge(NamedTuple):
-    """Nodes of a no-slip wall at its edge, the lower or `upper` one in direction `across`, behind which a slip wall
-    goes on: `nodes` of them along `along`, from `first` (i, j, k) on. `tangent`: 0 or 1, which of the face's
+    """Nodes of a no-slip wall at an edge behind which a slip wall follows: the lower or `upper` edge in the direction
+    `across`. `nodes`: their number along `along`, from `first` (i, j, k). `tangent`: 0 or 1, which of the face's
     directions `across` is."""
 
     tangent: int
@@ -60,7 +60,7 @@ class SlipEdge(NamedTuple):
 
 
 def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[SlipEdge]:
-    """Those of the wall `patch`; `cut`: all parts."""
+    """Yield the slip edges of the wall `patch`. `cut`: the parts of all ranks."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     for tangent, (e, other) in enumerate(zip(tangents, tangents[::-1], strict=True)):
         for upper in (False, True) if e in state.active else ():

@@ -43,7 +43,7 @@ class FaceWaves:
         self._weights = backend.zeros((2 * len(frequencies),), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """By `launch`, what brings the target to the time `share` of the step after that of the device's `clock`."""
+        """Launch the kernels that set the target to the time `share` of a step after the device's `clock`."""
         launch(
             "wave_weights", (self.frequencies, 1, 1), frequencies=self.frequencies, share=share,
             frequency=self._frequency, clock=clock, weights=self._weights,
@@ -66,9 +66,9 @@ def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
 
 
 class InTime:
-    """What `function(x, y, z, t)` of the case gives at `places`: `values` at a time. `known`: whether it need not be
-    asked again, as once was enough (`steady`) or it gave waves; `fixed`: whether nothing changes in time. `where`: in
-    words, the boundary that has the function."""
+    """Values of `function(x, y, z, t)` of the case at `places`. `known`: whether it need not be called again, since one
+    call was enough (`steady`) or it gave waves. `fixed`: whether nothing changes in time. `where`: text that names the
+    boundary."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class InTime:
         self.fixed = steady
 
     def values(self, t: float) -> list[np.ndarray]:
-        """All quantities at the time t."""
+        """All quantities at the time `t`, in L / c_ref."""
         if self._waves is not None:
             return at(self._waves, t)
         found = self._function(*self._places, t)
@@ -95,8 +95,8 @@ class InTime:
         return at(found, t)
 
     def on_device(self, backend: Backend, target: Any) -> FaceWaves | None:
-        """What keeps `target` up to date from now on, None where the host has to or nothing there changes. The host
-        lets go of its amplitudes."""
+        """Return the object that keeps `target` up to date on the device from now on. None if the host has to do it, or
+        if nothing changes in time. The amplitudes on the host are freed."""
         if self._waves is None or self.fixed:
             return None
         found, self._waves = FaceWaves(backend, self._waves, target), None

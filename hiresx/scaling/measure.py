@@ -80,6 +80,7 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Measure the speed of a case on the ranks of this run and write the result. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m hiresx.scaling.measure", description=__doc__.splitlines()[0])
     parser.add_argument("case", help="a case file")
     parser.add_argument("result", type=Path, help="file to write")

@@ -72,8 +72,8 @@ class Rates(Table):
 
 
 def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any]]:
-    """`predict` of every (ranks, case), with `speedup` and `efficiency` against the fewest ranks, as in
-    `hiresx.scaling.scaling_table`, of the rate."""
+    """Predict every (ranks, case) as `predict` does, and add `speedup` and `efficiency` of the rate against the fewest
+    ranks, as in `hiresx.scaling.scaling_table`."""
     found = [predict(case, ranks, rates) for ranks, case in cases]
     first = min(found, key=lambda row: row["ranks"])
     base = first["points"] / first["step_s"] / first["ranks"]

@@ -39,7 +39,8 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 
 def write_netcdf(path: Path, document: dict[str, Any]) -> None:
-    """One dimension `run`; `ranks`, `placement` and the COLUMNS of every row. Raises HiresxError as above."""
+    """Write the rows of `document` as netCDF, with the dimension `run` and the variables `ranks`, `placement` and
+    COLUMNS. Raises HiresxError when `path` cannot be written."""
     netCDF4 = library()
 
     rows = document["rows"]

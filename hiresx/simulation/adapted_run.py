@@ -21,8 +21,9 @@ LARGE_SHARE = 0.3
 
 @dataclass
 class Adaptations:
-    """What a run does to its levels. `looks` at the flow, `changes` of the tiles, and the seconds that both and the
-    steps took. `node_steps`: nodes of all levels, summed over the `steps` of the run. `most_nodes`: at any time."""
+    """Record of the changes of the refinement in a run: number of `looks` at the flow, of `changes` of the tiles, and
+    the seconds that these and the steps took. `node_steps`: sum over the `steps` of the nodes of all levels.
+    `most_nodes`: largest number of nodes at any time."""
 
     looks: int = 0
     changes: int = 0
@@ -37,7 +38,7 @@ class Adaptations:
 
     @classmethod
     def of(cls, ground: Domain) -> "Adaptations | None":
-        """Of a run that begins on `ground`; None where its tiles stay."""
+        """The record of a run that begins on `ground`; None if its tiles do not change."""
         if ground.hierarchy is None:
             return None
         made = cls()
@@ -45,7 +46,7 @@ class Adaptations:
         return made
 
     def count(self, whole: Decomposition) -> None:
-        """The levels are those of `whole` now: their tiles and points, by level."""
+        """Record the tiles and the points of each level of `whole`, the present blocks."""
         assert whole.levels is not None
         self.blocks, self.points = ([0] * (whole.levels.finest + 1) for _ in range(2))
         for block, tile in zip(whole.blocks, whole.levels.tiles, strict=True):
@@ -54,7 +55,7 @@ class Adaptations:
         self.most_nodes = max(self.most_nodes, whole.points)
 
     def remark(self) -> str | None:
-        """What the changes of the tiles cost, where that is much of the run."""
+        """Warning that the changes of the tiles took a large part of the run; None if they did not."""
         changing = self.look_s + self.change_s
         if changing <= LARGE_SHARE * (changing + self.step_s):
             return None
@@ -65,14 +66,14 @@ class Adaptations:
         )
 
     def document(self) -> dict[str, Any]:
-        """For run.json."""
+        """The record as JSON data, for run.json."""
         mean = self.node_steps / self.steps if self.steps else None
         return {key: value for key, value in vars(self).items() if key != "node_steps"} | {"mean_nodes": mean}
 
 
 class AdaptedRun(RecutRun):
-    """The part of `hiresx.Simulation` that changes the tiles of refinement as the flow goes on. `adaptations`: what it
-    did, as in run.json; None where the tiles stay."""
+    """The part of `hiresx.Simulation` that changes the tiles of refinement during the run. `adaptations`: record of the
+    changes, as in run.json; None if the tiles do not change."""
 
     adaptations: Adaptations | None
     _checkpoints: Checkpoints | None

@@ -14,7 +14,7 @@ from hiresx.placement.backend_selection import by_rank
 
 
 def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
-    """Raises HiresxError where two ranks were given different cases."""
+    """Raises HiresxError if two ranks have different cases. Collective."""
     prints = comm.allgather(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
     other = next((rank for rank, found in enumerate(prints) if found != prints[0]), None)
     if other is None:
@@ -30,8 +30,8 @@ def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
 
 
 def measured_speeds(comm: Communicator, wish: str, case: Case) -> list[float] | None:
-    """How fast the ranks of unlike backends are, by what `hiresx bench` measured on their hosts; None if they are alike
-    or it was not run on one of them."""
+    """Speeds of the ranks, if their backends differ, as `hiresx bench` measured them on their hosts. None if all
+    backends are the same, or if one was not measured."""
     names = by_rank(wish, comm.hosts)
     if len(set(names)) == 1:
         return None

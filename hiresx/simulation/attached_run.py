@@ -65,7 +65,7 @@ class AttachedRun:
 
     @property
     def retries(self) -> list[dict[str, Any]]:
-        """The blow-ups after which it went back, as in run.json."""
+        """Records of the blow-ups after which the run went back to a checkpoint, as in run.json."""
         return self._continuation.retries
 
     @property
@@ -75,6 +75,7 @@ class AttachedRun:
 
     @property
     def step_count(self) -> int:
+        """Number of steps of the run so far."""
         return self.solver.steps
 
     def _build_attachments(self) -> list[Attachment]:

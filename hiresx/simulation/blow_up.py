@@ -61,7 +61,7 @@ def _again(solver: Solver) -> str:
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
-    """The solver's `norms`. Raises BlowUp when they say that the flow is not alive. Collective."""
+    """Return the solver's `norms`. Raises BlowUp if they show that the flow has failed. Collective."""
     norms, density, pressure = solver.norms()
     if not ((np.isfinite(norms).all() or not solver.has_rates) and density > 0 and pressure > 0):
         raise find(solver, "the rate of change is not finite")
@@ -131,7 +131,7 @@ def _first_of_source(solver: Solver) -> OfSource | None:
 
 
 def nowhere(solver: Solver, what: str) -> BlowUp:
-    """The error for a flow that blew up at no place that can be named."""
+    """The error for a flow that blew up at an unknown place."""
     return BlowUp(
         f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere"
         f"{solver.integrator.obstacle}",
@@ -175,12 +175,12 @@ def _error(solver: Solver, first: Found, moment: str | None = None) -> BlowUp:
 
 
 class Trace:
-    """Finds where a blow-up began, before it spread: the steps since a state that was good are taken again, looked at
-    after every update and every condition on the nodes of faces.
+    """Finds where a blow-up began, before it spread. It repeats the steps since a good state, and examines the state
+    after every update and every boundary condition on nodes of faces.
 
-    The state the last step began with is still on the device. Where the step is chosen by CFL number a bad state is
-    seen at once, so that is enough. Where it is given, or is each point's own, nobody may look for many steps, and not
-    all time integrators keep that state: `remember` then keeps a copy of a state that was seen to be good.
+    The device still holds the state at the start of the last step. With steps by CFL number a bad state is noticed at
+    once, so this state is enough. With a fixed or local step a bad state may go unnoticed for many steps, and not all
+    time integrators keep the state: `remember` then keeps a copy of a state that was found good.
     """
 
     def __init__(self, solver: Solver):
@@ -190,14 +190,14 @@ class Trace:
         self._good: tuple[dict[str, Any], dict[tuple[str, Range], np.ndarray]] | None = None
 
     def remember(self) -> None:
-        """The state is good."""
+        """Record that the present state is good."""
         if self._keeps:
             kept = {(piece.name, piece.box): np.array(piece.array) for piece in self._solver.pieces()}
             self._good = self._solver.values(), kept
 
     def back(self, error: BlowUp) -> BlowUp:
-        """`error`, or the one that says where it began; the solver is then left at that moment. Collective: for an
-        error that is raised on all ranks."""
+        """Return the error that says where the blow-up began, or `error` if that cannot be found. The solver is left at
+        that moment. Collective, for an error that is raised on all ranks."""
         solver = self._solver
         if not error.everywhere or error.block is None:
             return error

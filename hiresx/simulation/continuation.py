@@ -20,11 +20,10 @@ from hiresx.solver import Solver
 
 
 class Continuation:
-    """How a run of the case `resolved` goes on from the checkpoint `found` (None: it begins). `notes` say from where,
-    and what was passed over; `restarts`, `retries` and `epochs` are those of run.json, `captured` what attachments
-    shall restore, `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of
-    another case.
-    """
+    """How a run of the case `resolved` continues from the checkpoint `found` (None: a new run). `notes`: lines that
+    name the checkpoint and the files that were skipped. `restarts`, `retries`, `epochs`: as in run.json. `captured`:
+    data that attachments will restore. `source`: the checkpoint's file. `passed`: checkpoints that were damaged. Raises
+    HiresxError for a checkpoint of another case."""
 
     def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):
         self._comm, self._resolved, self._found = comm, resolved, found
@@ -54,7 +53,7 @@ class Continuation:
         return {key: [old, new] for key, old, new in changed}
 
     def compare_grid(self, prints: Any) -> None:
-        """Refuse a checkpoint of another grid than the one with these fingerprints."""
+        """Raises HiresxError if the grid of the checkpoint has other fingerprints than `prints`."""
         if self._found is None:
             return
         container = self._found.container
@@ -85,7 +84,7 @@ class Continuation:
         return history
 
     def restore(self, container: Container, solver: Solver) -> list[dict[str, Any]]:
-        """`solver`, `retries` and `captured` as a checkpoint of this run has them. Returns the history until then.
+        """Restore `solver`, `retries` and `captured` from a checkpoint of this run. Returns the history up to it.
         Collective."""
         values = container.values
         with checkpoint.reading_contents(container.path):

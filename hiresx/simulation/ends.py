@@ -26,6 +26,7 @@ class Ends:
         self.checkpoint_due = False
 
     def begin(self) -> None:
+        """Forget how long steps took before."""
         self._longest_step = 0.0
 
     def record_step_time(self, seconds: float) -> None:
@@ -33,6 +34,8 @@ class Ends:
         self._longest_step = max(seconds, 0.5 * self._longest_step)
 
     def is_finished(self, solver: Solver, last_step: int | None) -> bool:
+        """Whether the run has reached its end: converged, or at the last time or step of the case, or at
+        `last_step`."""
         return solver.integrator.converged or is_reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
 
     def is_stop_requested(self, requests: Requests) -> bool:

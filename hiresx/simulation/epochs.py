@@ -20,9 +20,9 @@ from hiresx.solver import Solver
 
 
 class HandOver:
-    """All that goes from `solver` to the one that follows it on `ground`: what a checkpoint holds, and what was timed.
-    Where `ground` has other tiles the state of new ones is interpolated. `captured`: what `attachments`, and those
-    before, hand to their successors. Collective."""
+    """The data that pass from `solver` to the next solver on `ground`: the content of a checkpoint, and measured times.
+    If `ground` has other tiles, the state of new tiles is interpolated. `captured`: the data that `attachments`, and
+    earlier ones, pass on. Collective."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class HandOver:
         self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
-        """Go to another cut than the one that was thought of. Collective."""
+        """Change the target to another decomposition. Collective."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         pieces = (self._kept or self._read).pieces
         assert pieces is not None  # they lie in memory
         self._read, self.captured = move(pieces), _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
-        """Free the resources of MPI and of the device of the solver before. Collective."""
+        """Free the resources of MPI and of the device that the previous solver holds. Collective."""
         solver.backend.synchronize()
         self._waited = solver.halo.seconds_waited
         solver.close()
@@ -114,18 +114,18 @@ class Epoch:
         plan: Plan | None,
         seconds: float,
     ) -> "Epoch":
-        """The one in which `solver` goes on now. Collective."""
+        """The present epoch, in which `solver` continues. Collective."""
         points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)
 
     def document(self) -> dict[str, Any]:
-        """For run.json."""
+        """The epoch as JSON data, for run.json."""
         return dict(vars(self))
 
     @property
     def description(self) -> str:
-        """In one line."""
+        """The epoch in one line of text."""
         why = self.reason
         if self.speeds is not None and self.gain is not None:
             why = (

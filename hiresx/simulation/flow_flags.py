@@ -69,8 +69,8 @@ def _window(extended: Sequence[np.ndarray], box: Range, halo: int) -> list[np.nd
 
 
 def tiles_at_start(initial: Callable[[], Flow], comm: Communicator) -> Choosing:
-    """Chooses the tiles that the flow of `initial` asks for at the nodes of one level after the other. Collective; the
-    same on all ranks. Raises what `initial` and its flow raise."""
+    """Return a function that chooses the tiles which the initial flow asks for, level by level. `initial` returns the
+    flow. Collective, with the same result on all ranks. Errors of `initial` and of its flow are raised."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         taken: Sequence[Taken] | None = None

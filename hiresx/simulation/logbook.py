@@ -22,30 +22,49 @@ class LoggedRun(WatchedRun, Protocol):
     begun: bool
 
     @property
-    def backend(self) -> Backend: ...
+    def backend(self) -> Backend:
+        """The backend of this rank."""
+
     @property
-    def placement(self) -> Placement: ...
+    def placement(self) -> Placement:
+        """The cores and the GPU of this rank."""
+
     @property
-    def prints(self) -> Any: ...
+    def prints(self) -> Any:
+        """Fingerprint of the grid, by which a restart recognises it."""
+
     @property
-    def epochs(self) -> list[dict[str, Any]]: ...
+    def epochs(self) -> list[dict[str, Any]]:
+        """Records of the decompositions, one for each time that the grid was cut."""
+
     @property
-    def adaptations(self) -> Adaptations | None: ...
+    def adaptations(self) -> Adaptations | None:
+        """Record of the refinements; None without refinement."""
+
     @property
-    def resolved(self) -> dict[str, Any]: ...
+    def resolved(self) -> dict[str, Any]:
+        """The case with all its keys."""
+
     @property
-    def restarts(self) -> list[dict[str, Any]]: ...
+    def restarts(self) -> list[dict[str, Any]]:
+        """Records of the restarts."""
+
     @property
-    def retries(self) -> list[dict[str, Any]]: ...
+    def retries(self) -> list[dict[str, Any]]:
+        """Records of the blow-ups after which the run went back to a checkpoint."""
+
     @property
-    def step_count(self) -> int: ...
+    def step_count(self) -> int:
+        """Number of steps so far."""
+
     @property
-    def time(self) -> float: ...
+    def time(self) -> float:
+        """Time reached, in L / c_ref."""
 
 
 class Logbook:
-    """run.json of one `Simulation.run`, which ends after `last_step` at the latest (None: by time alone). Without a
-    directory only the record that is returned."""
+    """Keeps run.json during one `Simulation.run`, which ends after `last_step` at the latest (None: only by time).
+    Without a run directory the record is only returned."""
 
     def __init__(self, simulation: LoggedRun, last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
@@ -57,7 +76,7 @@ class Logbook:
         simulation.solver.stopwatch.reset()
 
     def begin(self) -> list[str]:
-        """The record is there from now on. Returns what there is to say of the ranks. Collective."""
+        """Write run.json for the first time. Returns messages about the ranks. Collective."""
         s = self.simulation
         self._begun = True
         held = float(s.comm.sum(float(s.solver.bytes)))
@@ -77,7 +96,7 @@ class Logbook:
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
 
     def cut(self) -> None:
-        """The grid was cut anew: the record says so from now on. Collective."""
+        """Record that the grid has been cut anew. Collective."""
         self._gather()
         self.progress()
 
@@ -104,12 +123,12 @@ class Logbook:
             "retries": s.retries,
             "epochs": s.epochs,
             "adaptations": None if s.adaptations is None else s.adaptations.document(),
-            "implicit": s.solver.integrator.report or _reached(s.solver) or None,
+            "implicit": s.solver.integrator.report or _end_of_iteration(s.solver) or None,
             "ranks": self._ranks,
         }
 
     def progress(self) -> None:
-        """Collective."""
+        """Update run.json with the progress of the run. Collective."""
         if self.simulation.out is None:
             return
         with self.simulation.comm.together():
@@ -175,7 +194,7 @@ def _placement_lines(placement: Placement, ranks: Sequence[Mapping[str, Any]], s
     )
 
 
-def _reached(solver: Solver) -> dict[str, float]:
+def _end_of_iteration(solver: Solver) -> dict[str, float]:
     """What a checkpoint knows of an iteration that made no step since: of one that had converged, none follows."""
     memory = solver.integrator.memory
     first, last = memory.get("first_residual"), memory.get("residual")

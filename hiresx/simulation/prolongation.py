@@ -32,8 +32,8 @@ STATE = "q"
 
 
 def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas) -> Reader:
-    """Reads the state on the parts of `ground` that `pieces`, those of this rank on the tiles `before`, become.
-    Collective."""
+    """Return a reader of the state on the parts of `ground`. It is taken or interpolated from `pieces`, those of this
+    rank on the tiles `before`. Collective."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
     # Every block of the grid is one array on each level, whatever blocks its tiles were and will be joined to.
@@ -194,7 +194,7 @@ def line_weights(nodes: int, step: int) -> np.ndarray:
 
 
 def interpolated(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
-    """Conservative variables (n, nk, nj, ni) of `values` in a window, by `weights` along i, j and k."""
+    """Conservative variables (n, nk, nj, ni), interpolated from `values` in a window by `weights` along i, j and k."""
     high, low = (values.astype(np.float64) for _ in range(2))
     for d, (fine, coarse) in enumerate(weights):
         high, low = _along(high, fine, d), _along(low, coarse, d)

@@ -34,8 +34,8 @@ _COMPUTING = ("inviscid", "viscous", "update", "axisymmetric", "sponge")
 
 @dataclass(frozen=True)
 class Plan:
-    """A new cut: `parts` for ranks of these `speeds`, points a second of computing. Of the computing of a step it saves
-    the share `gain`."""
+    """A new decomposition: `parts` for ranks of these `speeds`, in points per second of computing. `gain`: the fraction
+    of the computing time of a step that it saves."""
 
     parts: tuple[Part, ...]
     speeds: list[float]
@@ -74,7 +74,8 @@ def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | 
 
 
 class Rebalancing:
-    """Looks by `rule` at how fast the ranks compute. `cost`: seconds that a new cut is expected to take."""
+    """Compares the speeds of the ranks from time to time, by `rule`. `cost`: expected time of a new decomposition, in
+    s."""
 
     def __init__(self, rule: Rule, cost: float):
         self._rule, self._cost = rule, cost
@@ -89,7 +90,7 @@ class Rebalancing:
         return self._rule == "never" or solver.comm.size == 1
 
     def begin(self, solver: Solver) -> None:
-        """Before the first step of a run, or after another state came in its place."""
+        """Start measuring: before the first step, and after the state was replaced."""
         self._seen = None
         self._later(solver, WARM_UP if self._rule == "auto" else self._every)
 
@@ -98,8 +99,8 @@ class Rebalancing:
         return MANY if self._never(solver) else max(1, self._next - solver.steps)
 
     def look(self, solver: Solver, ground: Domain, left: float) -> Plan | None:
-        """After a step: the cut to go on with, if it is time to look and there is one that is worth it. `left`: steps
-        until the end of the run. Collective."""
+        """Return the decomposition to continue with; None if it is not time to compare, or if none pays off. Called
+        after a step. `left`: steps until the end of the run. Collective."""
         if self._never(solver) or solver.steps < self._next or left < 1:
             return None
         step, began = self._from
@@ -133,7 +134,7 @@ class Rebalancing:
         return found
 
     def follow(self, solver: Solver, seconds: float) -> None:
-        """A new cut was made, which took so many seconds; `solver` is the one that goes on."""
+        """Record that a new decomposition was made, which took `seconds`; `solver` continues on it."""
         self._cost, self._seen = seconds, None
         self._apart *= 2  # what was wrong so soon after will be so again
         self._later(solver, self._every or self._apart)

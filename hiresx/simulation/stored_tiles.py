@@ -21,16 +21,17 @@ def stored_tiles(whole: Decomposition) -> list[Any] | None:
 
 
 def tiles_of(container: Container) -> Choosing:
-    """Chooses the tiles of a checkpoint. Raises HiresxError where it has none, or none of these levels."""
+    """Return a function that chooses the tiles of a checkpoint. Raises HiresxError if it has none, or tiles that do not
+    fit these levels."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         with hierarchy.comm.together():
-            return _restored(container.values, hierarchy, container.path)
+            return _restore(container.values, hierarchy, container.path)
 
     return choose
 
 
-def _restored(values: Mapping[str, Any], hierarchy: Hierarchy, path: Path) -> list[Taken]:
+def _restore(values: Mapping[str, Any], hierarchy: Hierarchy, path: Path) -> list[Taken]:
     try:
         stored = values["tiles"]
         tiles = [

@@ -21,7 +21,8 @@ PATIENCE, STEPS, FIRST, URGED = 8.0, 5.0, 60.0, 2.0
 
 
 class WatchdogTimeout(Terminated):
-    """Ended by the signal `number`, as no step ended within `seconds`."""
+    """Raised when the signal `number` asked the run to end and no step ended within `seconds`, since the run waited for
+    another rank."""
 
     def __init__(self, number: int, seconds: float):
         super().__init__(number)
@@ -66,14 +67,14 @@ class Watchdog:
             os.close(self._ends[1])  # the thread closes the other end
 
     def record_step(self) -> None:
-        """All ranks have come as far as this one."""
+        """Record that all ranks have completed this step."""
         now = time.monotonic()
         if self._began:
             self._longest = max(self._longest, now - self._began)
         self._began = now
 
     def stop(self) -> None:
-        """The run ends by itself."""
+        """End the watch, as the run ends by itself."""
         self._over.set()
 
     def _listen(self, read: int) -> None:

@@ -54,7 +54,7 @@ class Ghosts:
         self.halo.finish_state()
 
     def send_state(self) -> None:
-        """`start_state` as a task of a stage."""
+        """Same as `start_state`, as a task of a stage."""
         self.start_state()
         if not self.overlap:
             self.halo.finish_state()
@@ -67,6 +67,7 @@ class Ghosts:
             self.halo.finish_fluxes()
 
     def finish_fluxes(self) -> None:
+        """Wait for the ghosts of the viscous fluxes from other parts."""
         self.halo.finish_fluxes()
 
     def send_field(self, name: str) -> None:
@@ -77,10 +78,11 @@ class Ghosts:
             self.halo.finish_field(name)
 
     def finish_field(self, name: str) -> None:
+        """Wait for the ghosts of the field `name` from other parts."""
         self.halo.finish_field(name)
 
     def close(self) -> None:
-        """Give back what MPI and the device hold."""
+        """Free the resources of MPI and of the device."""
         self.halo.close()
         self.patched.close()
         self.mirrored.close()

@@ -43,9 +43,9 @@ class _TimeTerm(NamedTuple):
 
 
 class ImplicitOperators(Linearised):
-    """Of the parts of this rank. The blocks and the update with its ghosts are fields of the block states. Collective.
-
-    Raises HiresxError for a case that the implicit integrator does not take."""
+    """Operators of the implicit integrator on the parts of this rank. The blocks, and the update with its ghosts, are
+    fields of the block states. Collective. Raises HiresxError for a case that the implicit integrator does not
+    support."""
 
     def __init__(
         self,

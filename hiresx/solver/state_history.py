@@ -46,6 +46,7 @@ class StateHistory:
 
     @property
     def earlier(self) -> list[Earlier]:
+        """The states of earlier steps, the latest first, with the sizes of the steps between them."""
         return [Earlier(*step) for step in zip(self._states[1:], self._steps, strict=False)]
 
     @property

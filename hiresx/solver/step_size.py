@@ -92,4 +92,5 @@ class StepSize:
 
     @property
     def bytes(self) -> int:
+        """Memory of the reductions, in bytes."""
         return sum(r.bytes for r in self.reductions)

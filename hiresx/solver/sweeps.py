@@ -23,10 +23,9 @@ _NAMES = "ijk"
 
 
 class Sweeps:
-    """Over the parts of this rank. `lines`: of each part the directions of its lines, which the sweeps take in turn; ()
-    for none. Collective.
-
-    Raises HiresxError for lines along a direction in which no block has more than one node."""
+    """Sweeps of the preconditioner over the parts of this rank. `lines`: for each part the directions of its lines,
+    which the sweeps use in turn; () for sweeps over nodes. Collective. Raises HiresxError for lines along a direction
+    in which every block has one node."""
 
     def __init__(
         self,

@@ -119,7 +119,10 @@ class Analysis:
             found = {"error": (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]}
         if done.returncode or not isinstance(found, dict):
             message = found.get("error") if isinstance(found, dict) else None
-            raise HiresxError(f"hiresx post {self.verb}: {message or f'ended with {done.returncode}'}")
+            raise HiresxError(
+                f"hiresx post {self.verb}: {message or f'ended with {done.returncode}'}",
+                f"run it alone: {shlex.join(['hiresx', *line[4:]])}",
+            )
         return dict(_numbers(found, self.name))
 
 

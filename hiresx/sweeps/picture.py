@@ -18,7 +18,7 @@ _MOST = 12
 def draw(table: "SweepTable", x: str, y: str) -> tuple[Any, Any]:
     """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one
     curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
-    HiresxError for a column that is not there or holds no number."""
+    HiresxError for a column that does not exist or holds no number."""
     picture_file.require_matplotlib()
     across, up = table.full_name(x), table.full_name(y)
     rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]

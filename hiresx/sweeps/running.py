@@ -49,7 +49,7 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """RunOptions each run is started: `ranks`, and the `words` of hiresx run that are no matter of the case."""
+    """How each run is started: `ranks`, and the `words` of hiresx run that do not belong to the case."""
 
     ranks: int = 1
     words: Sequence[str] = ()
@@ -166,7 +166,8 @@ def run(
 
 
 def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -> SweepTable:
-    """The table of what is there, written; nothing is run. Raises HiresxError where there is no sweep, or another."""
+    """Write and return the table of the existing runs; nothing is run. Raises HiresxError if there is no sweep, or
+    another one."""
     wanted.check(of)
     if not folder.compare(out, case, of):
         raise HiresxError(f"{out} holds no sweep", "leave --table away: the runs are made first")
@@ -178,7 +179,7 @@ def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -
 
 
 def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
-    """The picture, as table.png. Raises HiresxError for columns that are not there or hold no number."""
+    """The picture, as table.png. Raises HiresxError for columns that do not exist or hold no number."""
     if wanted.plot is None:
         return []
     from hiresx.output.show import picture_file

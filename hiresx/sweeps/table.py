@@ -39,7 +39,8 @@ class SweepTable:
         return [row for row in self.rows if row["status"] != "finished" or row[ERROR]]
 
     def column(self, name: str) -> list[Any]:
-        """The values of a column, by its name or, of a key, the last part of that. Raises HiresxError for another."""
+        """The values of the column `name`. For a column of a key the last part of the key is enough. Raises HiresxError
+        for an unknown name."""
         full = self.full_name(name)
         return [row[full] for row in self.rows]
 

@@ -47,8 +47,8 @@ class Stages(Implicit):
     node; it falls from that of the state at the start of the step, with the conditions of t. Stages of a step with one
     `over_time` have the blocks in common, until linear equations are not solved with them.
 
-    `memory` has the number of stages that ended early, `stalled`, and the least fall of the residual in these;
-    `last_stall` where and when this process met the last one.
+    `memory`: the number of stages that ended early, `stalled`, and the smallest fall of the residual in them.
+    `last_stall`: where and when this process met the last one.
     """
 
     vectors = 8

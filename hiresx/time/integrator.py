@@ -43,7 +43,7 @@ class Integrator(ABC):
 
     @property
     def obstacle(self) -> str:
-        """What the last step without a solution hung on, as the end of a sentence; "" where that is not known."""
+        """Text, as the end of a sentence, that says why the last step found no solution; "" if unknown."""
         return ""
 
     @property

@@ -27,8 +27,8 @@ class Place(NamedTuple):
 
 
 class ImplicitSettings(NamedTuple):
-    """What a case asks of the implicit scheme (`hiresx.case.implicit.Implicit`), and `cfl`, its first CFL number; inf
-    where steps have a size."""
+    """Settings of the implicit scheme from a case (`hiresx.case.implicit.Implicit`), and `cfl`, its first CFL number;
+    inf if the case gives the size of steps."""
 
     cfl: float
     largest_cfl: float
@@ -73,7 +73,7 @@ class Linearised(ABC):
 
     @abstractmethod
     def precondition(self, right: Vector, into: Vector) -> None:
-        """Solve with the blocks roughly, by sweeps from 0."""
+        """Solve the equations of the blocks approximately, by sweeps that start from 0."""
 
     @abstractmethod
     def check_blocks(self) -> None:
@@ -102,6 +102,6 @@ class Implicit(Integrator):
 
 
 class Steady(Implicit):
-    """An iteration towards steady flow."""
+    """Base of integrators that iterate towards steady flow."""
 
     steady = True

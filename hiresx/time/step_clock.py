@@ -61,8 +61,8 @@ class StepClock:
             self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
-        """Same as `put`, at a sample for the place `slot`: an interval ends here, and the one that began at `begins`
-        follows."""
+        """Same as `put`, at the time of a sample, which goes to the place `slot`. A sampling interval ends here, and
+        the one that begins at `begins` follows."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot

@@ -46,13 +46,21 @@ class Sampler(Protocol):
     next one. `room`: the number of free places. `slot`: the first of them."""
 
     @property
-    def every(self) -> float: ...
+    def every(self) -> float:
+        """Time between samples, in L / c_ref."""
+
     @property
-    def next(self) -> float: ...
+    def next(self) -> float:
+        """Time of the next sample, in L / c_ref."""
+
     @property
-    def room(self) -> int: ...
+    def room(self) -> int:
+        """Number of free places for samples on the device."""
+
     @property
-    def slot(self) -> int: ...
+    def slot(self) -> int:
+        """First free place for a sample on the device."""
+
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
         """Record samples, each given by the number of steps of the run before it and its time."""
 

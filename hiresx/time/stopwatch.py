@@ -69,6 +69,7 @@ class Stopwatch:
         return {name: seconds + together * seconds / (apart or 1.0) for name, seconds in found.items()}
 
     def reset(self) -> None:
+        """Forget all times measured so far."""
         self.collect(everything=True)
         self._seconds.clear()
         self._steps = 0

@@ -33,14 +33,17 @@ class Limit:
 
 
 def at_most(threshold: float) -> Limit:
+    """The limit that a value is at most `threshold`."""
     return Limit("<=", threshold)
 
 
 def at_least(threshold: float) -> Limit:
+    """The limit that a value is at least `threshold`."""
     return Limit(">=", threshold)
 
 
 def between(low: float, high: float) -> Limit:
+    """The limit that a value is between `low` and `high`."""
     return Limit("in", (low, high))
 
 
@@ -61,10 +64,12 @@ class CheckRun:
 
     @cached_property
     def loaded_case(self) -> Case:
+        """The case, with the preset and the keys of this run."""
         return load(self.case, self.preset, self.sets)
 
     @cached_property
     def configuration(self) -> Configuration:
+        """Compile-time choices of the kernels of this run."""
         return configuration(self.loaded_case)
 
 
@@ -79,6 +84,7 @@ class CompletedRun:
 
     @property
     def time(self) -> float:
+        """Time reached, in L / c_ref."""
         return self.simulation.time
 
     def state(self, name: str, block: int = 0) -> np.ndarray:
@@ -122,7 +128,8 @@ class Workbench:
         return run.command if self.plan is None else f"{run.command} --set plan={self.plan}"
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """function(self, *arguments), from memory when it was asked before. What it raised is raised again."""
+        """Return function(self, *arguments). A second call with the same arguments returns the first result, or raises
+        the first error again."""
         key = (function, arguments)
         if key not in self._known:
             try:
@@ -135,10 +142,11 @@ class Workbench:
         return found
 
     def complete(self, run: CheckRun) -> CompletedRun:
+        """Run `run` to its end, once: a second call returns the result of the first."""
         return self.once(_complete, run)
 
     def forget(self) -> None:
-        """Give the memory of finished runs back."""
+        """Free the memory of finished runs."""
         self._known.clear()
 
 
@@ -148,8 +156,9 @@ def _complete(bench: Workbench, run: CheckRun) -> CompletedRun:
 
 @dataclass(frozen=True)
 class Check:
-    """`measure` gets what `runs` left, one CompletedRun each, or the Workbench where there are none; so does `curves`,
-    whose named sequences of numbers are kept beside the result, for pictures."""
+    """A check of the verification. `measure` is called with the results of `runs`, one CompletedRun each, or with the
+    Workbench if there are none. `curves` is called likewise; the sequences that it returns by name are stored with the
+    result, for pictures."""
 
     name: str
     limit: Limit
@@ -160,13 +169,16 @@ class Check:
     """What `measure` compiles besides its runs."""
 
     def value(self, bench: Workbench) -> float:
+        """The measured value, after all runs that it needs."""
         return float(self.measure(*self._inputs(bench)))
 
     def curve_values(self, bench: Workbench) -> Mapping[str, Sequence[float] | np.ndarray]:
+        """The curves of this check for its picture, by name; none without curves."""
         return self.curves(*self._inputs(bench)) if self.curves else {}
 
     def _inputs(self, bench: Workbench) -> list[Any]:
         return [bench.complete(run) for run in self.runs] if self.runs else [bench]
 
     def needed_configurations(self) -> list[Configuration]:
+        """All configurations of kernels that the check needs."""
         return [*(run.configuration for run in self.runs), *self.configurations]

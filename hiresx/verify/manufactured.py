@@ -155,9 +155,9 @@ def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float
 
 
 def truncation_error(solver: Solver, flow: Manufactured, time: float = 0.0) -> list[np.ndarray]:
-    """What the right-hand side of a `solver` is off by at the state of `flow`: of every part the rates of the conserved
-    variables of the gas less the exact ones, (5, nk, nj, ni). The flow is set. Nodes whose rates their condition does
-    not use, as those of an inflow, have no meaning here."""
+    """Error of the right-hand side of a `solver` for the state of `flow`: for each part, the rates of the conserved
+    variables of the gas less the exact ones, (5, nk, nj, ni). The state of the solver is set to `flow`. The values have
+    no meaning at nodes whose rates are not used because of their condition, such as those of an inflow."""
     start(solver, flow, time)
     solver.right_hand_side()
     found = []

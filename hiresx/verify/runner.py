@@ -41,7 +41,7 @@ def group(name: str) -> ModuleType:
 
 
 def choose_groups(asked: Sequence[str]) -> list[str]:
-    """Names of the groups that `asked` stands for, each once, in the order of `names`."""
+    """Names of the groups that `asked` selects, each once, in the order of `names`."""
     found = set() if asked else {name for name in names() if not group(name).LONG}
     for word in asked:
         if word in ("all", "long"):
@@ -55,7 +55,7 @@ def choose_groups(asked: Sequence[str]) -> list[str]:
 def run(
     asked: Sequence[str], backend: str, say: Callable[[str], None] | None, plan: str | None = None
 ) -> list[dict[str, Any]]:
-    """See hiresx.verify.run."""
+    """Run the checks of the groups `asked`; see hiresx.verify.run for arguments and result."""
     say = say or (_to_terminal if sys.stderr.isatty() else _to_nobody)
     wanted = choose_groups(asked)
     bench = Workbench(find_backend(backend).name, plan)
@@ -75,8 +75,9 @@ def run(
 
 
 def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
-    """Compile what `checks` need on all cores at once; returns how many configurations that is. Not on a GPU, whose
-    kernels are compiled as they are used. What fails to compile fails again, and is reported, in its check."""
+    """Compile the kernels that `checks` need, on all cores at once; returns the number of configurations. On a GPU
+    nothing is done, since its kernels are compiled on first use. A failed compilation fails again, and is reported, in
+    its check."""
     wanted = list(dict.fromkeys(found for check in checks for found in check.needed_configurations()))
     if bench.backend == "cuda":
         return len(wanted)
@@ -125,7 +126,7 @@ def _round(value: float) -> float:
 
 
 def line(result: dict[str, Any]) -> str:
-    """One line on a result."""
+    """Text of one line about a result."""
     if "left_out" in result:
         return f"left out  {result['group']}: {result['check']}: {result['left_out']}"
     mark = "pass" if result["pass"] else "FAIL"

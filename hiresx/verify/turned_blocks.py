@@ -47,7 +47,7 @@ class TurnedCase:
 
 
 def turn_back(values: np.ndarray, turn: Reindexing) -> np.ndarray:
-    """`values` (..., nk, nj, ni) of a block under its new indexes, under the old ones."""
+    """Convert `values` (..., nk, nj, ni) of a block from its new to its old indexes."""
     places = [turn.order.index(old) for old in range(3)]
     back = Reindexing(triple(places), triple(turn.reverse[place] for place in places))
     flat = [np.asarray(back.array(one)) for one in values.reshape(-1, *values.shape[-3:])]

@@ -30,9 +30,10 @@ from hiresx.grid.spacing import along_jet, into_sponge, march
 def generate(spec: PlanarJet) -> Grid:
     """Grid of a `planar-jet` table (`hiresx.case.grids.PlanarJet`), lengths in nozzle heights.
 
-    Spacing grows from `exit_spacing` at x = 0 as sqrt(exit_spacing^2 + (b x)^2), b = ln(stretching), the same to both
-    sides, and from the lip's outside along y alike; in the sponge the growth bends to `sponge_stretching`. Every line
-    ends at the first node at or beyond its length. Along z nk nodes, `width` the period (no node at the upper end).
+    Along x the spacing grows from `exit_spacing` at x = 0 as sqrt(exit_spacing^2 + (b x)^2), b = ln(stretching), to
+    both sides. Along y it grows likewise from the outside of the lip. In the sponge the growth changes smoothly to
+    `sponge_stretching`. Every line ends at the first node at or beyond its length. Along z there are nk nodes with
+    `width` as the period (no node at the upper end).
     """
     inside, outside, downstream = along_jet(spec)
     nozzle, lip, beyond = _heights(spec)

@@ -19,8 +19,8 @@ ATTRIBUTE = "joined"
 
 @dataclass(frozen=True, eq=False)
 class BeyondFace:
-    """Values (3, n, m) of the three layers of nodes beyond a face, the nearest first, over the other two axes in the
-    order of an array; `there` (n, m): where a neighbour has them, the others are zero."""
+    """Values (3, n, m) of three layers of nodes beyond a face, the nearest first; n and m are the other two axes in the
+    order of an array. `there` (n, m): where a neighbour has nodes; the values elsewhere are zero."""
 
     values: np.ndarray
     there: np.ndarray

@@ -55,8 +55,8 @@ def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
 
 
 def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
-    """The file for the coordinates with the digest `wanted` of the series `name` in `directory`, and whether it is
-    there. One of other coordinates stays: files from before a restart may link to it."""
+    """Path of the file for the coordinates with the digest `wanted` of the series `name` in `directory`, and whether it
+    exists. A file with other coordinates is not replaced, since files from before a restart may link to it."""
     for path in (directory / f"{name}_grid.nc", directory / f"{name}_grid_{wanted[:8]}.nc"):
         if not path.exists():
             return path, False

@@ -34,7 +34,7 @@ def parse(text: str, what: str) -> dict[str, float | None]:
 
 
 def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
-    """Least and greatest coordinate `axis` of `pieces`."""
+    """Least and greatest coordinate along `axis` ("x", "y" or "z") of `pieces`, in L."""
     return min(float(np.nanmin(p[axis])) for p in pieces), max(float(np.nanmax(p[axis])) for p in pieces)
 
 
@@ -45,7 +45,7 @@ def flat_axis(pieces: list[Piece], part: str) -> str:
 
 
 def middle(pieces: list[Piece], axis: str) -> float:
-    """Half-way between least and greatest coordinate `axis`."""
+    """Half-way between the least and the greatest coordinate along `axis` ("x", "y" or "z"), in L."""
     return sum(extent(pieces, axis)) / 2
 
 

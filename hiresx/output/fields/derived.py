@@ -79,12 +79,13 @@ class FlowState:
 
     @cached_property
     def metrics(self) -> Metrics:
+        """Metrics of the grid of this block."""
         if self._known_metrics is not None:
             return self._known_metrics()
         return Metrics(self.x, self.y, self.z, self._beyond)
 
     def gradient(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """x, y and z derivative of primitive variable `name`."""
+        """Derivatives of the primitive variable `name` along x, y and z, per L, each an array (nk, nj, ni)."""
         if name not in self._gradients:
             sides = None if self._beyond is None else self._beyond(name)
             self._gradients[name] = self.metrics.gradient(self[name], sides)
@@ -92,14 +93,17 @@ class FlowState:
 
     @property
     def speed_squared(self) -> np.ndarray:
+        """Square of the speed, in c_ref^2, as an array [k, j, i]."""
         return self["u"] ** 2 + self["v"] ** 2 + self["w"] ** 2
 
     @property
     def temperature(self) -> np.ndarray:
+        """Temperature gamma p / rho, in units of the reference temperature, as an array [k, j, i]."""
         return self.gamma * self["p"] / self["rho"]
 
     @property
     def vorticity(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Components of the curl of the velocity, in c_ref / L, each an array [k, j, i]."""
         (_, u_y, u_z), (v_x, _, v_z), (w_x, w_y, _) = (self.gradient(name) for name in "uvw")
         return w_y - v_z, u_z - w_x, v_x - u_y
 

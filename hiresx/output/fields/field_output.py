@@ -141,8 +141,8 @@ class FieldOutput(Attachment):
         return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.seconds_waited}
 
     def begin(self, solver: Any, restarted: bool) -> None:
-        """Removes what an earlier run left of later steps, and writes the first fields; of a run that continues, only
-        what is due now and is not there."""
+        """Remove the later outputs of an earlier run and write the first fields. A run that continues writes only what
+        is due now and does not exist yet."""
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None:
@@ -169,7 +169,7 @@ class FieldOutput(Attachment):
         return min((every - solver.steps % every for every in periods), default=MANY)
 
     def after_step(self, solver: Any) -> None:
-        """Begins the outputs that are due. Raises the failure of an earlier one."""
+        """Start the outputs that are due. Raises the failure of an earlier one."""
         self._writer.advance()
         due = [output for output in self._outputs if output.due(solver)]
         if due:
@@ -178,8 +178,8 @@ class FieldOutput(Attachment):
                 output.count(solver.time)
 
     def capture(self) -> dict[str, Any]:
-        """The clocks. Waits for what is being written: a checkpoint may count on the outputs before it. Raises the
-        failure of one."""
+        """Return the clocks, after waiting for outputs that are being written, so that a checkpoint can count on
+        earlier outputs. Raises the failure of such an output."""
         self._writer.drain()
         found: dict[str, Any] = {}
         for output in self._outputs:
@@ -191,7 +191,7 @@ class FieldOutput(Attachment):
         return found
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Takes the clocks back; one that is set otherwise now begins anew."""
+        """Restore the clocks that `capture` returned. A clock whose interval has changed since starts anew."""
         for output in self._outputs:
             written = captured.get(f"{output.name}.written")
             output.written = None if written is None else int(written)

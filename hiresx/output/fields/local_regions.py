@@ -62,8 +62,8 @@ class PartBox:
     def evaluate(
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
-        """Return the variables `names`, as `dtype`, of the local regions `held` of the box, computed by `workers`
-        threads."""
+        """Return the variables `names` of the box, each an array of type `dtype`, computed from its state `held` by
+        `workers` threads."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
@@ -238,13 +238,14 @@ class LocalSamples:
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """Return the values for each other rank, from those that `regions` returned."""
+        """Split the `values` (variables, nodes) that `regions` returned into those for each other rank."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
-        """The local regions that needed values of other ranks, which are now `received`."""
+        """Return the local regions whose points needed values of other ranks, which have been `received`, one array
+        (variables, nodes) per rank."""
         if not self._late.count:
             return []
         return self._late.regions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)

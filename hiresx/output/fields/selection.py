@@ -54,6 +54,7 @@ class SampledBlock:
 
     @property
     def incomplete(self) -> bool:
+        """Whether some nodes have no value."""
         return bool(self.missing.any())
 
 
@@ -68,7 +69,7 @@ def whole(blocks: Sequence[Any]) -> list[Piece]:
 def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
     """The part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes.
 
-    Raises HiresxError naming the subset for blocks that are not there, ranges beyond a block, and planes and lines that
+    Raises HiresxError naming the subset for blocks that do not exist, ranges beyond a block, and planes and lines that
     do not meet the grid.
     """
     place = f'output.subset "{spec.name}"'

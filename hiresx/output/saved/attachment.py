@@ -21,7 +21,7 @@ class Attachment:
 
     @property
     def next_time(self) -> float:
-        """The next step must not pass this time."""
+        """Time, in L / c_ref, at which the next step must end at the latest."""
         return math.inf
 
     @property
@@ -47,7 +47,7 @@ class Attachment:
         return {}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Take back what `capture` gave; for a list of pieces there is a function read(name, box) -> array."""
+        """Restore what `capture` returned. A list of pieces is replaced by a function read(name, box) -> array."""
 
     def finish(self, solver: Solver) -> None:
         """Called at the end of the run, also after a failure or an interrupt, when the state may be invalid."""

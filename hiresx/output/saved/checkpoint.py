@@ -151,13 +151,10 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 class Checkpoints(Attachment):
-    """Writes checkpoints into `directory` as `spec` ([checkpoint] of the case) asks; nothing if `spec.keep` is 0.
-
-    `contents` gives what goes in: values, of which those of rank 0 count, and this rank's named arrays. `alive` raises,
-    on all ranks, if the state is not worth keeping. `clock` gives seconds and never goes backwards; that of rank 0
-    decides, by what it answers to `is_due`. The interval never changes a time step: the first step that reaches it is
-    the one.
-    """
+    """Writes checkpoints into `directory` as `spec` ([checkpoint] of the case) asks; none if `spec.keep` is 0.
+    `contents` returns the content: values (those of rank 0 count) and this rank's named arrays. `alive` raises, on all
+    ranks, if the state must not be kept. `clock` returns seconds and never goes backwards; rank 0's clock decides,
+    through `is_due`. The interval never changes a time step: the first step that reaches it ends with a checkpoint."""
 
     name = "checkpoints"
 
@@ -231,7 +228,8 @@ class Checkpoints(Attachment):
         return left
 
     def after_step(self, solver: Solver, due: bool = False) -> None:
-        """`due`: what rank 0 answered to `is_due` before the step; the same on all ranks."""
+        """Write a checkpoint if one is due. `due`: what `is_due` returned on rank 0 before the step; the same on all
+        ranks."""
         if self._spec.keep and (due or self._due_by_count(solver)):
             self.write(solver)
 
@@ -349,7 +347,7 @@ def _place(name: str, key: str) -> str:
 
 @contextmanager
 def reading_contents(path: Path) -> Iterator[None]:
-    """Around what looks into a checkpoint: what is not there, or not what it should be, becomes Damaged."""
+    """Context for reading a checkpoint: missing or wrong content raises DamagedCheckpoint."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -36,7 +36,7 @@ _CHUNK = 1 << 24
 
 
 class DamagedCheckpoint(HiresxError):
-    """The file is not whole, or was never one of these."""
+    """The file is incomplete or changed, or is no checkpoint."""
 
     placed = True  # whichever rank found it
 
@@ -292,7 +292,7 @@ class Container:
             raise files.io_error(self.path, error, "read") from None
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
-        """The error that says so of this file."""
+        """The error that this file is damaged, with the `reason`."""
         return DamagedCheckpoint(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
 
 

@@ -25,7 +25,7 @@ _GONE_S = 3.0
 
 
 def wait_for(path: str | Path) -> None:
-    """Wait until `path`, which another process has made, is seen here. Raises HiresxError if that does not happen."""
+    """Wait until this process sees `path`, which another process has made. Raises HiresxError if it does not appear."""
     end = wall.monotonic() + _ARRIVAL_S
     missing = 0.0
     while not os.path.exists(path):

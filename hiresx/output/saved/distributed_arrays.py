@@ -32,13 +32,14 @@ def parse_label(text: str) -> tuple[str, Range] | None:
 
 
 def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | Later]]:
-    """The pieces as `container.write` takes them, all names beginning with `prefix`."""
+    """Yield (name, array) for each piece, as `container.write` takes them, with names that begin with `prefix`."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
 
 
 def check_whole(labels: Iterable[str]) -> None:
-    """Raise ValueError for an array that the pieces of all ranks do not fill, or that has fewer nodes than they."""
+    """Raise ValueError if the pieces of all ranks do not fill an array exactly: nodes are missing, or there are too
+    many."""
     boxes: dict[str, list[Range]] = {}
     for name, box in filter(None, map(parse_label, labels)):
         boxes.setdefault(name, []).append(box)
@@ -53,11 +54,9 @@ def _ends(boxes: Iterable[Range]) -> tuple[int, ...]:
 
 
 class Reader:
-    """read(name, box) -> array (..., nk, nj, ni), out of the pieces that meet the box; no others are looked at.
-
-    Raises what `fault` makes of a reason when there is no such array, and when a node of the box is in no piece or in
-    two. Holds the array it gives and a few planes of one piece. `pieces`: all of them, where they lie in memory.
-    """
+    """Callable read(name, box) that returns an array (..., nk, nj, ni), assembled from the stored `pieces` that meet
+    the box. Only these are read. It raises the error that `fault` makes of a reason, if there is no such array or if a
+    node of the box lies in no piece or in two. Memory holds the array and a few planes of one piece."""
 
     def __init__(
         self,
@@ -73,10 +72,11 @@ class Reader:
 
     @property
     def names(self) -> list[str]:
+        """Names of the arrays that are stored."""
         return list(self._stored)
 
     def whole(self, name: str) -> Range:
-        """The box of the whole array."""
+        """Index box of the whole array `name`."""
         return triple((0, last) for last in _ends(piece.box for piece in self._pieces(name)))
 
     def __call__(self, name: str, box: Range) -> np.ndarray:

@@ -79,7 +79,7 @@ def may_change(key: str) -> bool:
 
 
 def format_difference(difference: tuple[str, Any, Any]) -> str:
-    """A difference in words."""
+    """Text that describes a difference between two cases."""
     key, old, new = difference
     return f"{key} is {_format_value(new)}, in the checkpoint {_format_value(old)}"
 

@@ -66,7 +66,7 @@ def gpus() -> list[dict[str, Any]]:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of what the numbers of a run depend on; None for what is not there."""
+    """Versions of the software on which the results of a run depend; None for what is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name, distributions in _PACKAGES.items():
         found[name] = next((v for d in distributions if (v := _version(d))), None)

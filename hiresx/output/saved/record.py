@@ -130,7 +130,7 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
-    """`keep_case` of a Case as it is resolved, its grid files named by absolute paths. Returns the folder."""
+    """As `keep_case`, for a resolved Case; grid files are named by absolute paths. Returns the folder."""
     from hiresx.case.toml import dumps
 
     dump = case.document()
@@ -171,8 +171,8 @@ def utc_now() -> str:
 
 
 def to_json_types(value: Any, finite: bool = True) -> Any:
-    """`value` in JSON's own types. With `finite` the numbers that JSON lacks (nan, inf) become null; without, they stay
-    what Python's json makes of them."""
+    """Convert `value` to types of JSON. With `finite`, nan and inf become null; without, they stay as Python's json
+    writes them."""
     if isinstance(value, dict):
         return {str(key): to_json_types(entry, finite) for key, entry in value.items()}
     if isinstance(value, list | tuple):

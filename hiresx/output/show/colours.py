@@ -24,7 +24,7 @@ def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str
     """Views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, else a plane or the three mid-planes.
 
     `part`: what of the fields they are, if not all; a flat part may lie anywhere in space, and is seen along the
-    coordinate that varies least. Raises HiresxError for planes that are not there.
+    coordinate that varies least. Raises HiresxError for planes that do not exist.
     """
     if dimensions == 2:
         if plane is not None:
@@ -154,14 +154,15 @@ def _size(box: raster.Box) -> tuple[float, float]:
 
 
 def sample_values(name: str, views: list[View]) -> np.ndarray:
-    """Values of a variable in `views`, few enough to be kept for many pictures."""
+    """Values (n,) of a variable in `views`, few enough to be kept for many pictures."""
     values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
     return values[:: -(-values.size // _SAMPLED)]
 
 
 def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -> tuple[Any, str, str]:
-    """Colour scale of a variable that has these `values`, as it is asked for: norm, map, which ends go on. Raises
-    HiresxError for limits that cannot be, and a map that matplotlib does not have."""
+    """Colour scale of the variable `name` with these `values`, as `look` asks for it: norm, colour map, and the ends of
+    the bar beyond which values lie. Raises HiresxError for invalid limits and for a map that matplotlib does not
+    have."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 
@@ -200,8 +201,9 @@ def _exponent(look: Look) -> float:
 def default_scale(
     name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5
 ) -> tuple[Any, str, str]:
-    """Colour scale that suits a variable that has these `values`: norm, map, and whether values lie beyond its ends.
-    `exponent`: of the shades of a gradient, 0.5 as the eye takes the brightness of a schlieren picture."""
+    """Colour scale that suits the variable `name` with these `values`: norm, colour map, and the ends of the bar beyond
+    which values lie. `exponent`: of the shades of a gradient; 0.5 suits the perceived brightness of a schlieren
+    picture."""
     from matplotlib.colors import Normalize, PowerNorm
 
     values = values[np.isfinite(values)]

@@ -11,7 +11,7 @@ class Estimator:
     The clock starts with the first `update`, which should follow the first step: compiling, start-up and first touches
     of memory before it count for nothing. From then on wall time is cut into windows, each a fortieth of the time run
     so far but 0.25 to 10 s. The rate is the median of the last 15 windows: a pause or a burst of another program does
-    not spoil it, and a lasting change shows after half of them. Time spent aside (writing fields) is told by `aside`
+    not spoil it, and a lasting change shows after half of them. Other work (writing fields) is reported by `aside`
     and added on again in proportion to the steps left.
 
     The number of steps left up to `end` follows from the mean dt of each window. Its drift is the slope of ln(dt) in
@@ -65,7 +65,7 @@ class Estimator:
         self._opened, self._aside_opened = (now, step, time), self._aside
 
     def aside(self, seconds: float) -> None:
-        """`seconds` of wall time went into something that is not stepping but will come again."""
+        """Record `seconds` of wall time for work that is not stepping but will recur."""
         self._aside += seconds
 
     @property

@@ -23,8 +23,8 @@ _WORD = re.compile(r"(?:\$[^$]*\$|[^\s$])+")
 
 
 class ExactSizeLayout(ConstrainedLayoutEngine):
-    """Arranges a figure so that in the directions of which the size was asked for (`width`, `height`) nothing reaches
-    beyond it. Raises HiresxError, when the figure is drawn, where there is no room for that."""
+    """Layout of a figure of given `width` or `height`: nothing is drawn beyond the size that was asked for. Raises
+    HiresxError, when the figure is drawn, if there is no room for its content."""
 
     def __init__(self, width: bool, height: bool, compress: bool = False):
         super().__init__(compress=compress)

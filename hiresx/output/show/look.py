@@ -13,12 +13,15 @@ DEFAULT_LEVELS = 10
 
 @dataclass(frozen=True)
 class Look:
-    """`plane` of a 3-D field ("z=0"); `limits` of the colours, or of the values of curves; colours `symmetric` around
-    0, of the map `colours` of matplotlib; `zoom` on least and greatest horizontal, then vertical coordinate (of
-    curves the first two, or all); `width` and `height` of the picture in inches, exactly (absent: about that of a
-    page, and what is drawn); `title` in place of ours ("": none); `font` in points; lines of the variable `contours`
-    (absent: of the one that is drawn) at so many `levels`, or at these (absent: DEFAULT_LEVELS of `contours`);
-    `exponent` of the shades of gradients (schlieren; absent: 0.5): 1 is linear."""
+    """How a picture looks. Every entry that is None has a default.
+
+    `plane`: of a three-dimensional field, such as "z=0". `limits`: of the colours, or of the values of curves.
+    `symmetric`: colours symmetric around 0. `colours`: a colour map of matplotlib. `zoom`: least and greatest
+    horizontal, then vertical coordinate; of curves the first two, or all. `width`, `height`: exact size of the picture
+    in inches. `title`: in place of the usual one; "" for none. `font`: size in points. `contours`: variable of the
+    contour lines, by default the one that is drawn. `levels`: number or values of contour lines. `exponent`: of the
+    shades of gradients (schlieren), by default 0.5; 1 is linear.
+    """
 
     plane: str | None = None
     limits: tuple[float, float] | None = None
@@ -87,7 +90,7 @@ class Look:
         return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
-        """Title of the picture."""
+        """Title of the picture; `ours` unless the user gave one."""
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
@@ -96,7 +99,7 @@ class Look:
         return picture_file.figure(height, layout, self.wide, (self.width is not None, self.height is not None))
 
     def curves(self, axes: Any) -> None:
-        """Set the ends of the axes of curves, of which the last has the name of what runs along."""
+        """Set the limits of the axes of curves. The last of `axes` gets the label of the horizontal coordinate."""
         for ax in axes:
             if self.zoom is not None:
                 ax.set_xlim(*self.zoom[:2])

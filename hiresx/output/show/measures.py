@@ -7,9 +7,9 @@ import numpy as np
 
 
 def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str, Any]:
-    """`pairs`: per block its name and the values (nk, nj, ni) in both. Gives the greatest and the root mean square
-    difference, the share of the latter in the range of the first's values (None where they have none), and the node of
-    the greatest."""
+    """Differences of two fields. `pairs`: for each block its name and the values (nk, nj, ni) of both. Returns the
+    greatest and the root mean square difference, the latter over the range of the first field's values (None if these
+    are all the same), and the node of the greatest."""
     greatest, where, squares, count = 0.0, None, 0.0, 0
     low, high = np.inf, -np.inf
     for name, first, second in pairs:
@@ -32,6 +32,6 @@ def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str,
 
 
 def summary(values: Sequence[np.ndarray]) -> dict[str, float]:
-    """Least value, mean of the nodes, greatest value."""
+    """Least value, mean over the nodes and greatest value."""
     flat = np.concatenate([block.ravel() for block in values]).astype(np.float64)
     return {"least": float(np.nanmin(flat)), "mean": float(np.nanmean(flat)), "greatest": float(np.nanmax(flat))}

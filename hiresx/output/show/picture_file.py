@@ -120,7 +120,7 @@ def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
 
 
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
-    """Names of coordinates at the axes of a plane; said when it is not `true` to scale."""
+    """Label the axes of a plane with its coordinates. The label says so if the plane is not `true` to scale."""
     ax.set_aspect("equal" if true else "auto")
     ax.set_xlabel(f"${horizontal}/L$")
     ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
@@ -151,7 +151,7 @@ def unit(units: str) -> str:
 
 
 def level(reference: str) -> str:
-    """Reference of a level in dB ("dB re rho_ref c_ref^2"), for an axis."""
+    """Label of an axis of levels in dB with this `reference`, such as "dB re rho_ref c_ref^2"."""
     over = reference.removeprefix("dB re ")
     return "dB re " + (r"20 $\mu$Pa" if over == "20 uPa" else unit(over))
 
@@ -174,7 +174,7 @@ def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
 
 
 def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
-    """One text of `named`."""
+    """`words` with the length L called as the resolved `case` calls it (see `use_length_symbol`)."""
     symbol_of_length = _factor(str((case or {}).get("length_symbol") or "L"))
     parts = words.split("$")  # each second one is a formula
     parts[1::2] = [_LENGTH.sub(lambda _: symbol_of_length, part) for part in parts[1::2]]
@@ -182,7 +182,8 @@ def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
 
 
 def use_frequency_axis(ax: Any, least: float, largest: float) -> None:
-    """Make the horizontal axis that of frequencies: logarithmic, with numbers that are no powers."""
+    """Make the horizontal axis a logarithmic one of frequencies from `least` to `largest`, whose labels are not powers
+    of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     ax.set_xscale("log")

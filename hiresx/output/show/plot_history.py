@@ -37,7 +37,7 @@ def plot_history(
 
     `columns`: "NAME" (every column of that history: residual, a probe's or force's name, ...) or "NAME.COLUMN,...", of
     a probe's places "NAME.COLUMN_3,...". Of more than CURVES places as many are drawn, evenly chosen, and of more than
-    PANELS columns the first; the picture and who listens are told. Norms are drawn on a logarithmic axis. `reference`:
+    PANELS columns the first; a note says so. Norms are drawn on a logarithmic axis. `reference`:
     a CSV file with a column time. `against`: another run or several, drawn beside. `start`: the time to begin at.
     `look`: size, range, zoom. `out`: see `plot.plot_run`. Returns the files written.
 

@@ -88,10 +88,8 @@ class Progress:
         return self.estimator.remaining()
 
     def update(self, step: int, time: float, dt: float | None = None, residual: float | None = None) -> None:
-        """`step` steps are done and have reached `time`, the last one with `dt` (None: local time steps).
-
-        `residual`: norm of the rate of change; the last one given stays shown.
-        """
+        """Record that the run has made `step` steps and reached `time`, the last step with `dt` (None: local time
+        steps). `residual`: norm of the rate of change; the last one given stays shown."""
         now = self._clock()
         first = self._latest is None
         self._latest = step, time, dt

@@ -325,6 +325,8 @@ def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) 
 
 
 def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
+    """Path of a picture of `path`: named after it and after `choices`, with the ending `suffix`. `out`: the file or the
+    folder that the user named; None: beside `path`."""
     words = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
     words = [Path(choice).name for choice in words]
     name = "_".join([path.stem, *words]) + suffix

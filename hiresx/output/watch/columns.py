@@ -68,7 +68,8 @@ def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
-    """The factor of nodes at the radii `y` against a plane grid: the circumference in axisymmetric flow."""
+    """Factor by which nodes at the radii `y` count in integrals: the circumference 2 pi y in axisymmetric flow, else
+    1."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 

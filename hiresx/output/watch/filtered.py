@@ -32,21 +32,19 @@ class SampleReader(Protocol):
     """A probe whose samples are filtered."""
 
     def awaits(self, number: int, step: int, time: float) -> None:
-        """The device came to the end of the interval of this `number` by itself."""
+        """Record that the device has ended the interval `number` by itself, at `time`, after `step` steps."""
 
     def take(self, first: int, samples: np.ndarray) -> None:
-        """The samples from the number `first` on are done."""
+        """Receive complete `samples` (samples, variables, nodes), numbered from `first` on."""
 
 
 class FilteredNodes(Attachment):
-    """The samples at `nodes` of all probes that sample at the times of `spec`.
-
-    `samples` counts the intervals that have ended: with the n-th the sample at the end of the (n - 2)-th is done.
-    `continued`: whether a run that goes on has what the one before it summed up.
-    `readers` get the samples that are done, some at a time: the number of the first, and the flow (samples, variables,
-    nodes), the variables in the order of `names`, the nodes as they were given in `columns` (m,). `by_itself`: whether
-    the device comes to samples by itself, of which the readers are told.
-    """
+    """The samples at `nodes` of all probes that sample at the times of `spec`, as weighted means over time steps.
+    `samples`: number of intervals that have ended; with the n-th, the sample at the end of the (n - 2)-th is complete.
+    `continued`: whether a continued run has the sums of the run before. `readers`: probes that receive complete
+    samples: the number of the first, and the flow (samples, variables, nodes), with the variables in the order of
+    `names` and the nodes in that of `columns` (m,). `by_itself`: whether the device takes samples without the host, and
+    the readers are notified."""
 
     def __init__(self, solver: Solver, spec: SampledTable, nodes: SampledNodes):
         self._solver, self._nodes = solver, nodes
@@ -111,22 +109,27 @@ class FilteredNodes(Attachment):
 
     @property
     def every(self) -> float:
+        """Time between samples, in L / c_ref."""
         assert self._every_time is not None
         return self._every_time
 
     @property
     def next(self) -> float:
+        """Time of the next sample, in L / c_ref."""
         return self._times.next_time
 
     @property
     def room(self) -> int:
+        """Number of samples for which the device has free places."""
         return self._stay - self._waiting
 
     @property
     def slot(self) -> int:
+        """First free place on the device."""
         return self._waiting
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
+        """Record that the device took these samples: for each the number of steps before it and its time."""
         for step, time in samples:
             self._times.mark(step, time)
             self._end_interval(step)
@@ -179,8 +182,8 @@ class FilteredNodes(Attachment):
         return full or bool(self._solver.comm.max(float(late)) > 0)
 
     def rest(self) -> np.ndarray:
-        """The samples before and at the beginning of the interval that result if the flow stays as it was last seen.
-        Collective."""
+        """Samples (samples, variables, nodes) that are not complete, as they become if the flow stays as it was last
+        seen. Collective."""
         self._launch(self._rest)
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 
@@ -192,7 +195,7 @@ class FilteredNodes(Attachment):
         return {"nodes": self._nodes.ids, "held": held, "samples": self.samples, "step": step}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Nodes that were not among those begin anew."""
+        """Restore what `capture` returned. The sums of nodes that were not captured start anew."""
         known, held = np.asarray(captured["nodes"]), np.asarray(captured["held"], dtype=float)
         wanted = self._nodes.ids[self._nodes.mine]
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)

@@ -126,8 +126,8 @@ class History:
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
-        """Append a sample; a column that `values` lacks is not a number. Returns the number of samples. Raises
-        HiresxError if it cannot be written."""
+        """Append a sample; a column that `values` lacks is NaN. Returns the number of samples. Raises HiresxError if it
+        cannot be written."""
         cells = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:

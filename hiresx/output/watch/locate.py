@@ -103,7 +103,7 @@ class Locator:
         return None
 
     def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
-        """Block, node (i, j, k) and distance of the node closest to `point`."""
+        """Block, node (i, j, k) and distance, in L, of the node closest to `point` (x, y, z)."""
         best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
             asked, first = self._known_coordinates(b, np.asarray(point, dtype=float)), 0
@@ -339,7 +339,7 @@ class _Bricks:
 
 
 def rotate(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """`turns` (3, 3, n) times vectors (3, ..., n)."""
+    """Product of `turns` (3, 3, n) and the vectors (3, ..., n), for each n."""
     among = (1,) * (vectors.ndim - 2)
     return (turns.reshape(3, 3, *among, -1) * vectors).sum(axis=1)
 

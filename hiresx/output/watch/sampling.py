@@ -53,7 +53,7 @@ class SampleTimes:
         return due
 
     def mark(self, step: int, time: float) -> None:
-        """Note that a sample was taken then."""
+        """Record that a sample was taken after `step` steps, at `time`."""
         self.last = step
         self._set_next(time)
 
@@ -107,7 +107,7 @@ class Monitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The next step must not pass this time."""
+        """Time, in L / c_ref, at which the next step must end at the latest."""
         return self._clock.next_time
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:

@@ -30,8 +30,8 @@ _OF_PLACES = ("normal_x", "normal_y", "normal_z", "area", "first", "last")
 
 
 class SurfaceFile(History):
-    """Samples of a surface in <folder>/<name>.nc, in the format of a history: see there. A sample is there as a whole,
-    or not at all."""
+    """Samples of a surface in <folder>/<name>.nc, in the format of `History`. A sample is stored completely or not at
+    all."""
 
     _kind_of_change = "places, precision or times of sampling"
 
@@ -85,6 +85,7 @@ class StoredSurface:
 
     @property
     def samples(self) -> int:
+        """Number of samples."""
         return len(self.records)
 
     @property
@@ -156,7 +157,7 @@ def _short_error(path: Path, whole: int, samples: int) -> HiresxError:
 
 
 def describe(stored: StoredSurface) -> Mapping[str, Any]:
-    """Numbers of a surface for people and programs."""
+    """Numbers that describe a stored surface, fit for JSON."""
     return {
         "form": stored.attributes["form"], "places": len(stored.fixed["x"]), "samples": stored.samples,
         "area": float(stored.fixed["area"].sum()), "caps": list(stored.caps), "gaps": list(stored.gaps),

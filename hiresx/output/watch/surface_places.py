@@ -38,6 +38,7 @@ class Places:
 
     @property
     def count(self) -> int:
+        """Number of places."""
         return len(self.at)
 
 

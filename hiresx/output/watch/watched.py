@@ -12,12 +12,21 @@ class WatchedRun(Protocol):
     """`solver`; `out`, the run directory, or None; `history` as of run.json; `monitors`, functions of the user."""
 
     @property
-    def comm(self) -> Communicator: ...
+    def comm(self) -> Communicator:
+        """The ranks of the run."""
+
     @property
-    def solver(self) -> Solver: ...
+    def solver(self) -> Solver:
+        """The solver, with the state."""
+
     @property
-    def out(self) -> Path | None: ...
+    def out(self) -> Path | None:
+        """The run directory; None without output."""
+
     @property
-    def history(self) -> list[dict[str, Any]]: ...
+    def history(self) -> list[dict[str, Any]]:
+        """Records of the run so far, as in run.json."""
+
     @property
-    def monitors(self) -> tuple[Callable[..., Mapping[str, float] | None], ...]: ...
+    def monitors(self) -> tuple[Callable[..., Mapping[str, float] | None], ...]:
+        """Functions of the user."""

@@ -37,10 +37,9 @@ class FaceNodes:
 
 @dataclass(frozen=True)
 class FaceFlow:
-    """Per node (n,), through its share of the face and outwards. `mach` (n,): of the velocity out of the face.
-    `fluxes` (5, n): of mass, momentum x, y, z, energy.
-    `push` (3, n): outward normal times share, which times the pressure is its force. `friction` (3, n): force on the
-    wall. `heat` (n,): into the wall."""
+    """Flow per node (n,), through the node's share of the face, outwards. `mach` (n,): Mach number of the velocity out
+    of the face. `fluxes` (5, n): of mass, momentum x, y, z, energy. `push` (3, n): outward normal times share; times
+    the pressure it is the pressure's force. `friction` (3, n): force on the wall. `heat` (n,): into the wall."""
 
     p: np.ndarray
     mach: np.ndarray
@@ -110,7 +109,7 @@ class WatchedSurface:
         return self._radius * forces[2] if self.n else np.empty(0)
 
     def measure(self) -> FaceFlow:
-        """The flow at this rank's nodes."""
+        """Compute the flow through the faces at this rank's nodes."""
         if not self.n:
             shapes = ((0,), (0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))
             return FaceFlow(*(np.empty(shape) for shape in shapes))

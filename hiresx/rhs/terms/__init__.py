@@ -39,7 +39,7 @@ INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rat
 
 
 def with_halos(field: str) -> str:
-    """What is there once a `field` whose halos are exchanged behind the term that gives it has all its ghosts."""
+    """Name of the state of a `field` all of whose ghosts are filled, after its halos were exchanged."""
     return f"{field} with halos"
 
 
@@ -55,10 +55,10 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 @dataclass(frozen=True)
 class Term:
-    """`name`: what the stopwatch calls it. It comes behind all terms that give what it `needs`. `calls`: what it
-    launches on all parts of this rank. What it gives may be a field, by its name. `at`, in place of `calls`: those of a
-    term that knows the time, of the device's clock and the share of the step at which a stage begins. `then`: what it
-    launches behind these, each behind the exchange of the halos of a field."""
+    """A term of a stage. `name`: its name for the stopwatch. It follows all terms that give what it `needs`; what it
+    gives may be a field, by name. `calls`: its launches on all parts of this rank. `at`, in place of `calls`, for a
+    term that depends on the time: a function of the device's clock and of the share of the step at which a stage
+    begins. `then`: launches that follow these, each after the halos of a field were exchanged."""
 
     name: str
     calls: Calls
@@ -70,7 +70,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a stage, as `Term`: the tasks that are done one behind the other."""
+    """A part of a stage, as `Term`, with the tasks that are done one after the other."""
 
     tasks: Sequence[Task]
     needs: Sequence[str] = ()
@@ -78,8 +78,8 @@ class Step:
 
 
 def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
-    """The terms of this folder that the case asks for, by the names of their files. Raises HiresxError where the
-    numerical flux reads a field that none of them gives."""
+    """The terms of this folder that the case asks for, by the names of their files. Raises HiresxError if the numerical
+    flux reads a field that none of them gives."""
     modules = sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
     found = [
         term for module in modules for term in import_module(f"{__name__}.{module.name}").terms(case, program, states)

@@ -12,7 +12,7 @@ _TURNS = (ENTROPIC_PRESSURE, "entropic_iterate")
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """The field of every node, ahead of the fluxes."""
+    """Yield the term that computes the entropic pressure at every node, before the fluxes."""
     if case.scheme.inviscid != "regularised":
         return
     chosen = case.scheme.regularised

@@ -9,7 +9,7 @@ from hiresx.rhs.terms import HALOS, SHOCK_SENSOR, Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """The field of every node, ahead of the fluxes."""
+    """Yield the term that computes the shock sensor at every node, before the fluxes."""
     if case.scheme.inviscid != "hybrid":
         return
     hybrid = case.scheme.hybrid

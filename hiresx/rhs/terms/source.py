@@ -10,7 +10,7 @@ from hiresx.rhs.terms import Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """The sources of every node, behind the rates of everything else."""
+    """Yield the term that adds the sources of the case at every node, after all other rates."""
     if case.source is None:
         return
 

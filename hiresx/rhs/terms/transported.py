@@ -10,7 +10,8 @@ from hiresx.rhs.terms import FLUXES, RATES, Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """The sources of every node, behind the rates of everything else and the viscous fluxes."""
+    """Yield the term that adds the sources of the transported turbulence variable at every node, after all other rates
+    and the viscous fluxes."""
     if not case.turbulence.transported:
         return
     calls = [

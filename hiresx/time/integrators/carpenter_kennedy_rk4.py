@@ -4,7 +4,8 @@ from hiresx.time.low_storage import LowStorage, stage_times
 
 
 class Scheme(LowStorage):
-    """M. H. Carpenter & C. A. Kennedy, NASA TM 109112 (1994), solution 3."""
+    """Low-storage Runge-Kutta scheme of fourth order with five stages. Source: M. H. Carpenter & C. A. Kennedy, NASA TM
+    109112 (1994), solution 3."""
 
     order = 4
     a = (

@@ -15,7 +15,8 @@ _BESIDE = tuple({"share": share, "last": int(stage == len(STAGES) - 1)} for stag
 
 
 class Scheme(Explicit):
-    """C.-W. Shu & S. Osher, Journal of Computational Physics 77 (1988) 439."""
+    """Strong-stability-preserving Runge-Kutta scheme of third order with three stages. Source: C.-W. Shu & S. Osher,
+    Journal of Computational Physics 77 (1988) 439."""
 
     order, registers, keeps_start, convex = 3, 1, True, True
     cfl, viscous_cfl = 1.375, 0.998
@@ -32,6 +33,7 @@ class Scheme(Explicit):
         ]  # fmt: skip
 
     def viscous_updates(self, program: Program, state: BlockState, differences: Sequence[Call]) -> list[list[Call]]:
+        """The launches that add a viscous difference and update the state at once: a list for each stage."""
         s, last = state, len(STAGES) - 1
         return [
             [

@@ -26,10 +26,12 @@ VORTEX_POINTS = (32, 64, 128)
 
 
 def error(run: CompletedRun) -> float:
+    """Mean error of the density, in rho_ref (L1)."""
     return abs(run.state("rho") - run.exact("rho")).mean()
 
 
 def order(*runs: CompletedRun) -> float:
+    """Order of accuracy between the last two runs, the finer of which has half the spacing."""
     return log2(error(runs[-2]) / error(runs[-1]))
 
 
@@ -58,6 +60,7 @@ def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_erro
 
 
 def change(aided: CompletedRun, bare: CompletedRun) -> float:
+    """Relative change of the error from the run `bare` to the run `aided`."""
     return abs(error(aided) / error(bare) - 1)
 
 
@@ -95,6 +98,7 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
 
 
 def interpolation_order(bench: Workbench, configuration: Configuration) -> float:
+    """Order of accuracy of the interpolation between 64 and 128 nodes."""
     coarse, fine = (bench.once(interpolation_errors, configuration, n) for n in (64, 128))
     return log2(coarse / fine)
 

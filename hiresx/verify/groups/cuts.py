@@ -40,7 +40,7 @@ def _run(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
 
 
 def worst(bench: Workbench, run: CheckRun) -> float:
-    """Over all COUNTS of blocks."""
+    """Largest difference over all numbers of blocks COUNTS into which the grid is cut."""
     case = bench.case(run)
     grid = build(case.grid, case.directory)
     expected = _run(bench.backend, case, grid)

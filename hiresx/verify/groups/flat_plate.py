@@ -28,11 +28,12 @@ def lines(run: CompletedRun) -> dict[str, np.ndarray]:
 
 
 def compared_range(x: np.ndarray) -> np.ndarray:
+    """Indices of the columns that are compared: 0.2 <= x <= 1."""
     return np.flatnonzero((x >= 0.2) & (x <= 1.0))
 
 
 def reynolds(run: CompletedRun, x: np.ndarray) -> np.ndarray:
-    """Re_x of the free stream."""
+    """Reynolds number Re_x of the free stream at `x`."""
     assert run.case.gas.reynolds is not None
     return _mach(run) * run.case.gas.reynolds * x
 
@@ -63,6 +64,7 @@ def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def displacement(run: CompletedRun, i: int) -> float:
+    """Displacement thickness at column `i`, in units of the similarity variable eta."""
     eta, u = profile(run, i)
     return np.trapezoid(1 - u, eta)
 
@@ -73,20 +75,24 @@ def farthest(ratios: np.ndarray) -> float:
 
 
 def friction_error(run: CompletedRun) -> float:
+    """Relative error of the friction farthest from the similarity solution."""
     return farthest(friction(run)[1] / FRICTION)
 
 
 def displacement_error(run: CompletedRun) -> float:
+    """Relative error of the displacement thickness farthest from the similarity solution."""
     columns = compared_range(run.blocks[0].x[0, 0])
     return farthest(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 
 
 def points_in_layer(run: CompletedRun) -> float:
+    """Number of nodes in the boundary layer (u below 0.99) at x = 0.5."""
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     return float(np.sum(profile(run, i)[1] < 0.99))
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
+    """Friction over x, and the velocity over eta at x = 0.5."""
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)

@@ -71,16 +71,19 @@ def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarr
 
 
 def consistent(bench: Workbench, flux: str) -> float:
+    """Error of consistency: the numerical flux of two equal states against the physical flux."""
     q, _, m = _random_states()
     return _error(numerical(bench, flux, q, q, m), physical(q, m), (q, m))
 
 
 def reversal_error(bench: Workbench, flux: str) -> float:
+    """Error of F(b, a, -m) = -F(a, b, m)."""
     a, b, m = _random_states()
     return _error(-numerical(bench, flux, b, a, -m), numerical(bench, flux, a, b, m), (a, m), (b, m))
 
 
 def rotation_error(bench: Workbench, flux: str) -> float:
+    """Error of the invariance under rotations and reflections."""
     a, b, m = _random_states()
     # Random rotations; every other one with a reflection (-1 in three dimensions is one, turned).
     turn = np.linalg.qr(np.random.default_rng(13).normal(size=(PAIRS, 3, 3)))[0]
@@ -98,6 +101,7 @@ def rotation_error(bench: Workbench, flux: str) -> float:
 
 
 def wall(bench: Workbench, flux: str) -> float:
+    """Flux of mass and energy between a state and its mirror image, which is zero."""
     a, _, m = _random_states()
     n = m / np.linalg.norm(m, axis=0)
     b = a.copy()
@@ -123,7 +127,8 @@ def _upwind(
 
 
 def supersonic(bench: Workbench, flux: str) -> float:
-    """Normal Mach number above 1.3 on both sides: the entropy fix of Roe's flux reaches to 1.22."""
+    """Error against the upwind flux for supersonic flow, with normal Mach numbers above 1.3 on both sides. The entropy
+    fix of Roe's flux acts up to 1.22."""
     rng = np.random.default_rng(17)
     m = rng.normal(size=(3, PAIRS))
     rho, p, mach = (rng.uniform(low, high, (2, PAIRS)) for low, high in ((0.5, 1.5), (0.9, 1.1), (1.3, 3.0)))
@@ -135,6 +140,7 @@ def supersonic(bench: Workbench, flux: str) -> float:
 
 
 def contact(bench: Workbench, flux: str) -> float:
+    """Error at a contact discontinuity (equal pressure and normal velocity) against the upwind flux."""
     rng = np.random.default_rng(19)
     m = rng.normal(size=(3, PAIRS))
     rho, (p, normal) = rng.uniform(0.1, 2.0, (2, PAIRS)), rng.uniform((0.1, -2), (2.0, 2), (PAIRS, 2)).T

@@ -91,7 +91,7 @@ SETS |= dict(_left_out())
 
 
 def partner(backend: str) -> str:
-    """The backend that the CPU's loops are compared with."""
+    """Name of the backend with which the CPU backend is compared."""
     return "emulated" if backend == "cpu" else backend
 
 
@@ -115,6 +115,7 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
+    """Largest difference of any kernel between the CPU and the backend that is verified."""
     backends = [find_backend(name) for name in ("cpu", partner(bench.backend))]
     return float(np.max(list(differences(backends, configuration).values())))
 
@@ -150,6 +151,7 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
+    """Largest difference of the right-hand side of a rough state between two backends."""
     results = []
     for solver in _solvers(bench, run):
         # The bare scheme would make negative pressures at a strong jump.
@@ -161,6 +163,7 @@ def right_hand_side(bench: Workbench, run: CheckRun) -> float:
 
 
 def twenty_steps(bench: Workbench, run: CheckRun) -> float:
+    """Largest difference of the primitive variables after 20 steps between two backends."""
     results = []
     for solver in _solvers(bench, run):
         solver.initialize()

@@ -32,32 +32,37 @@ def wave(simulation: Simulation) -> dict[str, float]:
 
 
 def history(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Times and amplitudes."""
+    """Times, in L / c_ref, and amplitudes of the mode."""
     entries = [entry for entry in run.simulation.history if "wave" in entry]
     return np.array([entry["time"] for entry in entries]), np.array([entry["wave"] for entry in entries])
 
 
 def rate(run: CompletedRun) -> float:
+    """Growth rate of the unstable mode, in c_ref / L, fitted to the amplitude."""
     time, amplitude = history(run)
     kept = time >= _START
     return float(np.polyfit(time[kept], np.log(amplitude[kept]), 1)[0])
 
 
 def exact(run: CompletedRun) -> float:
+    """Growth rate of the linear theory, in c_ref / L."""
     p = run.case.parameters
     return growing_mode(p["mach"], p["wavenumber"], p["half_height"], run.case.gas.gamma).rate
 
 
 def error(run: CompletedRun) -> float:
+    """Relative error of the growth rate."""
     return rate(run) / exact(run) - 1
 
 
 def growth(run: CompletedRun) -> float:
+    """Factor by which the mode grew during the fitted time."""
     time, amplitude = history(run)
     return float(amplitude[-1] / amplitude[time >= _START][0])
 
 
 def curves(run: CompletedRun) -> dict[str, Sequence[float]]:
+    """Amplitude of the mode over time, and that of the linear theory."""
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}
@@ -72,6 +77,7 @@ CHOICES = ('scheme.weights="z"', 'scheme.flux="hllc"')
 
 
 def order(middle: CompletedRun, fine: CompletedRun) -> float:
+    """Order of accuracy of the growth rate between two grids, the finer with half the spacing."""
     return float(np.log2(abs(error(middle) / error(fine))))
 
 

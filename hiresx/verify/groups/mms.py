@@ -131,7 +131,7 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """L1, L2 and Linf on one grid."""
+    """L1, L2 and Linf error on one grid."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law)
     solver = Solver(case, backend(bench.backend), plan=bench.plan, profiles={"exact": flow.state})
@@ -156,13 +156,13 @@ def _solution(bench: Workbench, flow: tuple[str, str, str, str, str], reynolds: 
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
-    """Nodes of each grid and the three norms there."""
+    """Number of nodes of each grid, and the three error norms on it."""
     found = [bench.once(errors, setup, points) for points in setup.points]
     return {"n": [float(n) for n in setup.points]} | dict(zip(NORMS, map(list, zip(*found, strict=True)), strict=True))
 
 
 def orders(found: Mapping[str, Sequence[float]]) -> list[float]:
-    """Of the three norms, between the two finest grids."""
+    """Order of accuracy of each of the three norms, between the two finest grids."""
     ratio = np.log(found["n"][-1] / found["n"][-2])
     return [float(np.log(found[norm][-2] / found[norm][-1]) / ratio) for norm in NORMS]
 

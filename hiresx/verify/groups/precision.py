@@ -52,6 +52,7 @@ def apart(run: CompletedRun, other: CompletedRun) -> float:
 
 
 def over_amplitude(run: CompletedRun, other: CompletedRun) -> float:
+    """Difference of two runs over the amplitude of the disturbance."""
     return apart(run, other) / AMPLITUDE
 
 

@@ -32,11 +32,13 @@ def line(run: CompletedRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def error(run: CompletedRun) -> float:
+    """Error of the density (L1 integral), in rho_ref L."""
     x, rho, reference = line(run)
     return np.sum(abs(rho - reference)) * (x[1] - x[0])
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
+    """Density along the tube, and the reference."""
     return dict(zip(("x", "rho", "reference"), line(run), strict=True))
 
 

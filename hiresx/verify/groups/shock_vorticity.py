@@ -30,6 +30,7 @@ def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def theory(run: CompletedRun) -> float:
+    """Ratio of the vorticity behind the shock to that ahead, by linear theory."""
     mach, angle, _ = _wave_parameters(run)
     return vorticity_ratio(mach, angle, run.case.gas.gamma)
 
@@ -39,11 +40,13 @@ def _wave_parameters(run: CompletedRun) -> list[float]:
 
 
 def error(run: CompletedRun) -> float:
+    """Relative error of the vorticity ratio against linear theory."""
     x, found = profile(run)
     return float(found[(x > FROM) & (x < TO)].mean()) / theory(run) - 1
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
+    """Vorticity ratio over x, and that of linear theory."""
     x, found = profile(run)
     return {"x": x, "ratio": found, "theory": np.where(x < 0, 1.0, theory(run))}
 

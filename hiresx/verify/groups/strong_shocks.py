@@ -40,6 +40,8 @@ RUNS = {
 
 
 def least(name: str) -> Callable[[CompletedRun], float]:
+    """A measure of a run: the least of all samples `name`."""
+
     def measure(run: CompletedRun) -> float:
         return run.samples(name).min()
 

@@ -22,42 +22,50 @@ CFL = "time.cfl=1.2"
 
 
 def energy(simulation: Simulation) -> dict[str, float]:
-    """Monitor: mean of rho |u|^2 / 2, in units of the initial largest speed."""
+    """Monitor of the mean kinetic energy rho |u|^2 / 2, in units of rho_ref times the square of the initial largest
+    speed."""
     state = simulation.solver.primitives(0)
     speed2 = state["u"] ** 2 + state["v"] ** 2 + state["w"] ** 2
     return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / float(simulation.case.parameters["mach"]) ** 2}
 
 
 def history(run: CompletedRun) -> dict[str, np.ndarray]:
-    """t in turnover times, E, -dE/dt."""
+    """Time t in turnover times, kinetic energy E and its dissipation rate -dE/dt, each (samples,)."""
     t, e = run.samples("time") * run.case.parameters["mach"], run.samples("energy")
     return {"t": t, "E": e, "rate": -np.gradient(e, t)}
 
 
 def largest_rate(run: CompletedRun) -> float:
+    """Largest dissipation rate of the kinetic energy (`history`)."""
     return history(run)["rate"].max()
 
 
 def time_of_largest_rate(run: CompletedRun) -> float:
+    """Time of the largest dissipation rate, in turnover times."""
     found = history(run)
     return found["t"][np.argmax(found["rate"])]
 
 
 def energy_at(run: CompletedRun, t: float) -> float:
+    """Kinetic energy at the time `t`, in turnover times, interpolated."""
     found = history(run)
     return np.interp(t, found["t"], found["E"])
 
 
 def energy_ratio(more: CompletedRun, less: CompletedRun) -> float:
+    """Ratio of the kinetic energies of two runs at the time 9, in turnover times."""
     return energy_at(more, 9.0) / energy_at(less, 9.0)
 
 
 def energy_ratio_to_dns(run: CompletedRun) -> float:
+    """Ratio of the kinetic energy of a direct simulation (data/taylor-green-dns.csv) to that of the run, at the time
+    9."""
     dns = table("taylor-green-dns")
     return np.interp(9.0, dns["t"], dns["E"]) / energy_at(run, 9.0)
 
 
 def run(weights: str, *sets: str) -> CheckRun:
+    """The run of the Taylor-Green vortex with these weights and keys of the case."""
     return CheckRun("taylor-green", None, (f'scheme.weights="{weights}"', CFL, "monitor.every=20", *sets), (energy,))
 
 

@@ -37,6 +37,7 @@ def rate_error(name: str) -> Callable[[CompletedRun], float]:
 
 
 def exact_rate(run: CompletedRun) -> float:
+    """Exact decay rate of the wave, in c_ref / L."""
     gas, mode = run.case.gas, run.case.parameters["mode"]
     assert gas.reynolds is not None
     if mode == "shear":
@@ -45,14 +46,17 @@ def exact_rate(run: CompletedRun) -> float:
 
 
 def temperature(rho: np.ndarray, p: np.ndarray, gamma: float) -> np.ndarray:
+    """Temperature gamma p / rho, in units of the reference temperature."""
     return gamma * p / rho
 
 
 def couette_velocity(run: CompletedRun) -> float:
+    """Largest error of the velocity of Couette flow, over the speed of the wall."""
     return abs(run.state("u") - run.exact("u")).max() / run.case.parameters["wall_speed"]
 
 
 def couette_temperature(run: CompletedRun) -> float:
+    """Largest error of the temperature of Couette flow, over that of the lower wall."""
     gamma = run.case.gas.gamma
     found = temperature(run.state("rho"), run.state("p"), gamma)
     exact = temperature(run.exact("rho"), run.exact("p"), gamma)
@@ -60,11 +64,13 @@ def couette_temperature(run: CompletedRun) -> float:
 
 
 def couette_pressure(run: CompletedRun) -> float:
+    """Largest difference of the pressure in Couette flow, which is uniform, over its mean."""
     p = run.state("p")
     return np.ptp(p) / p.mean()
 
 
 def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
+    """Profiles of velocity and temperature between the walls, with the exact ones."""
     gamma = run.case.gas.gamma
     lines = {"y": run.blocks[0].y, "u": run.state("u"), "u_exact": run.exact("u")}
     lines["T"] = temperature(run.state("rho"), run.state("p"), gamma)
@@ -73,6 +79,7 @@ def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
 
 
 def order(measure: Callable[[CompletedRun], float]) -> Callable[[CompletedRun, CompletedRun], float]:
+    """A measure of two runs: the order of accuracy of `measure`, the finer run having half the spacing."""
     return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
 
 

@@ -32,6 +32,7 @@ def ratio(run: CompletedRun) -> complex:
 
 
 def theory(run: CompletedRun) -> complex:
+    """Exact amplification factor of the scheme for the wave of this run, after the time of the run."""
     points = run.blocks[0].x.shape[-1] / IN_BOX
     return plane_wave.factor(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 
@@ -58,6 +59,7 @@ def excess(part: int) -> Callable[..., float]:
 
 
 def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
+    """Errors of amplitude and phase over the points per wave, with those of theory."""
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {

@@ -40,7 +40,7 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
         """Give the files their names, once all ranks have left."""
 
     def discard(self) -> None:
-        """Instead of `publish`, or when that failed: leave nothing of this time."""
+        """Remove all files of this time, instead of `publish` or after it failed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class WrittenSeries:
 
 
 class FormatSeries(ABC):
-    """The files of all times of an output, in one format. Made by all ranks."""
+    """The files of all times of an output, in one format. Constructed by all ranks."""
 
     @abstractmethod
     def __init__(self, about: WrittenSeries): ...
@@ -74,12 +74,17 @@ class FormatSeries(ABC):
 
 
 class Format(Protocol):
-    """A file of this folder."""
+    """The module of a format, in this folder."""
 
     @property
-    def Format(self) -> Any: ...
-    def frame(self, directory: str | Path, step: int, name: str = "fields") -> Path: ...
-    def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None: ...
+    def Format(self) -> Any:
+        """The class that writes fields in this format."""
+
+    def frame(self, directory: str | Path, step: int, name: str = "fields") -> Path:
+        """Path of the file or folder that holds the fields of step `step`."""
+
+    def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None:
+        """Delete the fields of the steps after `after`."""
 
 
 def names() -> list[str]:
@@ -88,5 +93,5 @@ def names() -> list[str]:
 
 
 def format_of(name: str) -> Format:
-    """The file of a format."""
+    """The module of the format `name`."""
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))

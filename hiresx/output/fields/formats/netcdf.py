@@ -128,12 +128,12 @@ class FieldFrame:
                     file.put((self._names[n], name), region.place, [values])
 
     def publish(self) -> None:
-        """Once all ranks have left it, on rank 0: the coordinates have their name before the first file that links to
-        them."""
+        """Rename the files to their final names, coordinates first, so that no file links to a missing one. On rank 0,
+        once all ranks have left the context."""
         for file in self._files:
             file.publish()
 
     def discard(self) -> None:
-        """Instead of `publish`."""
+        """Remove the file, instead of `publish`."""
         for file in self._files:
             file.discard()

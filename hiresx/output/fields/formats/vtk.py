@@ -151,7 +151,8 @@ class VtkFrame:
         return arrays
 
     def publish(self) -> None:
-        """Once all ranks have left it, on rank 0: the file of the time comes last."""
+        """Rename the files to their final names, that of the time last. On rank 0, once all ranks have left the
+        context."""
         for file in self._files:
             self._published += 1
             file.publish(synced=False)
@@ -164,7 +165,7 @@ class VtkFrame:
             raise files.io_error(self.path, error) from None
 
     def discard(self) -> None:
-        """Instead of `publish`, or when that failed: nothing is left of this time."""
+        """Remove all files of this time, instead of `publish` or after it failed."""
         gone = [file.path for file in self._files[: self._published]]
         for path in [self.path, *gone] if gone else ():
             with suppress(OSError):

@@ -26,6 +26,7 @@ FILE = "averages.nc"
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
+    """Build the monitor of time averages, if the case has `[average]`."""
     if case.average is None:
         return []
     return [AverageMonitor(case.average, simulation.solver, simulation.out)]
@@ -64,7 +65,7 @@ class AverageMonitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The next step must not pass this time."""
+        """Time, in L / c_ref, at which the next step must end at the latest."""
         return self._clock.next_time
 
     @property
@@ -178,8 +179,9 @@ class AverageMonitor(Attachment):
         return Later(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Averages of another start are not continued, nor those that were not kept then; all begin anew where the
-        budget was not kept, as it belongs to the means and moments of the same samples."""
+        """Continue averages from a checkpoint. Averages with another start time, and averages that it does not hold,
+        begin anew. If it does not hold the budget, all begin anew, since the budget and the moments must be of the same
+        samples."""
         self._begun = False
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
@@ -194,7 +196,7 @@ class AverageMonitor(Attachment):
                 self._solver.backend.copy(array, self._solver.backend.to_device(value))
 
     def finish(self, solver: Solver) -> None:
-        """Writes the last averages, also those of a run that failed."""
+        """Write the last averages, also those of a run that failed."""
         self._begun = False
         try:
             if not self._writer.has_failed:

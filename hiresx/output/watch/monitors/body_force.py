@@ -60,6 +60,7 @@ _NAMES = {
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of the body force, if the case has one."""
     if case.body_force is None:
         return []
     return [BodyForceMonitor(case.body_force, simulation.solver, simulation.out)]

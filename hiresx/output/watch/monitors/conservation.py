@@ -21,6 +21,7 @@ _SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of conserved integrals, if the case has `[conservation]`."""
     if case.conservation is None:
         return []
     return [ConservationMonitor(case.conservation, simulation.solver, simulation.out)]

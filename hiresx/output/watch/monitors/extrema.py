@@ -32,6 +32,8 @@ PLACE = ("x", "y", "z", "block", "i", "j", "k")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of extrema, if the case has `[extrema]`. Raises HiresxError on all ranks for a variable that it
+    cannot watch."""
     if case.extrema is None:
         return []
     solver = simulation.solver
@@ -54,6 +56,8 @@ _NOWHERE = np.iinfo(np.int64).max
 
 
 class ExtremaMonitor(Monitor):
+    """Least and largest value of each variable of `[extrema]`, with the block, node and coordinates where it is."""
+
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._variables = spec.variables
         columns, self._names = [], {}

@@ -24,11 +24,12 @@ ROUND = (" along x", ", sum of the radial components", ", sum of the components 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build a monitor for each `[[force]]` of the case."""
     return [ForceMonitor(f"force.{n}", spec, simulation.solver, simulation.out) for n, spec in enumerate(case.force)]
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for blocks, regions and ranges that are not there, and where no wall is named."""
+    """Raises HiresxError for blocks, regions and ranges that do not exist, and where no wall is named."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
 

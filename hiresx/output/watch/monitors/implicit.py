@@ -33,6 +33,7 @@ STAGE_COLUMNS = (
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of Newton iterations, if the time integrator is implicit."""
     integrator = simulation.solver.integrator
     if isinstance(integrator, Stages):
         return [StageProgress(simulation, STAGE_COLUMNS, case.implicit.newton_drop)]
@@ -55,7 +56,7 @@ class _OfReport(Monitor):
 
 
 class StageProgress(_OfReport):
-    """Of steps of unsteady flow."""
+    """Monitor of the Newton iterations of unsteady flow, one sample per time step."""
 
     def finish(self, solver: Solver) -> None:
         memory = solver.integrator.memory
@@ -87,7 +88,7 @@ def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: flo
 
 
 class Progress(_OfReport):
-    """Of steps towards steady flow."""
+    """Monitor of the Newton iterations towards steady flow."""
 
     def finish(self, solver: Solver) -> None:
         report = solver.integrator.report

@@ -33,17 +33,21 @@ _BETWEEN_SAMPLES = ("rate", "dissipation_numerical")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of the kinetic energy, if the case has `[kinetic_energy]`."""
     if case.kinetic_energy is None:
         return []
     return [KineticEnergyMonitor(case.kinetic_energy, simulation.solver, simulation.out)]
 
 
 class KineticEnergyMonitor(Monitor):
-    """Gradients are those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at
-    walls. `rate` and `dissipation_numerical` belong to the middle between two samples, and are not numbers at the
-    first. The second is what the balance of a closed or periodic domain without forces leaves: what resolved gradients
-    of two samples give (with the dissipation of a model of turbulence), their mean for the interval, less the change of
-    the energy. With samples dt apart that mean is wrong by dt^2/12 times the second derivative in time."""
+    """Monitor of the kinetic energy and of what changes it, as means over the grid (docs/outputs.md). Gradients are
+    those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at walls.
+
+    `rate` and `dissipation_numerical` belong to the middle between two samples and are NaN in the first sample.
+    `dissipation_numerical` is what the resolved terms do not explain in a closed or periodic domain without forces: the
+    mean over two samples of pressure dilatation less dissipation (that of a turbulence model included), less the rate
+    of the energy. With samples dt apart the mean is wrong by dt^2/12 times the second derivative in time.
+    """
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         columns = (*COLUMNS, OF_MODEL) if solver.layout.eddy_fields else COLUMNS

@@ -18,15 +18,16 @@ ARRIVED = 1e-4
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
+    """Build the monitor of the subsonic outflows, if the case has any."""
     solver = simulation.solver
     patches = [patch for patch in solver.decomposition.patches if patch.condition.type == TYPE]
     return [SubsonicOutflow(solver, patches)] if patches else []
 
 
 class SubsonicOutflow(Attachment):
-    """Looks every `monitor.every` steps at all nodes on supersonic outflows, and says of each condition once where the
-    flow has changed and its velocity through the face is below the speed of sound: there the condition sends back a
-    part of what arrives. A flow that rests there as it began is not spoken of."""
+    """Check all nodes on supersonic outflows every `monitor.every` steps. Reports once for each condition where the
+    velocity through the face is below the speed of sound, since the condition reflects a part of the flow there. Places
+    where the flow still has its initial state are not reported."""
 
     name = "subsonic outflow"
 

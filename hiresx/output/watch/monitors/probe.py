@@ -28,6 +28,8 @@ from hiresx.solver import Solver
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
+    """Build a monitor for each `[[probe]]` of the case. Raises HiresxError on all ranks for a point outside the
+    grid."""
     if not case.probe:
         return []
     solver = simulation.solver
@@ -135,15 +137,19 @@ class ProbeMonitor(Monitor):
 
     @property
     def next_time(self) -> float:
-        """The next step must not pass this time, unless the device comes to samples by itself."""
+        """Time, in L / c_ref, at which the next step must end at the latest; infinite if the device takes samples by
+        itself."""
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
+        """Record that sample `number` was taken at `time`, before which the run made `step` steps, and is still on the
+        device."""
         self._clock.mark(step, time)
         self._awaited.append((number, step, time))
 
     def take(self, first: int, samples: np.ndarray) -> None:
-        """Samples from the number `first` on are done: those that were awaited are kept."""
+        """Receive complete `samples` (samples, variables, nodes), numbered from `first` on, and store those that
+        `awaits` recorded."""
         wanted = [awaited for awaited in self._awaited if first <= awaited[0] < first + len(samples)]
         if not wanted:
             return

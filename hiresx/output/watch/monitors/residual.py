@@ -18,11 +18,12 @@ COLUMNS = (
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of the residual, which every run has."""
     return [Residual(case, simulation)]
 
 
 class Residual(MonitorToTheEnd):
-    """The rates of change are those of the last stage of the step; nan where none was taken."""
+    """Monitor of the norms of the rates of change in the last stage of a step; NaN before the first step."""
 
     def __init__(self, case: Case, simulation: WatchedRun):
         comm, every = simulation.solver.comm, case.monitor.every

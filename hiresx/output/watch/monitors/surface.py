@@ -27,13 +27,13 @@ def build(case: Case, simulation: Any) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for places outside the grid, and for blocks, regions and ranges that are not there."""
+    """Raises HiresxError for places outside the grid, and for blocks, regions and ranges that do not exist."""
     for n, spec in enumerate(case.surface):
         _find_surface(f"surface.{n}", spec, decomposition)
 
 
 class SurfaceMonitor(Monitor):
-    """One table. Rank 0 alone has the samples."""
+    """Monitor of the flow on one `[[surface]]`. Only rank 0 has the samples."""
 
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND, COLUMNS, spec.every, spec.every_time)
