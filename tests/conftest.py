@@ -34,8 +34,9 @@ def heard_signals():
 # Tests of flows, files and ranks, for which the compiler optimises less. What each kernel gives as users have it, by
 # -O3, is compared in tests/device, in tests/verify and in test_backends_agree.py; the other rooms have few kernels. A
 # CXX of the caller is left as it is: `CXX=g++ pytest` has all tests compile as users do.
-LESS_OPTIMISED = ("decomposition", "exchange", "grid", "output", "post", "rhs", "time")
-AS_USERS = ("test_backends_agree.py",)
+LESS_OPTIMISED = ("decomposition", "exchange", "output", "rhs", "time")
+# What is printed of runs may tell the place of a greatest difference, which goes by a last bit.
+AS_USERS = ("test_backends_agree.py", "test_info_diff.py")
 # Without a path, so that copies of these files find each other's kernels in a cache. By -O0 kernels would take so long
 # that nothing is gained.
 COMPILER = """bash -c 'exec g++ "${@/#-O[23]/-O1}"' g++"""
