@@ -32,8 +32,8 @@ class Wall:
     `angle`: the largest one, in degrees, between a grid line there and the normal. `curved`: whether the flow along it,
     or a body force, takes a pressure that rises along the normal. `smooth`: whether polynomials of the highest degree
     continue its grid lines. `edged`: whether it has an edge, where a mirror has no one normal. `mirrors_places`:
-    whether ghosts take the flow at the mirror images of their own places, not that at nodes; beside an edge, and all along a
-    wall of straight pieces with edges, they take that at nodes (`hiresx.decomposition.wall_edges`).
+    whether ghosts take the flow at the mirror images of their own places, not that at nodes; beside an edge, and all
+    along a wall of straight pieces with edges, they take that at nodes (`hiresx.decomposition.wall_edges`).
 
     All but place and angle are the same for all patches of a condition that go on in one another, in one block or over
     connections, so that nothing depends on how blocks are cut."""
