@@ -60,7 +60,8 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
                     f", but where lines lean out of the grid: places moved by {wall['moved']:.1f} cells, first order"
                 )
         if wall["edge"]:
-            what += "; beside its edge they mirror nodes, first order"
+            beside = "beside its edge they mirror nodes" if wall["mirrors_places"] else "there is an edge"
+            what += f"; {beside}, first order"
         if viscous and wall["mirrors_places"] and wall["angle"] > STEEP:
             what += ", but temperatures that jump by a factor of 100 may end the run"
         reported.append((f"{wall['block']} {wall['face']}", wall["type"], f"{wall['angle']:.1f}", what))

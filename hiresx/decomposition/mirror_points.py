@@ -112,7 +112,7 @@ def _apart_from_edges(
         if (mask := near.get((b, FACES[f]))) is not None:
             chosen = (sources.donor == b) & (sources.face == f)
             beside[chosen] = _on_face(mask, FACES[f], np.round(sources.xi[chosen]).astype(int))
-    at_nodes = beside.reshape(count, sources.per).any(axis=1)
+    at_nodes = np.asarray(beside.reshape(count, sources.per).any(axis=1))
     if (mask := near.get((patch.block, patch.face))) is not None:
         at_nodes |= _on_face(mask, patch.face, sources.index.T)
     if not at_nodes.all():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hiresx.decomposition.wall_edges import is_edged
+from hiresx.decomposition.wall_edges import is_bent, is_edged
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, Range, direction, side, slices
@@ -32,8 +32,8 @@ class Wall:
     `angle`: the largest one, in degrees, between a grid line there and the normal. `curved`: whether the flow along it,
     or a body force, takes a pressure that rises along the normal. `smooth`: whether polynomials of the highest degree
     continue its grid lines. `edged`: whether it has an edge, where a mirror has no one normal. `mirrors_places`:
-    whether ghosts take the flow at the mirror images of their own places, not that at nodes; beside an edge they take
-    that at nodes (`hiresx.decomposition.wall_edges`).
+    whether ghosts take the flow at the mirror images of their own places, not that at nodes; beside an edge, and all
+    along a wall of straight pieces with edges, they take that at nodes (`hiresx.decomposition.wall_edges`).
 
     All but place and angle are the same for all patches of a condition that go on in one another, in one block or over
     connections, so that nothing depends on how blocks are cut."""
@@ -65,14 +65,17 @@ def walls(whole: "Decomposition") -> list[Wall]:
         flat = _on_one_plane(whole, group)
         patches = [whole.patches[wall.place] for wall in group]
         curved = any(wall.curved or (not flat and _reflects(whole, whole.patches[wall.place])) for wall in group)
-        edged = not flat and any(
-            is_edged(whole, patch) for patch in patches if is_broad(whole.blocks[patch.block], patch)
-        )
+        broad = [patch for patch in patches if is_broad(whole.blocks[patch.block], patch)]
+        edged = not flat and any(is_edged(whole, patch) for patch in broad)
+        # Between straight pieces, which have no slope of the pressure, ghosts mirror nodes all along the wall.
+        pieces = edged and not any(is_bent(whole, patch) for patch in broad)
         smooth = all(wall.smooth for wall in group)
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
         for wall in group:
             normal, point = (None, None) if curved else (wall.normal, wall.point)
-            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged, oblique or curved))
+            made.append(
+                Wall(wall.place, normal, point, wall.angle, curved, smooth, edged, (oblique or curved) and not pieces)
+            )
     return sorted(made, key=lambda wall: wall.place)
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # A wall has an edge where it turns by so many radians at a node, and so many times as far as at the nodes beside it.
 EDGE, SHARPER = 0.05, 3.0
+# Radians at a node up to which a wall is straight: coordinates may come from a single-precision file.
+STRAIGHT = 1e-4
 # Nodes beyond an end that tell whether the end itself is an edge.
 BEYOND = 3
 
@@ -20,6 +22,11 @@ def is_edged(whole: "Decomposition", patch: "Patch") -> bool:
     """True if the wall has an edge on a patch or at its ends: a sharp end is an edge too. What is beyond the ends of a
     patch of one node across tells nothing of it."""
     return any(_edges(_with_nodes_beyond(whole, patch, e, BEYOND)).any() for e in _tangents(whole, patch))
+
+
+def is_bent(whole: "Decomposition", patch: "Patch") -> bool:
+    """True if the wall turns at nodes that are no edges: pieces between edges are not all straight."""
+    return any(_bends(_with_nodes_beyond(whole, patch, e, 0)).any() for e in _tangents(whole, patch))
 
 
 def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray:
@@ -78,13 +85,23 @@ def _edges(face: np.ndarray) -> np.ndarray:
     """Where grid lines along the last axis of (dimensions, ..., n) have a corner: (..., n - 2), of all nodes but the
     first and the last; nodes that are nan are none. The first and the last turn are only beside others: what is next
     to them is not known."""
-    steps = np.diff(face, axis=-1)
-    size = np.sqrt((steps**2).sum(axis=0))
-    cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)
-    turn = np.nan_to_num(np.arccos(np.clip(cosine, -1, 1)))
+    turn = _turns(face)
     beside = np.zeros_like(turn)
     beside[..., 1:] = turn[..., :-1]
     beside[..., :-1] = np.maximum(beside[..., :-1], turn[..., 1:])
     found = (turn > EDGE) & (turn > SHARPER * beside)
     found[..., [0, -1]] = False
     return np.asarray(found)
+
+
+def _bends(face: np.ndarray) -> np.ndarray:
+    """Where grid lines along the last axis turn without a corner, but for the first and the last turn."""
+    return np.asarray(((_turns(face) > STRAIGHT) & ~_edges(face))[..., 1:-1])
+
+
+def _turns(face: np.ndarray) -> np.ndarray:
+    """By how many radians grid lines along the last axis of (dimensions, ..., n) turn: (..., n - 2)."""
+    steps = np.diff(face, axis=-1)
+    size = np.sqrt((steps**2).sum(axis=0))
+    cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)
+    return np.asarray(np.nan_to_num(np.arccos(np.clip(cosine, -1, 1))))

@@ -328,13 +328,15 @@ def test_check_tells_the_angle_of_lines():
 
 
 def test_an_edge_on_a_wall_is_told():
-    """Beside it ghosts mirror nodes, as they do where nothing is known of a normal."""
+    """Beside it ghosts mirror nodes, and all along the wall where its pieces are straight."""
     x, y = np.meshgrid(np.linspace(0, 2, 21), np.linspace(0, 1, 9))
-    ramp = Grid((Block("ramp", x[None], (y + (1 - y) * np.maximum(0, 0.4 * (x - 1)))[None], 0 * x[None]),))
-    (row,) = (row for row in told(ramp) if row[0] == "ramp jmin")
-    assert row[2:] == (
-        "21.8", "ghosts mirror places: third order; beside its edge they mirror nodes, first order",
-    )  # fmt: skip
+    for bend, angle, what in (
+        (0.0, "21.8", "ghosts mirror nodes; there is an edge, first order"),
+        (-0.05, "21.3", "ghosts mirror places: third order; beside its edge they mirror nodes, first order"),
+    ):
+        ramp = Grid((Block("ramp", x[None], (y + (1 - y) * rise(x, 0.4, bend))[None], 0 * x[None]),))
+        (row,) = (row for row in told(ramp) if row[0] == "ramp jmin")
+        assert row[2:] == (angle, what)
 
 
 def rise(x, slope, bend):
