@@ -10,6 +10,9 @@ from wholes import whole
 from hiresx import Simulation
 from hiresx.case.implicit import UNSTEADY
 from hiresx.case.model import integrators
+from hiresx.device import backend
+from hiresx.estimate import estimate
+from hiresx.solver import Solver
 from hiresx.time.esdirk import Esdirk, guess_weights
 from hiresx.time.implicit_stages import Stages
 from hiresx.time.integrators import esdirk3, esdirk4, integrator
@@ -110,6 +113,15 @@ def off_on_ranks(comm) -> float:
 @pytest.mark.slow
 def test_ranks_agree():
     assert max(run_ranks(2, off_on_ranks)) < 1e-12
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_memory_is_told(name):
+    case = periodic(name, scalar=[{"name": "s"}])
+    solver = Solver(case, backend("cpu"))
+    solver.initialize(blob)
+    solver.step(0.002)
+    assert 0 <= solver.bytes - estimate(case)["memory_bytes"] <= 8
 
 
 def test_integrators_say_what_they_are():
