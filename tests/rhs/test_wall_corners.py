@@ -69,8 +69,10 @@ def ran(walls, turn) -> np.ndarray:
     [
         pytest.param((COLD, HOT, ADIABATIC, HEATED, SLIP, MIRROR), id="all-kinds"),
         pytest.param((HOT, SLIP, COLD, MIRROR, BLOWN, ADIABATIC), id="three-held-at-a-corner"),
-        pytest.param((SLIP, ADIABATIC, MIRROR, HOT, SLIP, ADIABATIC), id="three-slip-at-a-corner"),
-        pytest.param((MODELLED, HEATED, SLIP, ADIABATIC, COLD, COLD), id="modelled"),
+        pytest.param(
+            (SLIP, ADIABATIC, MIRROR, HOT, SLIP, ADIABATIC), id="three-slip-at-a-corner", marks=pytest.mark.slow
+        ),
+        pytest.param((MODELLED, HEATED, SLIP, ADIABATIC, COLD, COLD), id="modelled", marks=pytest.mark.slow),
     ],
 )
 def test_corners_of_walls_know_no_index(walls):
@@ -79,7 +81,7 @@ def test_corners_of_walls_know_no_index(walls):
     all_turns = turns(3)
     expected = ran(walls, np.eye(3, dtype=int))
     assert np.isfinite(expected).all()
-    for turn in (all_turns[n] for n in (5, 13, 22)):
+    for turn in (all_turns[n] for n in (5, 22)):
         np.testing.assert_allclose(ran(walls, turn), expected, rtol=0, atol=1e-11)
 
 
