@@ -153,12 +153,12 @@ def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
     if case.scalar and name == NAME:
         yield case_error(
             f"scalar: passive scalars are not for {name}; leave them out, or take an explicit integrator, or one of "
-            f"{_quoted(UNSTEADY)}"
+            f"{_quote(UNSTEADY)}"
         )
     if case.axisymmetric:
         yield case_error(f"axisymmetric {without}; take an explicit integrator")
     if case.turbulence.model != "none" and not case.turbulence.transported and name == NAME:
         yield case_error(
             f'turbulence.model = "{case.turbulence.model}" {without}, as large eddies are not steady; take '
-            f'"spalart_allmaras", "none", an explicit integrator, or one of {_quoted(UNSTEADY)}'
+            f'"spalart_allmaras", "none", an explicit integrator, or one of {_quote(UNSTEADY)}'
         )

@@ -27,7 +27,7 @@ def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, An
         patch = decomposition.patches[place]
         block, d = decomposition.blocks[patch.block], direction(patch.face)
         x, y, z = (np.asarray(c[slices(plane.range)]) for c in (block.x, block.y, block.z))
-        damped = {}
+        damped: dict[int, float] = {}
         for n, spec in enumerate(placed.sponge):
             if spec.blocks is None or block.name in spec.blocks:
                 share = float(np.max(layers.shares(spec, layers.along(spec.axis, x, y, z))))

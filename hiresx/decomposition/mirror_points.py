@@ -116,7 +116,7 @@ def _apart_from_edges(
     if (mask := near.get((patch.block, patch.face))) is not None:
         at_nodes |= _on_face(mask, patch.face, sources.index.T)
     if not at_nodes.all():
-        yield sources.some(~at_nodes)
+        yield sources.some(np.logical_not(at_nodes))
     if at_nodes.any():
         yield _mirrored_nodes(sources.index[:, at_nodes], sources.place, patch, maps)
 
