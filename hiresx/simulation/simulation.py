@@ -235,9 +235,8 @@ class Simulation(AdaptedRun):
         )
         with ExitStack() as held:
             if self.out is not None:
-                held.enter_context(
-                    directories.lock_directory(directories.make_directory(self.out, self.comm), self.comm)
-                )
+                folder = directories.make_directory(self.out, self.comm)
+                held.enter_context(directories.lock_directory(folder, self.comm))
             _, requests = held.enter_context(garbage.repeatedly()), held.enter_context(Requests())
             watchdog = held.enter_context(Watchdog(self.comm, self.out, self.on_timeout))
             log = Logbook(self, last_step)

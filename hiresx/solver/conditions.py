@@ -13,7 +13,7 @@ from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.grid import Grid
-from hiresx.rhs import boundary, scalars, wall_angles
+from hiresx.rhs import boundary, scalars
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
@@ -64,8 +64,7 @@ class Conditions:
             ]  # fmt: skip
             boundary.meet(of_gas)
             scalars.meet(of_scalars)
-            edges = wall_angles.edges(backend, program, own, blocks.decomposition)
-            self.all = sorted([*of_gas, *of_scalars, *edges], key=lambda c: c.rank)
+            self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
             together = None if memory is None else memory.sums
             self.outflow = Outflow(

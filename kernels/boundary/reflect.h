@@ -31,25 +31,6 @@ KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     q[4 * sv + p] -= real(0.5) * flow * flow / (area2 * q[p]);
 }
 
-// The nodes of an edge in which two such walls meet at an angle that is not right, o their first and s1 apart: what one
-// wall leaves is not along the other, and the momentum left is that along both. `b`: area vectors of the other wall.
-KERNEL(reflect_edge, int i, int j, int k, int o, int s1, stride sv, const_work_field<3> m, const_work_field<3> b,
-       state_field<gas_variables> q) {
-    const long long p = o + (long long)i * s1;
-    real along[3], area2[2] = {real(0), real(0)}, length2 = real(0), flow = real(0), squares = real(0);
-    for (int c = 0; c < 3; ++c) {
-        const int d = (c + 1) % 3, e = (c + 2) % 3;
-        along[c] = m[d * sv + p] * b[e * sv + p] - m[e * sv + p] * b[d * sv + p];
-        area2[0] += m[c * sv + p] * m[c * sv + p], area2[1] += b[c * sv + p] * b[c * sv + p];
-        length2 += along[c] * along[c];
-        flow += along[c] * q[(c + 1) * sv + p];
-        squares += q[(c + 1) * sv + p] * q[(c + 1) * sv + p];
-    }
-    if (length2 <= real(1e-6) * area2[0] * area2[1]) return;  // they are one wall
-    q[4 * sv + p] -= real(0.5) * (squares - flow * flow / length2) / q[p];
-    for (int c = 0; c < 3; ++c) q[(c + 1) * sv + p] = flow / length2 * along[c];
-}
-
 KERNEL(reflect_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

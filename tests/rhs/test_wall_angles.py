@@ -5,9 +5,7 @@ import pytest
 
 from hiresx import Simulation
 from hiresx.case import Case
-from hiresx.decomposition import decompose
 from hiresx.grid import Block, Grid
-from hiresx.rhs.wall_angles import oblique_pairs
 
 STATE = {"rho": 1.0, "u": 0.3, "v": 0.2, "w": -0.1, "p": 1 / 1.4}
 
@@ -39,8 +37,3 @@ def test_the_momentum_at_an_edge_is_along_both_walls(walls):
     v, w = (block.state(name)[at, 3] for name in ("v", "w"))
     np.testing.assert_allclose(normal @ [v, w], 0.0, atol=1e-15)
     assert abs(v).min() > 0.01
-
-
-def test_walls_at_right_angles_stay_as_they_are():
-    for lean, pairs in ((0.0, set()), (0.5, {(0, 1)})):
-        assert oblique_pairs(decompose(case(["jmin", "kmin"]), skewed(lean))) == pairs
