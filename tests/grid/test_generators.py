@@ -360,8 +360,9 @@ def test_subsonic_airfoil_has_no_drag():
     (block,) = simulation.blocks
     wall = slice(16, -16)
     drag, lift = coefficients(block, 0.5, wall)
-    assert abs(drag) < 6e-3 and abs(lift) < 1e-9
-    assert np.sqrt(np.mean(entropy(block)[0, 0, wall] ** 2)) < 0.01
+    assert abs(drag) < 1e-3 and abs(lift) < 1e-9
+    # All of the wall has the entropy of the stagnation line: 1.1 % here, 0.1 % with half the spacing.
+    assert np.sqrt(np.mean(entropy(block)[0, 0, wall] ** 2)) < 0.0125
     cp = (block.state("p")[0, 0, wall] - 1 / 1.4) / 0.125
     assert cp.argmax() == 32 and cp.max() == pytest.approx(1.064, abs=0.04)  # the isentropic stagnation point
     assert cp.min() == pytest.approx(-0.47, abs=0.03)
