@@ -7,6 +7,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.grid import Block
 
 
 def refuse_underflow(case: Case, block: str, volume: float, node: Sequence[int]) -> None:
@@ -21,3 +22,11 @@ def refuse_underflow(case: Case, block: str, volume: float, node: Sequence[int])
             f"smallest number of {kind}",
             "choose a smaller reference length L, in which the grid is larger",
         )
+
+
+def is_tiny(case: Case, block: Block) -> bool:
+    """True if cells of `block` may have volumes that `refuse_underflow` refuses: if a mean one, by the extents of the
+    block, is below 1e10 times the smallest number of the metrics' precision."""
+    extents = sorted(block.extents)[-len(block.active) :]
+    logarithm = sum(np.log10(e) for e in extents if e > 0) - np.log10(block.points)
+    return bool(logarithm < np.log10(np.finfo(STORAGE[case.scheme.precision].work).tiny) + 10)

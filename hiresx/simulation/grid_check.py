@@ -9,15 +9,15 @@ from hiresx.case import Case
 from hiresx.decomposition import Patch
 from hiresx.decomposition.domain import Coordinates, Domain
 from hiresx.equations.stencil import Stencil
-from hiresx.estimate.volumes import refuse_underflow
+from hiresx.estimate.volumes import is_tiny, refuse_underflow
 from hiresx.grid.blocks import slices
 from hiresx.rhs.metrics import refuse_volumes
 
 
 def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> None:
     """Raises HiresxError as `compute_metrics` would, for the parts of the ranks of this host: cell volumes from the
-    same coordinates by the same differences. Stops when the kernels are `compiled`, which find the rest sooner. Blocks
-    that are left in their file are not looked at."""
+    same coordinates by the same differences. Stops when the kernels are `compiled`, which find the rest sooner, but for
+    volumes too small for them, which they take for 0. Blocks that are left in their file are not looked at."""
     comm, stencil = ground.comm, ground.whole.stencil
     here = {rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]}
     for n, part in enumerate(ground.cut.parts):
@@ -31,7 +31,7 @@ def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> N
         coordinates = ground.coordinates(part)
         nk, nj, ni = (m - 2 * stencil.halo for m in coordinates[0].shape)
         for rows in planes(nk, nj * ni):
-            if compiled():
+            if compiled() and not is_tiny(case, ground.cut.blocks[n]):
                 return
             block, volumes = ground.cut.blocks[n], _volumes(coordinates, stencil, rows, poles)
             refuse_volumes(block.name, block, part.first, volumes, rows.start)
