@@ -101,7 +101,7 @@ SWITCHES = {
     "takers": (1, 3),
 }
 # Optional arrays that another argument asks for: they are given always.
-ASKED_FOR = {"sums"}
+ASKED_FOR = {"sums", "left"}
 # Lists of an outflow: two patches of 17 nodes together, on two sides; three patches of two faces.
 LISTS = {"ends": (0, 9, SIZE[0]), "sides": (5, 0), "face_of_row": (0, 1, 1), "face_of_patch": (0, 1, 1)}
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
@@ -147,6 +147,10 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str, jump: b
         return np.arange(0, 2 * SIZE[0] + 1, 2, dtype=np.int32)
     if name == "exchange":  # nodes before the wall's
         return rng.integers(1, 4, SIZE[0] * SIZE[1]).astype(np.int32)
+    if name == "inward":  # from the face to the next layer, straight or along i too
+        return rng.choice([STRIDES[2], STRIDES[2] + STRIDES[0]], SIZE[0] * SIZE[1]).astype(np.int32)
+    if name == "which":  # of three matrices, or none
+        return rng.integers(-1, 3, SIZE[0] * SIZE[1]).astype(np.int32)
     if "long long" in kind:
         return np.array(COUNTS, np.int64)
     if name in LISTS:
