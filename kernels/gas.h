@@ -2,6 +2,9 @@
 // Conservative state q = (rho, rho u, rho v, rho w, e), without 1/J.
 constexpr real gas_gamma = real(HX_GAMMA);
 constexpr real gas_gamma_1 = real(HX_GAMMA - 1.0);
+// Fluxes add it to the square of an area, so that one over the area is a number where there is none, as at the branch line
+// of a grid beyond a wing's tip: nothing passes there. It is far below what the square of any other area is, in any unit.
+constexpr real no_area = real(sizeof(real) == 8 ? 1e-300 : 1e-36);
 
 template <class T> struct Primitive {
     T rho, u, v, w, p, volume;  // volume: 1/rho

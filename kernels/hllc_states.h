@@ -8,8 +8,7 @@ template <class T> struct HllcWaves {
 
 template <class T> HD HllcWaves<T> hllc_waves(const T *ql, const T *qr, const T *m) {
     HllcWaves<T> s;
-    // nothing passes a face without area, as at the branch line of a grid beyond a wing's tip
-    s.area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + real(1e-30));
+    s.area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area);
     const T inverse_area = real(1) / s.area;
     for (int d = 0; d < 3; ++d) s.n[d] = m[d] * inverse_area;
     const T *n = s.n;

@@ -1,8 +1,7 @@
 // Roe's flux (1981) with Harten's entropy fix on the acoustic fields: |lambda| < d is replaced by
 // (lambda^2 + d^2)/(2d), d = 0.1 (|un~| + a~).
 template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {
-    // a face without area (hllc_states.h) has no normal
-    T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + real(1e-30)), inverse_area = real(1) / area;
+    T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area), inverse_area = real(1) / area;
     T n[3] = {m[0] * inverse_area, m[1] * inverse_area, m[2] * inverse_area};
     Primitive<T> l = primitive(ql), r = primitive(qr);
     T rl = square_root(l.rho), rr = square_root(r.rho), weight = real(1) / (rl + rr);

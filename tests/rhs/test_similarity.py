@@ -45,7 +45,7 @@ def flow(x: np.ndarray) -> np.ndarray:
     ])  # fmt: skip
 
 
-def ran(order=(0, 1, 2), length: float = 1.0, rotation=None, weights: str = "js") -> np.ndarray:
+def ran(order=(0, 1, 2), length: float = 1.0, rotation=None, **scheme: str) -> np.ndarray:
     """rho, u, v, w, p (5, nk, nj, ni) and the time of the flow after some steps, turned back: new index d is index
     order[d] of the block as it was, lengths are measured in another unit, space is rotated."""
     rotation = np.eye(3) if rotation is None else rotation
@@ -68,7 +68,7 @@ def ran(order=(0, 1, 2), length: float = 1.0, rotation=None, weights: str = "js"
     case = Case.from_dict({
         "grid": {"generator": "box", "n": [7, 7, 7], "lower": [0, 0, 0], "upper": [1, 1, 1]},  # replaced
         "gas": {"reynolds": 50.0 / length, "viscosity": {"law": "sutherland"}},
-        "scheme": {"weights": weights},
+        "scheme": scheme,
         "initial": {"state": STATE},
         "time": {"steps": STEPS, "cfl": 0.4},
         "boundary": boundary,
@@ -97,8 +97,15 @@ def test_something_happens(plain):
     assert abs(plain[:-1] - flow(nodes()).ravel()).max() > 0.05
 
 
-def test_the_unit_of_length(plain):
-    np.testing.assert_allclose(ran(length=7.3), plain, rtol=0, atol=1e-12)
+@pytest.mark.parametrize("length", [7.3, 1e-9])
+def test_the_unit_of_length(plain, length):
+    np.testing.assert_allclose(ran(length=length), plain, rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flux", ["hllc", "hllc_lm", "roe", "van_leer", "local_lax_friedrichs"])
+def test_the_unit_of_length_with_other_fluxes(flux):
+    np.testing.assert_allclose(ran(length=1e-9, flux=flux), ran(flux=flux), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [(1, 2, 0), (2, 0, 1)], ids=["jki", "kij"])
