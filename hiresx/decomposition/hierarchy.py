@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from hiresx.decomposition.refinement import (
 from hiresx.decomposition.tile_choice import TileChoice
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid
-from hiresx.grid.blocks import Range, whole_box
+from hiresx.grid.blocks import whole_box
 from hiresx.mpi.communicator import Communicator
 
 # Chooses tiles among those of a hierarchy, by level and block.
@@ -79,18 +78,6 @@ class Hierarchy:
             at = [slice(ends.index(lo), ends.index(hi)) for ends, (lo, hi) in zip(lattice, tile.box, strict=True)]
             taken[tile.level][tile.base][tuple(reversed(at))] = True
         return taken
-
-    def apart(self, tile: Tile) -> list[Range]:
-        """The tiles of the lattice that a block of joined ones is made of, in the indexes of their level; a block of
-        the grid itself is one."""
-        if tile.level == 0:
-            return [tile.box]
-        lattice = self.lattices[tile.level][tile.base]
-        along = [
-            [(a, b) for a, b in pairwise(ends) if lo <= a and b <= hi]
-            for ends, (lo, hi) in zip(lattice, tile.box, strict=True)
-        ]
-        return [triple((i, j, k)) for k in along[2] for j in along[1] for i in along[0]]
 
     def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
         """Return the grid, the whole blocks and their coordinates with ghosts, for the tiles `taken`; adjacent tiles

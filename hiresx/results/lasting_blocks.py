@@ -9,8 +9,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields.field_header import FieldHeader, read_stored
-
-AXES = ("x", "y", "z")
+from hiresx.results.stored import AXES
 
 
 def chosen(

@@ -304,7 +304,7 @@ def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) 
     """Launches of `method` of all conditions with `arguments`, sorted by rank. The launches of each list act on
     disjoint nodes and are independent, such as those of faces of one direction and rank."""
 
-    def order(condition: FaceCondition) -> tuple[float, int]:
+    def order(condition: FaceCondition) -> tuple[int, int]:
         return condition.rank, direction(condition.patch.face)
 
     groups = groupby(sorted(conditions, key=order), key=order)

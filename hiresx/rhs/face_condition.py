@@ -33,7 +33,7 @@ class FaceCondition:
 
     kernel: str | None = None
     # Nodes shared by two faces: the condition with the higher rank writes last.
-    rank: float = 0
+    rank = 0
     # Whether `rate` needs what the mass fluxes leave in the field `wall_sums` behind the face (kernels/wall_sums.h).
     closed = False
     # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.

@@ -5,7 +5,7 @@ order, or linearly where density or pressure of the two differ by a tenth and mo
 (`hiresx.simulation.prolongation`). The coarser run starts from a still coarser one in the same way.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.functions import STATE
 from hiresx.case.outputs import Output
+from hiresx.case.validation import check_state
 from hiresx.equations.gas import Gas, conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.shaping import coarsen
@@ -95,20 +96,17 @@ def _whole_states(simulation: "Simulation") -> dict[str, np.ndarray]:
 
 
 def _set(simulation: "Simulation", states: dict[str, np.ndarray]) -> None:
-    """Set the state of all parts of this rank. Collective."""
-    scalars = Gas.of(simulation.case).scalars
-    for view in _alike(simulation):
-        values = states[view.whole][_box(view.first, view.x.shape)]
-        carried = dict(zip(scalars, values[len(STATE) :], strict=True))
-        view.set_state(*values[: len(STATE)], scalars=carried)
-
-
-def _alike(simulation: "Simulation") -> Iterator[Any]:
-    """The parts of this rank, as often as the rank that has most of them: to set a state is collective."""
-    own = list(simulation.blocks)
-    most = int(simulation.comm.max(float(len(own))))
-    for n in range(most):
-        yield own[min(n, len(own) - 1)]
+    """Set the state of all parts of this rank. Raises HiresxError for values that no gas has. Collective."""
+    solver, carried = simulation.solver, Gas.of(simulation.case).scalars
+    with simulation.comm.together():
+        for n, view in enumerate(simulation.blocks):
+            values = states[view.whole][_box(view.first, view.x.shape)]
+            state = dict(zip([*STATE, *carried], values, strict=True))
+            places = np.asarray(view.x), np.asarray(view.y), np.asarray(view.z)
+            check_state(f"the flow from another grid in block '{view.name}'", state, places)
+            rho, u, v, w, p = (state.pop(name) for name in STATE)
+            solver.set_state(n, rho, u, v, w, p, scalars=state)
+    solver.complete_state()
 
 
 def _box(first: Sequence[int], shape: Sequence[int]) -> tuple[slice, ...]:

@@ -10,6 +10,11 @@ from hiresx.time.implicit_stages import Solved, Stages
 from hiresx.time.ode_system import System
 
 
+def row(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
+    """Return a row of a tableau from numerators and denominators."""
+    return tuple(Fraction(*pair) for pair in pairs)
+
+
 class Tableau(NamedTuple):
     """The numbers of a scheme of s stages: `a`, rows 2 to s of the matrix, each of its numbers left of the diagonal,
     `gamma`, the diagonal of these rows, and `embedded`, the s weights of a scheme of one order less. The last row has
@@ -22,7 +27,7 @@ class Tableau(NamedTuple):
     @property
     def times(self) -> list[float]:
         """The time of each stage, over the step."""
-        return [0.0, *(float(sum(row) + self.gamma) for row in self.a)]
+        return [0.0, *(float(sum(numbers) + self.gamma) for numbers in self.a)]
 
 
 class Esdirk(Stages):
@@ -47,9 +52,9 @@ class Esdirk(Stages):
         gamma, dt, found = float(self.tableau.gamma), system.dt, []
         over_time = 1 / (gamma * dt)
         system.rates(self._start, system.time, self._rates[0])
-        for n, row in enumerate(self.tableau.a, 1):
+        for n, numbers in enumerate(self.tableau.a, 1):
             system.combine(over_time, self._start, 0.0, self._constant)
-            for factor, rates in zip(row, self._rates, strict=False):
+            for factor, rates in zip(numbers, self._rates, strict=False):
                 if factor:
                     system.axpy(float(factor) / gamma, rates, self._constant)
             system.copy(self._start, self._x)

@@ -24,10 +24,9 @@ def read_header(path: Path) -> FieldHeader:
     with hdf5_header.root(path) as file:
         if file is not None:
             try:
-                groups = sorted(hdf5_header.groups(file), key=lambda group: int(np.ravel(group.attrs["index"])[0]))
-                sizes = {group.name.lstrip("/"): tuple(len(group[n]) for n in "kji") for group in groups}
-                return FieldHeader(float(file["time"][()]), int(file["step"][()]), sizes)
-            except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError):
+                blocks = hdf5_header.sizes(hdf5_header.groups(file))
+                return FieldHeader(float(file["time"][()]), int(file["step"][()]), blocks)
+            except hdf5_header.FAULTS:
                 pass  # the other library says what is wrong with it
     about = field_file.describe(path)
     return FieldHeader(about["time"], about["step"], about["blocks"])
@@ -40,5 +39,5 @@ def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray
             return None
         try:
             return [np.asarray(file[f"{block}/{name}"]) for block in blocks]
-        except (LookupError, OSError, RuntimeError, TypeError, ValueError):
+        except hdf5_header.FAULTS:
             return None

@@ -24,7 +24,7 @@ def describe(path: Path) -> dict[str, Any] | None:
         if file is None:
             return None
         try:
-            found = sorted(groups(file), key=_index)
+            found = groups(file)
             first = found[0]
             link = first.get("x", getlink=True)
             if isinstance(link, h5py().ExternalLink) and not path.with_name(link.filename).is_file():
@@ -36,7 +36,7 @@ def describe(path: Path) -> dict[str, Any] | None:
                 "case": json.loads(_text(file.attrs["case"])),
                 "variables": names,
                 "precision": "fp32" if names and first[names[0]].dtype == np.float32 else "fp64",
-                "blocks": {group.name.lstrip("/"): tuple(len(group[n]) for n in _DIMENSIONS) for group in found},
+                "blocks": sizes(found),
                 "part": _text(file.attrs.get("part", "")),
             }
         except FAULTS:
@@ -58,9 +58,15 @@ def root(path: Path) -> Iterator[Any]:
                 file.close()
 
 
-def groups(file: Any) -> Iterator[Any]:
-    """The groups of the blocks."""
-    return (entry for entry in file.values() if hasattr(entry, "keys"))
+def groups(file: Any) -> list[Any]:
+    """The groups of the blocks, in the order of the blocks."""
+    found = (entry for entry in file.values() if hasattr(entry, "keys"))
+    return sorted(found, key=lambda group: int(np.ravel(group.attrs["index"])[0]))
+
+
+def sizes(groups: Sequence[Any]) -> dict[str, tuple[int, ...]]:
+    """(nk, nj, ni) of the blocks of these groups by name."""
+    return {group.name.lstrip("/"): tuple(len(group[n]) for n in _DIMENSIONS) for group in groups}
 
 
 class Blocks(Sequence[Any]):
@@ -82,16 +88,12 @@ class Blocks(Sequence[Any]):
 def _names(path: Path, changed: int, size: int) -> tuple[str, ...]:
     """Names of the blocks of a file in their order; one that was written anew is read anew."""
     with root(path) as file:
-        return tuple(group.name.lstrip("/") for group in sorted(groups(file), key=_index))
+        return tuple(group.name.lstrip("/") for group in groups(file))
 
 
 def attribute(file: Any, name: str) -> str:
     """The text of an attribute of the file, "" where it has none."""
     return _text(file.attrs.get(name, ""))
-
-
-def _index(group: Any) -> int:
-    return int(np.ravel(group.attrs["index"])[0])
 
 
 def _in_order(group: Any) -> list[str]:

@@ -2,14 +2,10 @@
 
 from fractions import Fraction
 
-from hiresx.time.esdirk import Esdirk, Tableau
+from hiresx.time.esdirk import Esdirk, Tableau, row
 
 # Steps of unsteady flow, as hiresx.case.implicit reads here.
 UNSTEADY = True
-
-
-def _over(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
-    return tuple(Fraction(*pair) for pair in pairs)
 
 
 class Scheme(Esdirk):
@@ -20,11 +16,11 @@ class Scheme(Esdirk):
     tableau = Tableau(
         Fraction(1767732205903, 4055673282236),
         (
-            _over((1767732205903, 4055673282236)),
-            _over((2746238789719, 10658868560708), (-640167445237, 6845629431997)),
-            _over((1471266399579, 7840856788654), (-4482444167858, 7529755066697), (11266239266428, 11593286722821)),
+            row((1767732205903, 4055673282236)),
+            row((2746238789719, 10658868560708), (-640167445237, 6845629431997)),
+            row((1471266399579, 7840856788654), (-4482444167858, 7529755066697), (11266239266428, 11593286722821)),
         ),
-        _over(
+        row(
             (2756255671327, 12835298489170), (-10771552573575, 22201958757719), (9247589265047, 10645013368117),
             (2193209047091, 5459859503100),
         ),

@@ -2,14 +2,10 @@
 
 from fractions import Fraction
 
-from hiresx.time.esdirk import Esdirk, Tableau
+from hiresx.time.esdirk import Esdirk, Tableau, row
 
 # Steps of unsteady flow, as hiresx.case.implicit reads here.
 UNSTEADY = True
-
-
-def _over(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
-    return tuple(Fraction(*pair) for pair in pairs)
 
 
 class Scheme(Esdirk):
@@ -20,13 +16,13 @@ class Scheme(Esdirk):
     tableau = Tableau(
         Fraction(1, 4),
         (
-            _over((1, 4)),
-            _over((8611, 62500), (-1743, 31250)),
-            _over((5012029, 34652500), (-654441, 2922500), (174375, 388108)),
-            _over((15267082809, 155376265600), (-71443401, 120774400), (730878875, 902184768), (2285395, 8070912)),
-            _over((82889, 524892), (0, 1), (15625, 83664), (69875, 102672), (-2260, 8211)),
+            row((1, 4)),
+            row((8611, 62500), (-1743, 31250)),
+            row((5012029, 34652500), (-654441, 2922500), (174375, 388108)),
+            row((15267082809, 155376265600), (-71443401, 120774400), (730878875, 902184768), (2285395, 8070912)),
+            row((82889, 524892), (0, 1), (15625, 83664), (69875, 102672), (-2260, 8211)),
         ),
-        _over(
+        row(
             (4586570599, 29645900160), (0, 1), (178811875, 945068544), (814220225, 1159782912), (-3700637, 11593932),
             (61727, 225920),
         ),
