@@ -19,9 +19,9 @@ HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, real
 }
 
 // The share to which a field that moves into the block at `speed` is an entering one: from 0 at rest it rises to 1 at a
-// thousandth of the sound speed, so that ghosts are continuous functions of the flow, also where it grazes the face.
+// ten-thousandth of the sound speed, so that ghosts are continuous functions of the flow, also where it grazes the face.
 HD real entering_share(real speed, real sound) {
-    return larger(real(0), smaller(real(1), speed / (real(1e-3) * sound)));
+    return larger(real(0), smaller(real(1), speed / (real(1e-4) * sound)));
 }
 
 // What the cubic through the nodes 0 to 3 makes, l nodes beyond node 0, of node a less node 0, a = 1, 2, 3.

@@ -260,8 +260,8 @@ def test_ghosts_of_an_outflow(backend, d, upper, rated):
     p = (GAMMA - 1) * (nodes[0, 4] - 0.5 * np.sum(nodes[0, 1:4] ** 2, axis=0) / rho)
     sound = np.sqrt(GAMMA * p / rho)
     acoustic = np.full(un.shape, -1.0) if rated else un + sound
-    # all of a field enters from a thousandth of the sound speed on
-    enters = np.clip(np.stack([un - sound, un, un, un, acoustic], axis=1) / (1e-3 * sound[:, None]), 0, 1)
+    # all of a field enters from a ten-thousandth of the sound speed on
+    enters = np.clip(np.stack([un - sound, un, un, un, acoustic], axis=1) / (1e-4 * sound[:, None]), 0, 1)
     assert all(0 < np.sum(of_field) < len(un) or rated for of_field in enters.T[1:])
     basis = eigenvectors(nodes[0], n)
     for l in (1, 2, 3):
