@@ -18,10 +18,22 @@ HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, real
     return correction_scale(sensor);
 }
 
-// The share to which a field that moves into the block at `speed` is an entering one: from 0 at rest it rises to 1 at a
-// ten-thousandth of the sound speed, so that ghosts are continuous functions of the flow, also where it grazes the face.
-HD real entering_share(real speed, real sound) {
-    return larger(real(0), smaller(real(1), speed / (real(1e-4) * sound)));
+// The share to which fields that move into the block at `speed`, and would change the ghost by `change` (in units of
+// density), do so: all of it where they are faster than a thirtieth of the sound speed times change/rho, less in proportion
+// to the speed below. So ghosts are continuous functions of the flow also where it grazes the face, with slopes that do not
+// grow with the change: a steep slope would amplify round-off from step to step.
+HD real entering_share(real speed, real change, real sound, real rho) {
+    const real admitted = real(30) * rho * speed, whole = sound * change;
+    return admitted <= real(0) ? real(0) : admitted < whole ? admitted / whole : real(1);
+}
+
+// The shares of the five fields of a characteristic space that would change by `change`; those that the flow carries
+// have one share, so that the choice of tangents does not matter.
+HD void entering_shares(const CharacteristicSpace<real> &space, real rho, const real *change, real *share) {
+    const real carried = change[1] * change[1] + (change[2] * change[2] + change[3] * change[3]) * space.inverse_sound2;
+    share[0] = entering_share(space.un - space.sound, absolute(change[0]), space.sound, rho);
+    share[1] = share[2] = share[3] = entering_share(space.un, square_root(carried), space.sound, rho);
+    share[4] = entering_share(space.un + space.sound, absolute(change[4]), space.sound, rho);
 }
 
 // What the cubic through the nodes 0 to 3 makes, l nodes beyond node 0, of node a less node 0, a = 1, 2, 3.

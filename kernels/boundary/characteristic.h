@@ -13,23 +13,19 @@ KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, strid
        const real *target, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
     real state[gas_variables], difference[gas_variables], increment[ghost_layers][gas_variables], inward[3];
-    real entering[gas_variables], leaving[gas_variables], field[gas_variables], ghost[gas_variables];
+    real entering[gas_variables], leaving[gas_variables], change[gas_variables], share[gas_variables], ghost[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
-    const Primitive<real> s = primitive(state);
-    const real area = square_root(inward[0] * inward[0] + inward[1] * inward[1] + inward[2] * inward[2]);
-    const real sound = square_root(gas_gamma * s.p / s.rho);
-    const real normal = (inward[0] * s.u + inward[1] * s.v + inward[2] * s.w) / area;
     for (int v = 0; v < gas_variables; ++v) difference[v] = target[(long long)v * n1 * n2 + at] - state[v];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     space.project(difference, entering);
     continue_cubically(q, p, sn, sv, increment);
-    const real speed[gas_variables] = {normal - sound, normal, normal, normal, normal + sound};
     for (int l = 1; l <= ghost_layers; ++l) {
         space.project(increment[l - 1], leaving);
-        for (int v = 0; v < gas_variables; ++v)
-            field[v] = leaving[v] + entering_share(speed[v], sound) * (entering[v] - leaving[v]);
-        space.restore(field, ghost);
+        for (int v = 0; v < gas_variables; ++v) change[v] = entering[v] - leaving[v];
+        entering_shares(space, state[0], change, share);
+        for (int v = 0; v < gas_variables; ++v) leaving[v] += share[v] * change[v];
+        space.restore(leaving, ghost);
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + ghost[v];
         keep_admissible(ghost, state);
         for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)l * sn] = ghost[v];

@@ -8,17 +8,16 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
        const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real increment[ghost_layers][gas_variables], inward[3];
-    real state[gas_variables], field[gas_variables], ghost[gas_variables];
+    real state[gas_variables], field[gas_variables], share[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
-    const real sound = space.sound, slow = entering_share(space.un, sound);
-    const real enters[gas_variables] = {entering_share(space.un - sound, sound), slow, slow, slow,
-                                        rated ? real(0) : entering_share(space.un + sound, sound)};
     for (int l = 0; l < ghost_layers; ++l) {
         space.project(increment[l], field);
-        for (int v = 0; v < gas_variables; ++v) field[v] *= real(1) - enters[v];
+        entering_shares(space, state[0], field, share);
+        if (rated) share[4] = real(0);
+        for (int v = 0; v < gas_variables; ++v) field[v] *= real(1) - share[v];
         space.restore(field, ghost);
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + ghost[v];
         keep_admissible(ghost, state);
