@@ -219,7 +219,7 @@ def settings(case: Case) -> ImplicitSettings:
     sweeps = usual if given.sweeps is None else given.sweeps
     return ImplicitSettings(
         math.inf if first is None else first, given.largest_cfl, given.krylov, given.linear_drop, sweeps,
-        given.drop, given.lines, given.newton_drop, given.newton_steps,
+        given.drop, given.lines, given.newton_drop, given.newton_steps, given.tolerance,
     )  # fmt: skip
 
 

@@ -203,7 +203,7 @@ class Solver:
                 self.step_size.fill_local(self.step_factor)
                 self.dt = 0.0
             else:
-                self._set_dt(float(self.step_size.choose(self.step_factor, largest)))
+                self._set_dt(self.step_size.choose(self.step_factor, largest, self.integrator.next_step))
         return self.dt
 
     def _set_dt(self, dt: float) -> None:
@@ -311,6 +311,7 @@ class Solver:
                     self.batched_steps(self.time, self.dt)
             else:
                 self.system.step(self.time, self.dt)
+                self._set_dt(self.system.dt)  # which the integrator may have shortened
         except FloatingPointError:
             return False
         if not self.batched_steps.finds_radii:

@@ -28,10 +28,11 @@ class StepSize:
         self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
         self._on_device: float | None = None
 
-    def choose(self, factor: float, left: float) -> float:
-        """Return the step towards a time that is `left` away, `factor` times the step of the case. Collective."""
-        wanted = self.case_step(factor)
-        return step_towards(left, wanted) if self._case.time.dt is None else min(wanted, left)
+    def choose(self, factor: float, left: float, own: float | None = None) -> float:
+        """Return the step towards a time that is `left` away, `factor` times the step of the case, or times `own`,
+        that of the integrator. Collective."""
+        wanted = self.case_step(factor) if own is None else factor * own
+        return min(wanted, left) if own is None and self._case.time.dt is not None else step_towards(left, wanted)
 
     def case_step(self, factor: float) -> float:
         """Return `factor` times the step of the case: fixed, or by its CFL numbers over all blocks of all ranks.

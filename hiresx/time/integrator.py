@@ -47,6 +47,11 @@ class Integrator(ABC):
         return ""
 
     @property
+    def next_step(self) -> float | None:
+        """The size of the next step, where the integrator chooses it; None where the case and the flow do."""
+        return None
+
+    @property
     def converged(self) -> bool:
         """True if an iteration towards steady flow has come as far as the case asks."""
         return False
@@ -56,5 +61,5 @@ class Integrator(ABC):
 
     @abstractmethod
     def step(self, system: System) -> None:
-        """Make one step of `system.dt` from `system.time`. Raises FloatingPointError, on all ranks, if it finds no
-        solution; the solver then tries a smaller step."""
+        """Make one step of `system.dt` from `system.time`, or of a shorter one, which it sets there. Raises
+        FloatingPointError, on all ranks, if it finds no solution; the solver then tries a smaller step."""

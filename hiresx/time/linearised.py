@@ -39,6 +39,7 @@ class ImplicitSettings(NamedTuple):
     lines: str
     newton_drop: float | None
     newton_steps: int
+    tolerance: float | None
 
 
 class Linearised(ABC):

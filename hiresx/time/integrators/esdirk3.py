@@ -6,6 +6,7 @@ from hiresx.time.esdirk import Esdirk, Tableau, row
 
 # Steps of unsteady flow, as hiresx.case.implicit reads here.
 UNSTEADY = True
+CONTROLLED = True
 
 
 class Scheme(Esdirk):

@@ -30,13 +30,15 @@ STAGE_COLUMNS = (
     Column("linear_drop", "the largest residual of the linear equations over that at the start", "1"),
     Column("assemblies", "how often blocks were made", "1"),
 )
+ERROR_COLUMN = Column("error", "estimated error of the step over the norm of the state", "1")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     """Build the monitor of Newton iterations, if the time integrator is implicit."""
     integrator = simulation.solver.integrator
     if isinstance(integrator, Stages):
-        return [StageProgress(simulation, STAGE_COLUMNS, case.implicit.newton_drop)]
+        errors = () if case.implicit.tolerance is None else (ERROR_COLUMN,)
+        return [StageProgress(simulation, (*STAGE_COLUMNS, *errors), case.implicit.newton_drop)]
     if isinstance(integrator, Steady):
         return [Progress(simulation, COLUMNS, case.implicit.drop)]
     return []
