@@ -177,13 +177,12 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         yield "steps", f"Newton steps until the residual has fallen, {steps:,} at most"
         yield "run time", "not known: that of a step depends on the products with the Jacobian"
         return
+    first = "the first; implicit.tolerance chooses the rest" if scheme.get("tolerance") else "of the initial state"
+    yield "time step", f"{planned['dt']:.4g} L/c_ref, {first}"
+    yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
     if scheme["implicit"]:
-        yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
-        yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
         yield "run time", "not known: that of a step depends on the products with the Jacobian"
         return
-    yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
-    yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
     rate = planned["ns_per_point_rhs"]
     if rate is None:
         yield "run time", f"not known: the speed of this machine is {planned['rate_from']}"

@@ -149,7 +149,11 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "steady": scheme.steady,
             "implicit": scheme.implicit,
             **({"products": case.implicit.krylov, "largest_cfl": case.implicit.largest_cfl} if scheme.steady else {}),
-            **({"newton_steps": case.implicit.newton_steps} if scheme.implicit and not scheme.steady else {}),
+            **(
+                {"newton_steps": case.implicit.newton_steps, "tolerance": case.implicit.tolerance}
+                if scheme.implicit and not scheme.steady
+                else {}
+            ),
         },
         "notes": [*remarks(case), *remarks_on_step(case, *radii), *_remarks_on_model(case, dt, of_nodes)],
         "dt": dt,
@@ -290,7 +294,8 @@ def _average_bytes(case: Case, points: int) -> int:
 
 def _steps(case: Case, dt: float) -> int | None:
     wanted = [] if case.time.steps is None else [case.time.steps]
-    if case.time.end is not None and not case.time.local and case.time.end / dt < MOST_STEPS:
+    free = case.time.local or case.implicit.tolerance is not None
+    if case.time.end is not None and not free and case.time.end / dt < MOST_STEPS:
         wanted.append(_steps_to_the_end(case, case.time.end, dt))
     return min(wanted) if wanted else None
 

@@ -78,10 +78,17 @@ class Esdirk(Stages):
         return self.memory.get("dt")
 
     def advance(self, system: System) -> list[Solved]:
-        found, tolerance = self._stages(system), self._linear.settings.tolerance
-        if tolerance is None:
-            return found
-        repeats = 0
+        if self._linear.settings.tolerance is None:
+            return self._stages(system)
+        try:
+            return self._controlled(system, self._linear.settings.tolerance)
+        except FloatingPointError:
+            self.memory["dt"] = system.dt / 2
+            raise
+
+    def _controlled(self, system: System, tolerance: float) -> list[Solved]:
+        """Make a step, or a shorter one, with an error below the tolerance, and choose the size of the next one."""
+        found, repeats, first = self._stages(system), 0, system.dt
         while (error := self._error(system)) > tolerance:
             self._unmet = error
             if repeats == REPEATS:
@@ -91,13 +98,15 @@ class Esdirk(Stages):
             self._blocks_of = None
             found += self._stages(system)
         self._unmet = 0.0
-        before = self.memory.get("error", tolerance)
+        before, wanted = self.memory.get("error", tolerance), self.memory.get("dt", 0.0)
         of_error, of_before = (max(value / tolerance, LEAST) for value in (error, before))
         ratio = SAFETY * (of_error**-OF_ERROR * of_before**OF_BEFORE) ** (1 / self.order)
         # what is repeated does not grow again at once, nor does a step whose error is round-off
         most = 1.0 if repeats or error < 10 * system.epsilon else GROW
-        self.memory |= {"dt": system.dt * min(max(ratio, SHRINK), most), "error": error}
-        self.memory["repeated"] = self.memory.get("repeated", 0) + repeats
+        chosen = system.dt * min(max(ratio, SHRINK), most)
+        if not repeats and first < wanted:  # it was shortened towards the time of a sample, and so says little
+            chosen, error = max(chosen, wanted), before
+        self.memory |= {"dt": chosen, "error": error, "repeated": self.memory.get("repeated", 0) + repeats}
         return found
 
     def _error(self, system: System) -> float:

@@ -156,12 +156,28 @@ def test_a_step_that_is_too_long_is_repeated():
     assert 0 < simulation.solver.time < 0.2  # three steps of 0.2 would make 0.6
 
 
+def test_a_step_towards_a_sample_does_not_shorten_the_next():
+    solver = Solver(periodic("esdirk3", time={"dt": 0.01}, implicit={"tolerance": 1e-4}), backend("cpu"))
+    solver.initialize(blob)
+    for _ in range(3):
+        solver.step()
+    wanted = solver.integrator.next_step
+    solver.step(1e-3 * wanted)
+    assert solver.dt == 1e-3 * wanted and solver.integrator.next_step == wanted
+
+
 def test_a_jump_in_time_is_named():
     """Which no step is short enough for."""
     jump = [{**WALLS[0], "normal_velocity": "where(t > 0.01, 0.05, 0.0)"}, WALLS[1]]
     case = line("esdirk3", jump, 5.0, 17, 0.1, time={"dt": 0.02}, implicit={"tolerance": 1e-5})
     with pytest.raises(HiresxError, match=r"error stays at .* above implicit.tolerance"):
         Simulation(case, "cpu", initial=layer).run(progress=False)
+
+
+def test_the_number_of_steps_is_not_estimated():
+    times = {"end": 1.0, "steps": None}
+    fixed, free = (estimate(periodic("esdirk3", time=times, implicit=i)) for i in ({}, {"tolerance": 1e-4}))
+    assert (fixed["steps"], free["steps"]) == (20, None) and free["integrator"]["tolerance"] == 1e-4
 
 
 def test_the_tolerance_is_for_schemes_that_estimate():
