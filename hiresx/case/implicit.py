@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 NAME = "implicit"
 # Integrators of unsteady flow that solve the same equations, as their files declare themselves.
 UNSTEADY = integrators_that("UNSTEADY = True")
-# Those of them that choose the size of steps by `implicit.tolerance`.
-CONTROLLED = integrators_that("CONTROLLED = True")
 # CFL numbers where neither one nor a step is given.
 UNSTEADY_CFL, EXPLICIT_CFL = 10.0, 0.5
 # A viscous CFL number that sets no limit.
@@ -73,9 +71,8 @@ class Implicit(Table):
     newton_steps: Points = Field(8, description="of unsteady flow: Newton steps in a stage of a time step, at most")
     tolerance: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None,
-        description="of esdirk3 and esdirk4: the largest error of a time step, as the embedded scheme estimates it, "
-        "over the norm of the state; the size of steps follows it, and time.dt or time.cfl gives that of the first; "
-        "absent: these give all",
+        description="of unsteady flow: the largest error of a time step, as estimated, over the norm of the state; the "
+        "size of steps follows it, and time.dt or time.cfl gives that of the first; absent: these give all",
     )
 
     @property
@@ -112,11 +109,6 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
     for key in _OF_UNSTEADY if name == NAME else _OF_STEADY:
         if getattr(case.implicit, key) != Implicit.model_fields[key].default:
             yield case_error(f'implicit.{key} is not for time.integrator = "{name}"; leave it out')
-    if case.implicit.tolerance is not None and name not in (*CONTROLLED, NAME):
-        yield case_error(
-            f'implicit.tolerance: time.integrator = "{name}" does not estimate its error; leave it out, or take '
-            f"{_quote(CONTROLLED)}"
-        )
     yield from _beside_errors(case)
     if name == NAME:
         yield from _steady_errors(case)

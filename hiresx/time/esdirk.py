@@ -6,18 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiresx.time.implicit_stages import Solved, Stages
+from hiresx.time.implicit_stages import Solved
 from hiresx.time.ode_system import System
-
-# A step is so much shorter than the estimate of its error would allow, and the ratio of two steps within these bounds.
-SAFETY, SHRINK, GROW = 0.9, 0.2, 2.0
-# What the errors of a step and of the one before count in the size of the next, over the order: E. Hairer & G. Wanner,
-# Solving Ordinary Differential Equations II, section IV.2, eq. (2.43 c).
-OF_ERROR, OF_BEFORE = 0.7, 0.4
-# An error counts as this share of the tolerance at least.
-LEAST = 1e-3
-# Repeated steps, at most: an estimate that stays above the tolerance does not come from the size of the step.
-REPEATS = 10
+from hiresx.time.step_control import ControlledStages
 
 
 def row(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
@@ -40,14 +31,10 @@ class Tableau(NamedTuple):
         return [0.0, *(float(sum(numbers) + self.gamma) for numbers in self.a)]
 
 
-class Esdirk(Stages):
+class Esdirk(ControlledStages):
     """The stages of `tableau`: stage i at the time c_i dt solves q/(gamma dt) - (q_n/(gamma dt) + sum_(j<i) a_ij k_j /
     gamma) = R(q) with the rates of change k_j = R(q_j); the last one is the state after the step. As all stages have
     one gamma, they have the blocks in common. No earlier step is needed: its size may change at will.
-
-    With `implicit.tolerance` the size of steps follows the error, the norm of the difference between the state and that
-    of the embedded scheme over the norm of the state. A step with a larger one is repeated with a shorter dt. `memory`:
-    `dt` of the next step, the `error` of the last, and how many were `repeated` in all.
 
     k_j of a solved stage is taken from its equation, in which what Newton's method left is not multiplied by the
     stiffness. The guess of a stage integrates the polynomial through at most three of the rates before it."""
@@ -56,61 +43,15 @@ class Esdirk(Stages):
 
     def __init__(self) -> None:
         super().__init__()
-        self.vectors = Stages.vectors + len(self.tableau.a)
+        self.vectors = ControlledStages.vectors + len(self.tableau.a)
         self._times = self.tableau.times
-        # the error of a step that is repeated
-        self._unmet = 0.0
-
-    @property
-    def obstacle(self) -> str:
-        if not self._unmet:
-            return super().obstacle
-        return (
-            f"; its estimated error stays at {self._unmet:.3g} however short the step, above implicit.tolerance, as "
-            "where a condition jumps in time: take a larger tolerance, or a fixed time.dt without one"
-        )
+        self.error_order = self.order
 
     def prepare(self, system: System) -> None:
         self._rates = [system.vector() for _ in self.tableau.a]
 
-    @property
-    def next_step(self) -> float | None:
-        return self.memory.get("dt")
-
-    def advance(self, system: System) -> list[Solved]:
-        if self._linear.settings.tolerance is None:
-            return self._stages(system)
-        try:
-            return self._controlled(system, self._linear.settings.tolerance)
-        except FloatingPointError:
-            self.memory["dt"] = system.dt / 2
-            raise
-
-    def _controlled(self, system: System, tolerance: float) -> list[Solved]:
-        """Make a step, or a shorter one, with an error below the tolerance, and choose the size of the next one."""
-        found, repeats, first = self._stages(system), 0, system.dt
-        while (error := self._error(system)) > tolerance:
-            self._unmet = error
-            if repeats == REPEATS:
-                raise FloatingPointError("the error of a step does not fall with its size")
-            repeats += 1
-            system.dt *= max(SAFETY * (tolerance / error) ** (1 / self.order), SHRINK)
-            self._blocks_of = None
-            found += self._stages(system)
-        self._unmet = 0.0
-        before, wanted = self.memory.get("error", tolerance), self.memory.get("dt", 0.0)
-        of_error, of_before = (max(value / tolerance, LEAST) for value in (error, before))
-        ratio = SAFETY * (of_error**-OF_ERROR * of_before**OF_BEFORE) ** (1 / self.order)
-        # what is repeated does not grow again at once, nor does a step whose error is round-off
-        most = 1.0 if repeats or error < 10 * system.epsilon else GROW
-        chosen = system.dt * min(max(ratio, SHRINK), most)
-        if not repeats and first < wanted:  # it was shortened towards the time of a sample, and so says little
-            chosen, error = max(chosen, wanted), before
-        self.memory |= {"dt": chosen, "error": error, "repeated": self.memory.get("repeated", 0) + repeats}
-        return found
-
-    def _error(self, system: System) -> float:
-        """Return the estimated error of the step to `_x`, over the norm of the state at its start."""
+    def estimate(self, system: System) -> bool:
+        """Put the difference from the state of the embedded scheme into `_work`."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)
@@ -120,10 +61,9 @@ class Esdirk(Stages):
         system.axpy(-last * system.dt, self._constant, self._work)
         for weight, rates in zip(kept, self._rates, strict=True):
             system.axpy(weight * system.dt, rates, self._work)
-        return system.norm(self._work) / system.norm(self._start)
+        return True
 
-    def _stages(self, system: System) -> list[Solved]:
-        """Solve the stages of a step from `_start`, and leave the state after it in `_x`."""
+    def solve_step(self, system: System) -> list[Solved]:
         gamma, dt, found = float(self.tableau.gamma), system.dt, []
         over_time = 1 / (gamma * dt)
         system.rates(self._start, system.time, self._rates[0])

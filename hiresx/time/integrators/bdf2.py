@@ -4,8 +4,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from hiresx.time.implicit_stages import Solved, Stages
-from hiresx.time.ode_system import System
+from hiresx.time.implicit_stages import Solved
+from hiresx.time.ode_system import System, Vector
+from hiresx.time.step_control import ControlledStages
 
 # Steps of unsteady flow, as hiresx.case.implicit reads here.
 UNSTEADY = True
@@ -16,7 +17,7 @@ LARGEST_RATIO = 1 + 2**0.5
 OF_GUESS = 0.03
 
 
-class Scheme(Stages):
+class Scheme(ControlledStages):
     """With steps of w times the one before, ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt = R(q): the
     same book, section III.5. The first step, and one that is much longer than the one before, has two stages of order
     two (`Stages.two_stages`).
@@ -25,23 +26,52 @@ class Scheme(Stages):
     derivative, of which the error of the step is two ninths, so that `OF_GUESS` of its residual is about a seventh of
     what the error in time makes."""
 
-    order, history = 2, 2
+    order, history, error_order = 2, 2, 3
 
-    def advance(self, system: System) -> list[Solved]:
-        if not system.earlier or system.dt > LARGEST_RATIO * system.earlier[0].dt:
+    def solve_step(self, system: System) -> list[Solved]:
+        if self._too_long(system):
             return self.two_stages(system)
         before = system.earlier[0]
         ratio = system.dt / before.dt
-        own, *others = continued(system.dt, [step.dt for step in system.earlier])
-        system.combine(own, self._start, 0.0, self._x)
-        for factor, step in zip(others, system.earlier, strict=True):
-            system.axpy(factor, step.state, self._x)
+        self._continue(system, self._x)
         system.copy(self._start, self._constant)
         system.combine(
             -(ratio**2) / (1 + ratio) / system.dt, before.state, (1 + ratio) / system.dt, self._constant
         )  # fmt: skip
         over_time = (1 + 2 * ratio) / (1 + ratio) / system.dt
         return [self.solve(system, system.time + system.dt, over_time, OF_GUESS if len(system.earlier) > 1 else 0.0)]
+
+    def _too_long(self, system: System) -> bool:
+        return not system.earlier or system.dt > LARGEST_RATIO * system.earlier[0].dt
+
+    def _continue(self, system: System, into: Vector) -> None:
+        """Put the guess of the state after the step, from the last states, into a vector."""
+        own, *others = continued(system.dt, [step.dt for step in system.earlier])
+        system.combine(own, self._start, 0.0, into)
+        for factor, step in zip(others, system.earlier, strict=True):
+            system.axpy(factor, step.state, into)
+
+    def estimate(self, system: System) -> bool:
+        """Put a share of the difference from the guess, a parabola through three states, into `_work`: both are off by
+        the third derivative times known numbers (W. E. Milne's device)."""
+        if self._too_long(system) or len(system.earlier) < 2:
+            return False
+        self._continue(system, self._work)
+        share = share_of_error(system.dt, [step.dt for step in system.earlier])
+        system.combine(share, self._x, -share, self._work)
+        return True
+
+
+def share_of_error(dt: float, sizes: Sequence[float]) -> float:
+    """Return the error of a BDF2 step over its difference from the parabola through the last three states. `sizes`: of
+    the two steps before, the last one first.
+
+    Of t^3, with t = 0 at the start of the step, both are numbers."""
+    before, ratio = sizes[0], dt / sizes[0]
+    solved = (3 * dt**3 - ratio**2 / (1 + ratio) * -(before**3)) * (1 + ratio) / (1 + 2 * ratio)
+    guess = continued(dt, sizes)[1:]
+    guessed = guess[0] * -(before**3) + guess[1] * -((before + sizes[1]) ** 3)
+    return (dt**3 - solved) / (solved - guessed)
 
 
 def continued(dt: float, sizes: Sequence[float]) -> list[float]:

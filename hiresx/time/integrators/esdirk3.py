@@ -6,7 +6,6 @@ from hiresx.time.esdirk import Esdirk, Tableau, row
 
 # Steps of unsteady flow, as hiresx.case.implicit reads here.
 UNSTEADY = True
-CONTROLLED = True
 
 
 class Scheme(Esdirk):

@@ -1,0 +1,88 @@
+"""Sizes of implicit steps that follow the error of a step, as an integrator estimates it."""
+
+from abc import abstractmethod
+
+from hiresx.time.implicit_stages import Solved, Stages
+from hiresx.time.ode_system import System
+
+# A step is so much shorter than the estimate of its error would allow, and the ratio of two steps within these bounds.
+SAFETY, SHRINK, GROW = 0.9, 0.2, 2.0
+# What the errors of a step and of the one before count in the size of the next, over the order: E. Hairer & G. Wanner,
+# Solving Ordinary Differential Equations II, section IV.2, eq. (2.43 c).
+OF_ERROR, OF_BEFORE = 0.7, 0.4
+# An error counts as this share of the tolerance at least.
+LEAST = 1e-3
+# Repeated steps, at most: an estimate that stays above the tolerance does not come from the size of the step.
+REPEATS = 10
+
+
+class ControlledStages(Stages):
+    """With `implicit.tolerance` the size of steps follows their error, over the norm of the state at their start. A
+    step with a larger one is repeated with a shorter dt. `memory`: `dt` of the next step, the `error` of the last, and
+    how many were `repeated` in all.
+
+    `error_order`: the error of a step falls with this power of its size."""
+
+    error_order: int
+
+    def __init__(self) -> None:
+        super().__init__()
+        # the error of a step that is repeated
+        self._unmet = 0.0
+
+    @property
+    def obstacle(self) -> str:
+        if not self._unmet:
+            return super().obstacle
+        return (
+            f"; its estimated error stays at {self._unmet:.3g} however short the step, above implicit.tolerance, as "
+            "where a condition jumps in time: take a larger tolerance, or a fixed time.dt without one"
+        )
+
+    @property
+    def next_step(self) -> float | None:
+        return self.memory.get("dt")
+
+    @abstractmethod
+    def solve_step(self, system: System) -> list[Solved]:
+        """Put the state after a step from `_start` into `_x`. Returns how its stages were solved."""
+
+    @abstractmethod
+    def estimate(self, system: System) -> bool:
+        """Put the estimated error of the step to `_x` into `_work`. Returns False where there is no estimate."""
+
+    def _error(self, system: System) -> float | None:
+        """Return the estimated error of the step, over the norm of the state at its start, if there is one."""
+        return system.norm(self._work) / system.norm(self._start) if self.estimate(system) else None
+
+    def advance(self, system: System) -> list[Solved]:
+        if self._linear.settings.tolerance is None:
+            return self.solve_step(system)
+        try:
+            return self._controlled(system, self._linear.settings.tolerance)
+        except FloatingPointError:
+            self.memory["dt"] = system.dt / 2
+            raise
+
+    def _controlled(self, system: System, tolerance: float) -> list[Solved]:
+        """Make a step, or a shorter one, with an error below the tolerance, and choose the size of the next one."""
+        found, repeats, first = self.solve_step(system), 0, system.dt
+        while (error := self._error(system)) is not None and error > tolerance:
+            self._unmet = error
+            if repeats == REPEATS:
+                raise FloatingPointError("the error of a step does not fall with its size")
+            repeats += 1
+            system.dt *= max(SAFETY * (tolerance / error) ** (1 / self.error_order), SHRINK)
+            self._blocks_of = None
+            found += self.solve_step(system)
+        self._unmet = 0.0
+        self.memory["repeated"] = self.memory.get("repeated", 0) + repeats
+        # a step that was shortened towards the time of a sample says little
+        if error is not None and (repeats or first >= self.memory.get("dt", 0.0)):
+            before = max(self.memory.get("error", tolerance) / tolerance, LEAST)
+            ratio = max(error / tolerance, LEAST) ** -OF_ERROR * before**OF_BEFORE
+            # what is repeated does not grow again at once, nor does a step whose error is round-off
+            most = 1.0 if repeats or error < 10 * system.epsilon else GROW
+            self.memory["dt"] = system.dt * min(max(SAFETY * ratio ** (1 / self.error_order), SHRINK), most)
+            self.memory["error"] = error
+        return found
