@@ -12,7 +12,7 @@ from hiresx.output.fields.field_header import FieldHeader, read_stored
 from hiresx.results.stored import AXES
 
 
-def chosen(
+def choose_blocks(
     paths: Sequence[Path], headers: Sequence[FieldHeader], case: Mapping[str, Any], blocks: Iterable[str] | None
 ) -> list[str]:
     """The names of the `blocks` of a series of files of a `case`, by default of all, in their order. Raises HiresxError

@@ -37,7 +37,7 @@ def fields(
     xarray = needs.xarray()
     first = field_file.describe(paths[0])
     about = [read_header(path) for path in paths] if series else []
-    taken = lasting_blocks.chosen(paths, about, first["case"], blocks) if series else list(first["blocks"])
+    taken = lasting_blocks.choose_blocks(paths, about, first["case"], blocks) if series else list(first["blocks"])
     names = list(first["variables"] if variables is None else variables)
     _check(names, first, paths[0])
     gamma, dimensions = first["case"]["gas"]["gamma"], (("time",) if series else ()) + INDEXES
