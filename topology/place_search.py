@@ -101,8 +101,9 @@ class ExchangeTime(Objective):
         return self._exchange.times(places).seconds
 
     def guide(self, places: np.ndarray) -> np.ndarray:
-        """Values that guide the search: the seconds of the exchange plus a small multiple of a norm (2^POWER) of the
-        seconds of all links. So placements differ that have the same busiest link."""
+        """Return the values (n,) that the search minimises, one for each of `places` (n, ranks): the seconds of the
+        exchange, plus a small multiple of a norm (2^POWER) of the seconds of all links. The second part distinguishes
+        placements that have equal times on their busiest links."""
         times = self._exchange.times(places)
         most = times.links.max(axis=1, initial=0.0)
         scaled = times.links / np.where(most > 0, most, 1.0)[:, None]
