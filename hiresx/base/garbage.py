@@ -20,7 +20,8 @@ def collect() -> None:
 
 @contextmanager
 def repeatedly() -> Iterator[None]:
-    """A context in which repeated calls of `collect` are fast. After it Python's collector examines all objects again."""
+    """A context in which repeated calls of `collect` are fast. After it Python's collector examines all objects
+    again."""
     global _repeated, _apart
     before, _repeated = _repeated, True
     try:

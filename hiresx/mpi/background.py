@@ -164,8 +164,8 @@ class JointWriter:
             self._writer.submit(lambda: self._write(work))
 
     def advance(self) -> None:
-        """Find out which work all ranks have written, and complete it. Does not wait for work that is not written. Raises
-        a failure that was not raised before."""
+        """Find out which work all ranks have written, and complete it. Does not wait for work that is not written.
+        Raises a failure that was not raised before."""
         if self._comm.size == 1:
             self._writer.check()
             return

@@ -23,7 +23,8 @@ def newton_step(
     accepts: Callable[[float], bool],
     drop: float,
 ) -> tuple[float, float, float, int] | None:
-    """Solve the linear equations with the right-hand side `f` for `direction`, and set `trial` to x + share `direction`.
+    """Solve the linear equations with the right-hand side `f` for `direction`, and set `trial` to x + share
+    `direction`.
 
     The solution ends when the linear residual has fallen to `drop` of its initial value; `product` computes products
     with the matrix, and the blocks of `linear` are the preconditioner. The share begins at the largest admissible one,

@@ -262,8 +262,8 @@ class Container:
             raise self.damage_error(f"array {name} was changed")
 
     def verify(self, share: int = 0, of: int = 1) -> None:
-        """Compare the arrays with their checksums: all arrays, or number `share` of `of` shares. Raises DamagedCheckpoint
-        that names the first array that was changed."""
+        """Compare the arrays with their checksums: all arrays, or number `share` of `of` shares. Raises
+        DamagedCheckpoint that names the first array that was changed."""
         with self._open_file() as file:
             for entry in self._shares(of)[share]:
                 digest, left = hashlib.sha256(), entry.bytes
