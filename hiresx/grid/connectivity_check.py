@@ -45,7 +45,7 @@ def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]
       block's extent and a quarter of the shortest step beside it.
     - In the offset layout the grid line continues forwards from the block into the donor, with a step between 1/4 and 4
       times its neighbours, and the lines beside it do so in the same order.
-    - If one block is right-handed, so is the other.
+    - The two blocks have the same handedness, and lie on opposite sides of the face.
     - The donor's ghosts there come from the same nodes. Nodes on the rim of a range are excepted, because they may
       belong to another patch.
 

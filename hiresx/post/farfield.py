@@ -444,12 +444,12 @@ def far_field(
     observers: np.ndarray,
     stream: fwh.Stream,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sound pressure p' at the `observers` (m, 3) outside the surface: times (k,), those at which all of them hear all
-    of the surface, and p' (m, k). `rho`, `pressure` (time, n) and the total `velocity` (time, n, 3) on the surface are
-    given at equally spaced `time` (time,). Between samples polynomials of degree 7 are used; of a `plane` surface the
-    frequencies of `hiresx.post.fwh_plane`.
+    """Compute the sound pressure p' at the `observers` (m, 3) outside the surface. Returns times (k,) and p' (m, k).
+    The times are those at which every observer receives sound from the whole surface. `rho`, `pressure` (time, n) and
+    the total `velocity` (time, n, 3) on the surface are given at equally spaced `time` (time,). Samples are
+    interpolated by polynomials of degree 7, those of a `plane` surface by the frequencies of `hiresx.post.fwh_plane`.
 
-    Raises HiresxError for a stream that is not subsonic, samples at unequal distances, and too few of them.
+    Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples.
     """
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
