@@ -13,7 +13,8 @@ from hiresx.topology.cpus import format_list, parse_list
 
 @dataclass(frozen=True)
 class Binding:
-    """`asked`: the CPUs wanted; `is_`: those the kernel says it is bound to now, by /proc. `by`: what bound it."""
+    """The binding of a process. `asked`: the requested CPUs. `is_`: the CPUs to which it is bound now, by /proc. `by`:
+    what bound it."""
 
     gpu: int | None
     asked: frozenset[int]

@@ -33,8 +33,8 @@ GIGA = 1e9
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes per exchange. `bytes` (n, n): from rank (row) to rank, the diagonal is not used. `off_host` (n,): bytes to
-    ranks of other hosts; as many come back."""
+    """The bytes that ranks send in one exchange. `bytes` (n, n): from one rank (row) to another; the diagonal is not
+    used. `off_host` (n,): bytes that each rank sends to ranks of other hosts; it receives as many."""
 
     bytes: np.ndarray
     off_host: np.ndarray
@@ -84,7 +84,8 @@ class CostedLink:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated exchange. `cost` and `seconds`: see the module. `loads`: bytes per link, by name."""
+    """The estimate of an exchange. The module explains `cost` and `seconds`. `loads`: bytes on each link, by its
+    name."""
 
     cost: float
     seconds: float
@@ -329,7 +330,7 @@ class Model:
         )
 
     def alike(self, a: int, b: int, beyond: bool = True) -> bool:
-        """True if two GPUs can be exchanged without a difference; `beyond`: also for traffic to other hosts."""
+        """True if exchanging two GPUs changes no time. With `beyond` this includes traffic to other hosts."""
         count = len(self.machine.gpus)
         swap = np.arange(count)
         swap[[a, b]] = b, a
@@ -369,8 +370,8 @@ class Times(NamedTuple):
 
 
 class Exchange:
-    """Evaluates the time of a demand on a model, for many placements at once. Messages are added up link by link:
-    products of matrices would be as many operations, but start threads that wait for each other on a busy machine."""
+    """Evaluates the time of a demand on a model, for many placements at once. Messages are summed link by link.
+    Products of matrices would need as many operations, but they start threads, which are slow on a machine in use."""
 
     def __init__(self, model: Model, demand: Traffic):
         self.model, self.demand = model, demand

@@ -66,7 +66,8 @@ def with_devices(tree: Machine, plain: Machine) -> Machine:
 
 
 def merge(tree: Machine, devices: Machine) -> Machine:
-    """NVML's GPUs on the tree that hwloc or /sys found. Contradictions go to `problems`; NVML's levels count."""
+    """Return the machine of hwloc or /sys with the GPUs that NVML found. If both contradict each other, NVML's levels
+    are taken, and `problems` says so."""
     problems = [*tree.problems, *devices.problems]
     by_bus = {_short(gpu.bus_id): gpu for gpu in tree.gpus}
     merged_gpus = []

@@ -9,8 +9,8 @@ from hiresx.topology.cost import Model, Traffic
 
 
 class GpuSlots:
-    """`least`, `most`: ranks per GPU; `extra` GPUs have one more than `least`. `order`: ranks as they are placed, those
-    with most bytes to the ones before first."""
+    """How many ranks each GPU gets: between `least` and `most`; `extra` GPUs have one more than `least`. `order`: the
+    order in which ranks are placed: next is the rank that exchanges most bytes with those already placed."""
 
     def __init__(self, model: Model, demand: Traffic, gpus: list[int]):
         self.least, self.extra = divmod(demand.ranks, len(gpus))

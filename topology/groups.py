@@ -21,8 +21,8 @@ class GpuGroup:
 
 
 def groups(machine: Machine) -> dict[str, Partition]:
-    """Groups of the GPUs for each level, with every GPU in one: by NUMA node as the affinities tell, by PCIe as the
-    levels do, and under "NV" those that all have NVLink with each other."""
+    """Return the groups of GPUs for each level, with every GPU in one group: by NUMA node from the affinities, by PCIe
+    from the levels. A group of "NV" is of GPUs that all have NVLink with each other."""
     found = {"NUMA": numa_groups(machine)}
     for level in ("NODE", "PHB", "PXB", "PIX", "PSB"):
         found[level] = pcie_groups(machine, level)
@@ -57,17 +57,16 @@ def numa_groups(machine: Machine) -> Partition:
 
 
 def levels_tell_nodes(machine: Machine) -> bool:
-    """True if any two devices are nearer than SYS by PCIe. Where none are, a virtual machine may hide its topology."""
+    """True if any two devices are nearer than SYS by PCIe. If none are, the machine may be virtual and hide its
+    topology."""
     words = [word for rows in (machine.pcie, machine.nic_levels) for row in rows for word in row]
     return any(RANK.get(word, 99) <= RANK["NODE"] for word in words)
 
 
 def nvlink_groups(machine: Machine) -> Partition:
-    """GPUs that all have NVLink with each other.
-
-    Where NVLink joins more GPUs than are all linked (a hybrid cube mesh), the part of one NUMA node is a group if all
-    in it are linked; else groups grow from the pair with most links, always by the GPU with most links to all in it.
-    """
+    """Return the groups of GPUs that all have NVLink with each other. If NVLink joins GPUs that are not all linked (as
+    in a hybrid cube mesh), the GPUs of one NUMA node are a group if all of them are linked. Otherwise a group starts
+    with the pair that has most links, and grows by the GPU with most links to all members."""
     count = len(machine.gpus)
     link = [[nvlinks(machine.levels[a][b]) for b in range(count)] for a in range(count)]
     found: list[tuple[int, ...]] = []
@@ -102,10 +101,8 @@ def _split_by_links(island: Sequence[int], link: list[list[int]]) -> list[tuple[
 
 
 def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> GpuGroup:
-    """The groups in each other, down to the finest that differ; only `usable` GPUs.
-
-    A group of NVLink that reaches over coarser groups pulls them together: its links are the best there are.
-    """
+    """Return the nested groups of the `usable` GPUs, down to the finest ones that differ. If an NVLink group extends
+    over several coarser groups, these are joined, because its links are the fastest."""
     usable = tuple(range(len(machine.gpus))) if usable is None else tuple(sorted(usable))
     by_level = groups(machine)
     linked = [part for part in by_level["NV"] if len(part) > 1]

@@ -56,7 +56,7 @@ class HwlocLibrary:
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
     def error(self) -> str:
-        """The reason of the last failure, as the operating system gives it."""
+        """The reason of the last failure, as text of the operating system."""
         number = self.ffi.errno
         return os.strerror(number) if number else "no reason given"
 
@@ -82,10 +82,8 @@ def _file_of(address: int) -> str:
 
 
 class Topology:
-    """A loaded topology; close it, or use it in a `with`.
-
-    Recordings are not given to the library: 2.8 dies on XML that lacks what it expects, and before 3.0 it reads no 3.0.
-    """
+    """A loaded topology. Close it, or use it in a `with` statement. Recordings are not loaded by the library: version
+    2.8 crashes on XML that lacks expected entries, and versions before 3.0 cannot read XML of 3.0."""
 
     def __init__(self, library: HwlocLibrary):
         self.library = library

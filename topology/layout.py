@@ -13,9 +13,9 @@ UNKNOWN = 99
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch of the tree of a machine. `level`: the level that everything below shares, "machine" at the top. `numa`:
-    number of the node, for the level NUMA. `gpus`, `nics`: all devices below; those in no child belong to this branch
-    itself."""
+    """A branch of the tree of a machine. `level`: the level that all devices below share; "machine" at the top. `numa`:
+    the number of the NUMA node, for the level NUMA. `gpus`, `nics`: all devices below. Devices that are in no child
+    belong to this branch itself."""
 
     level: str
     gpus: tuple[int, ...]

@@ -111,7 +111,8 @@ def pcie_speed_of_rate(rate: str, width: str) -> float | None:
 
 
 def pcie_assumed(model: str) -> float:
-    """GB/s that PCIe carries for a GPU of this model, when nothing says how its link is; generation 3 when unknown."""
+    """Return GB/s of the PCIe link of a GPU of this model, assumed if its link is not known; generation 3 for an
+    unknown model."""
     number = PCIE_OF.get(pcie_generation(model) or "")
     return PCIE_X16[number] * PCIE_SHARE if number else PCIE_X16_GEN3
 
@@ -128,7 +129,7 @@ def pcie_generation(model: str) -> str | None:
 
 
 def generation(model: str) -> str | None:
-    """The GPU's generation by its model; None when unknown or without NVLink worth the name."""
+    """Return the generation of a GPU from its model; None if it is unknown or has no NVLink (or only a slow one)."""
     for name, pattern in (
         ("blackwell", r"\bG?B[1-3]0[0-9]\b|\bGB\d"),
         ("hopper", r"\bG?H[12]00|\bH800|\bH20\b|GH100"),
@@ -148,10 +149,9 @@ def between_nodes(cpu: str) -> float:
 
 
 def closest(first: tuple[str, ...], second: tuple[str, ...]) -> str | None:
-    """PIX, PXB or PHB by the bridges above two PCI devices, host bridge first; None when they share none.
-
-    At most one bridge below the common one on each side is one switch: its upstream port and two downstream ports.
-    """
+    """Return PIX, PXB or PHB from the bridges above two PCI devices (host bridge first); None if they share none. If
+    each device has at most one bridge below the common one, both are on one switch: a switch has an upstream port and a
+    downstream port for each device."""
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1

@@ -13,10 +13,8 @@ PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
 
 
 class Driver:
-    """The CUDA driver and its GPUs, which it numbers by speed. Makes no context on any.
-
-    Raises HiresxError where there is no driver, and for a call that fails.
-    """
+    """The CUDA driver and its GPUs, which CUDA numbers by speed. Creates no context. Raises HiresxError if there is no
+    driver, and for a call that fails."""
 
     def __init__(self, library: ctypes.CDLL | None = None):
         try:
@@ -73,7 +71,7 @@ class Driver:
         return text.value.decode(errors="replace")
 
     def mig_uuid(self, device: int) -> str:
-        """UUID of the MIG slice that it is, as NVML writes it; "" for a whole GPU. CUDA shows a process one slice."""
+        """Return the UUID of a MIG slice, in NVML's form; "" for a whole GPU. CUDA shows a process only one slice."""
         own, card = (c_ubyte * 16)(), (c_ubyte * 16)()
         try:
             # The call before the second version tells the card's UUID (CUDA driver API, device management).
@@ -91,7 +89,7 @@ class Driver:
 
 
 class Cuda(Driver):
-    """The driver at work. Nothing is created on a GPU until `context` is called for it."""
+    """The initialised driver. It creates nothing on a GPU before `context` is called for that GPU."""
 
     def __init__(self, library: ctypes.CDLL | None = None):
         super().__init__(library)

@@ -167,8 +167,8 @@ def device_matrices(
     level: Callable[[GPU | NIC, GPU | NIC], str],
     links: Sequence[Sequence[int]] | None = None,
 ) -> dict[str, Any]:
-    """Devices and matrices of a `Machine`, of which `level` says how near two devices are by PCIe; `links` (n, n):
-    NVLinks between GPUs. Nothing is known of peer access."""
+    """Return the devices and matrices of a `Machine`. `level` returns how near two devices are by PCIe. `links` (n, n):
+    the numbers of NVLinks. Peer access is unknown."""
     pcie = levels.square(len(gpus), lambda a, b: level(gpus[a], gpus[b]))
     joined = pcie
     if links is not None:
@@ -183,8 +183,9 @@ def device_matrices(
 
 
 def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list[str]) -> list[list[int]]:
-    """NVLinks (n, n) of pairs as both GPUs count them, the fewer where they differ, and behind switches (`switched`:
-    links that end there) as many as the one with fewer has."""
+    """Return the number of NVLinks (n, n) of each pair of GPUs. If both GPUs report different numbers, the smaller one
+    is taken, and `problems` says so. Two GPUs behind switches have as many as the one with fewer links to switches
+    (`switched`)."""
     for a in range(len(links)):
         for b in range(a):
             if links[a][b] != links[b][a]:
@@ -195,7 +196,8 @@ def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list
 
 
 def to_json(machine: Machine) -> dict[str, Any]:
-    """The snapshot as plain data. It does not say that it is this machine: elsewhere or tomorrow it is not."""
+    """Return the snapshot as plain data, without the mark that it is this machine: it may be read on another one, or
+    later."""
     return {"format": FORMAT, "version": VERSION, **_plain(machine)}
 
 
@@ -218,7 +220,7 @@ def save(machine: Machine, path: Path) -> None:
 
 
 def from_json(text: str, name: str = "snapshot") -> Machine:
-    """The machine of a snapshot. Raises HiresxError naming the key that is not as it should be."""
+    """Return the machine of a snapshot. Raises HiresxError that names the invalid key."""
     hint = "record the machine again with: hiresx topo --save machine.json"
     try:
         document = json.loads(text)
@@ -340,7 +342,8 @@ def bus_id(text: str) -> str:
 
 
 def address(bus: str, mig_uuid: str = "") -> str:
-    """PCI bus id, and behind it the UUID of a MIG slice: those of one card have one bus id."""
+    """Return the PCI bus id, followed by the UUID of a MIG slice if there is one: all slices of a card have the same
+    bus id."""
     return f"{bus_id(bus)}/{mig_uuid}" if mig_uuid else bus_id(bus)
 
 

@@ -18,7 +18,7 @@ _PREFERRED = 1  # linux/mempolicy.h: MPOL_PREFERRED
 
 @dataclass(frozen=True)
 class Where:
-    """Location of memory: `pages` on each NUMA node, as the kernel tells."""
+    """The location of memory: the number of `pages` on each NUMA node, as the kernel reports it."""
 
     pages: dict[int, int]
     warnings: tuple[str, ...] = ()
@@ -40,7 +40,8 @@ def prefer(node: int) -> str:
 
 
 def where(array: np.ndarray) -> Where:
-    """The NUMA nodes of an array's pages, asked from the kernel; pages that were never touched are nowhere."""
+    """Return the NUMA nodes of the pages of an array, as the kernel reports them. Pages that were never accessed are on
+    no node."""
     try:
         return Where(_by_move_pages(array))
     except OSError as error:

@@ -12,10 +12,11 @@ from hiresx.topology.nics import best_nics, nearest_nics
 
 @dataclass(frozen=True)
 class Nearest:
-    """`gpu`: the GPU, None for a process without one. `numa`: its NUMA node, None where it is not known. `cpus`: the
-    nearest CPUs that this process may use (of a recording: the nearest); `cores`: the same in whole cores. `nics`: the
-    adapters that are nearest, all equally near; those with RDMA alone where there are any. `nic_level`: how near, a
-    word of `hiresx.topology.levels`, "" without an adapter. `warnings`: what is not as one would want it."""
+    """The devices nearest to a GPU. `gpu`: the GPU; None for a process without one. `numa`: its NUMA node; None if
+    unknown. `cpus`: the nearest CPUs that this process may use (for a recording: the nearest ones). `cores`: these
+    CPUs, grouped by cores. `nics`: the nearest adapters, all equally near; if any of them has RDMA, only those with
+    RDMA. `nic_level`: how near they are, a word of `hiresx.topology.levels`; "" without an adapter. `warnings`: what
+    may slow down a run."""
 
     gpu: GPU | None
     numa: int | None
@@ -27,7 +28,7 @@ class Nearest:
 
     @property
     def nic(self) -> NIC | None:
-        """The adapter to use: GPUs that have several equally near take turns."""
+        """The adapter of `nics` to use; None if there is none. GPUs take turns, by their index."""
         turn = self.gpu.index if self.gpu is not None else 0
         return self.nics[turn % len(self.nics)] if self.nics else None
 

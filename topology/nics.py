@@ -8,13 +8,14 @@ UNKNOWN = 99
 
 
 def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
-    """Indexes of the adapters with the best level to a GPU; those with RDMA alone where there are any."""
+    """Return the indexes of the adapters with the best level to a GPU; if any of them has RDMA, only of those with
+    RDMA."""
     return best_nics(machine, [levels.RANK.get(word, UNKNOWN) for word in machine.nic_levels[gpu]])
 
 
 def best_nics(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
-    """Indexes of the adapters with the least of these `ranks`, one for each; those with RDMA alone where there are
-    any."""
+    """Return the indexes of the adapters with the smallest of `ranks` (one for each adapter); if any of them has RDMA,
+    only of those with RDMA."""
     rdma = any(nic.rdma for nic in machine.nics)
     some = [n for n, nic in enumerate(machine.nics) if nic.rdma or not rdma]
     return tuple(n for n in some if ranks[n] == min(ranks[m] for m in some))

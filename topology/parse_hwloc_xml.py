@@ -62,10 +62,8 @@ NO_PCI = "no PCI device in the recording: it was made without I/O (lstopo --whol
 
 
 def parse_hwloc_xml(text: str, name: str = "hwloc XML") -> Machine:
-    """The machine of an export. GPUs are in order of their PCI bus ids, as NVML counts them.
-
-    Raises HiresxError for what is not XML of hwloc, is cut off, or has no object that can be one machine.
-    """
+    """Return the machine of an XML export of hwloc. GPUs are in the order of their PCI bus ids, as in NVML. Raises
+    HiresxError for other XML, for a truncated file, and for one without an object that can be a machine."""
     top = xml_tree.read(text, name, HINT)
     if top.tag != "topology":
         raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not hwloc's <topology>", HINT)

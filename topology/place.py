@@ -30,9 +30,10 @@ MOST_RANKS = 512
 
 @dataclass(frozen=True)
 class Placed:
-    """`placement`: index of the GPU of each rank. `shortest`: no even placement takes fewer seconds; `least_sum`: none
-    has a lower cost; each only where it is even (`is_even`) and that is proven. `evaluations`: placements and parts of
-    such that were costed for it. `took`: seconds to find it."""
+    """A placement and its properties. `placement`: index of the GPU of each rank. `shortest`: no even placement takes
+    fewer seconds; `least_sum`: none has a lower cost. Both are true only of an even placement (`is_even`) for which
+    this is proven. `evaluations`: number of placements, or parts of placements, whose cost was computed for it. `took`:
+    seconds to find it."""
 
     placement: tuple[int, ...]
     estimate: Estimate
@@ -44,8 +45,8 @@ class Placed:
 
 @dataclass(frozen=True)
 class PlacementPlan:
-    """`gpus`: those that may be used. `left_out`: why others are not, by index. `bound`: seconds that no placement even
-    on them (`is_even`) goes below, 0 where nothing looked for one."""
+    """The placements of all strategies. `gpus`: the GPUs that may be used. `left_out`: reasons why others are not, by
+    index. `bound`: a lower bound of the seconds of all even placements (`is_even`) on them; 0 if none was computed."""
 
     machine: Machine
     demand: Traffic
@@ -61,7 +62,7 @@ class PlacementPlan:
 
     @property
     def best(self) -> str:
-        """The strategy to run with: what was asked for explicitly, else the one with the quickest exchange; where links
+        """The strategy to run with: the one that was requested, else the one with the shortest exchange; if all links
         are alike, the one of least cost."""
         if EXPLICIT in self.strategies:
             return EXPLICIT
@@ -84,11 +85,9 @@ def free_gpus(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """Return (GPUs to use, reasons why the others are left out). GPUs that are `asked` for are used even when busy. A
-    slice of a card that MIG has divided is a GPU; a card that it has not divided yet is none.
-
-    Raises HiresxError when none is left, one is asked for that does not exist, or a limit is no percentage.
-    """
+    """Return (GPUs to use, reasons why the others are left out). GPUs in `asked` are used even if they are busy. A
+    slice of a card that MIG has divided counts as a GPU. A card in MIG mode without slices is not used. Raises
+    HiresxError if none is left, if one in `asked` does not exist, and if a limit is not a percentage."""
     for option, limit in (("--busy", busy_utilisation), ("--busy-memory", busy_memory)):
         if not 0 <= limit <= 100:
             raise HiresxError(f"{option} {limit:g}: no percentage", "give a number from 0 to 100; 100 leaves none out")

@@ -34,8 +34,9 @@ SOFT, POWER = 0.05, 3
 
 @dataclass(frozen=True)
 class Optimum:
-    """`placement`: GPU of each rank. `bound`: what no placement goes below; `proven`: the placement is proven to be the
-    best. `evaluations`: placements and parts of such that were evaluated."""
+    """The result of a search. `placement`: the GPU of each rank. `bound`: a lower bound for all placements. `proven`:
+    whether the placement is proven to be the best. `evaluations`: number of placements, or parts of placements, that
+    were evaluated."""
 
     placement: list[int]
     proven: bool
@@ -44,8 +45,8 @@ class Optimum:
 
 
 class Objective(ABC):
-    """A measure of placements (n, ranks) of the ranks of `demand` on GPUs of `model`. `work`: operations for one;
-    `most_swaps`: of how many `swapped` may be asked at a time."""
+    """A measure of placements (n, ranks) of the ranks of `demand` on GPUs of `model`. `work`: operations to evaluate
+    one placement. `most_swaps`: the largest number of swaps in one call of `swap_values`."""
 
     def __init__(self, model: Model, demand: Traffic):
         self.model, self.demand = model, demand
@@ -101,8 +102,9 @@ class ExchangeTime(Objective):
         return self._exchange.times(places).seconds
 
     def guide(self, places: np.ndarray) -> np.ndarray:
-        """Values that guide the search: the seconds of the exchange plus a small multiple of a norm (2^POWER) of the
-        seconds of all links. So placements differ that have the same busiest link."""
+        """Return the values (n,) that the search minimises, one for each of `places` (n, ranks): the seconds of the
+        exchange, plus a small multiple of a norm (2^POWER) of the seconds of all links. The second part distinguishes
+        placements that have equal times on their busiest links."""
         times = self._exchange.times(places)
         most = times.links.max(axis=1, initial=0.0)
         scaled = times.links / np.where(most > 0, most, 1.0)[:, None]
@@ -148,8 +150,8 @@ def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[
 
 
 class Search:
-    """The best of placements by an objective, by another one where they are as good. Inside, GPUs are indexes into
-    those that may be used, `gpus`."""
+    """Searches for the best placement by an objective, and among equally good ones by a second objective. Internally,
+    GPUs are indexes into `gpus`, those that may be used."""
 
     def __init__(self, objective: Objective, other: Objective, gpus: Sequence[int], slots: GpuSlots):
         self._objective, self._other, self._gpus, self._slots = objective, other, np.array(gpus), slots
@@ -255,9 +257,9 @@ class Search:
 
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
-    """Return a lower bound, in seconds, of the exchange of all placements. Each rank is taken alone on its best GPU,
-    with its `share` - 1 heaviest neighbours on the same one: the time of the link that all its messages pass, and of
-    its largest message."""
+    """Return a lower bound, in seconds, of the exchange of all placements. For each rank, all others are ignored: it is
+    placed on its best GPU, together with those `share` - 1 neighbours with which it exchanges most. The bound is the
+    time of the link that all its messages pass, and of its largest message."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

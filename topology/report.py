@@ -106,7 +106,8 @@ SHARED = {"PHB": "host bridge", "PXB": "PCIe switches", "PIX": "PCIe switch", "P
 
 
 def picture_tree(machine: Machine) -> "Tree":
-    """Packages, NUMA nodes, switches, GPUs and adapters, in each other; by the levels where bridges are not known."""
+    """Return the tree of packages, NUMA nodes, switches, GPUs and adapters. If bridges are not known, it follows from
+    the levels."""
     from rich.text import Text
     from rich.tree import Tree
 

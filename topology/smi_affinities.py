@@ -103,7 +103,8 @@ def _parse_set(word: str, unread: list[str], line: int, what: str) -> frozenset[
 
 
 def by_nodes(numa: Nodes, nodes: Sets, known: dict[int, frozenset[int]]) -> Nodes:
-    """NUMA nodes; of several near one GPU the one that has CPUs, if that is known."""
+    """Return the NUMA nodes of GPUs. If several nodes are near one GPU, the one that has CPUs is taken, if it is
+    known."""
     found = list(numa)
     for n, listed in enumerate(nodes):
         if found[n] is None and listed:

@@ -167,7 +167,7 @@ def _processors(root: Path) -> tuple[tuple[Package, ...], tuple[frozenset[int], 
 
 
 def allowed_cpus() -> frozenset[int]:
-    """The CPUs that this process may use: what the scheduler's cpuset leaves it."""
+    """Return the CPUs that this process may use, according to its cpuset."""
     return frozenset(os.sched_getaffinity(0))
 
 

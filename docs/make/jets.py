@@ -21,15 +21,17 @@ from hiresx.post.result import as_run
 
 HEADING = """# Jets
 
-What the bundled jets give on a GPU, beside formulas and measurements. This page is made from stored results:
+Results of the bundled jets, computed on GPUs and compared with formulas and measurements. This page is made from stored
+results:
 
     {made}
 
-Found by `hiresx post jet` and `hiresx post azimuthal`; [Results and analysis](post.md#the-jet) says how. Lengths are
-over the nozzle's height h (the diameter D of the round jet), St is f h/Uj (f Dj/Uj), t is in h/c (D/c), c the
-speed of sound of the ambient.
+`hiresx post jet` and `hiresx post azimuthal` computed the numbers; [Results and analysis](post.md#the-jet) explains
+them. For planar jets lengths are in nozzle heights h, times t in h/c, and St is f h/Uj. For round jets they are in
+nozzle diameters D and D/c, and St is f Dj/Uj. c is the ambient speed of sound. Uj and Mj are the velocity and the Mach
+number of the fully expanded jet, Dj is its diameter.
 """
-# What a jet is to show: of whom, which value of its record, the least and the largest.
+# Criteria: shape and Mach number of the jet, value of its record, least and largest value.
 ASKED = (
     ("planar", 1.551, "length of cell 2", 2.40, 2.75),
     ("planar", 1.551, "length of cell 3", 2.40, 2.75),
@@ -42,8 +44,8 @@ ASKED = (
     ("round", 1.42, "St of the loudest tone", 0.316, 0.386),
 )
 _FOLDED = """\
-Frequencies f are in c/h (c/D). Where samples were not filtered, a tone may be one of the higher frequencies that
-they cannot tell from it, of which the lowest three stand beside it.
+Frequencies f are in c/h (c/D). If samples were not filtered, a tone may be the alias of a higher frequency, which the
+samples cannot distinguish from it. The column "possible aliases of" has the lowest three of these frequencies.
 
 """
 # Mach numbers that are the same.
@@ -108,7 +110,7 @@ def _sections(document: dict[str, Any], made: str) -> list[str]:
     sections = [HEADING.format(made=made), "## Runs\n", _runs(runs)]
     sections += [f"    {run['command']}" for run in runs if run["command"]]
     sections += [
-        "\n## What is asked\n",
+        "\n## Criteria\n",
         _criteria_table(runs),
         "## Shock cells\n",
         _cells(runs),
@@ -116,9 +118,9 @@ def _sections(document: dict[str, Any], made: str) -> list[str]:
         _tones(runs),
     ]
     if any(run["ring"] for run in runs):
-        sections += ["By azimuthal modes m, at the ring of probes around the lip:\n", _rings(runs)]
+        sections += ["Tones of the azimuthal modes m, at the ring of probes around the lip:\n", _rings(runs)]
     if document.get("post"):
-        sections += ["## What the analysis takes\n", *map(_post, document["post"])]
+        sections += ["## Time and memory of the analysis\n", *map(_post, document["post"])]
     sections += [f"{note}\n" for note in document.get("notes", ())]
     for picture in document.get("pictures", ()):
         sections.append(f"![{picture['title']}]({picture['file']})\n\n{picture['title']}\n")
@@ -134,7 +136,7 @@ def _runs(runs: Sequence[dict[str, Any]]) -> str:
     ]  # fmt: skip
     columns = [
         "run",
-        "on one",
+        "GPU",
         "jet",
         "Mj",
         "points",
@@ -186,7 +188,7 @@ def _criteria_table(runs: Sequence[dict[str, Any]]) -> str:
             rows.append(
                 [run["name"], name, limits, "-" if is_it is None else f"{is_it:.3f}", "yes" if good else "**no**"]
             )
-    return table(["run", "what", "asked", "found", "met"], rows) + "\n"
+    return table(["run", "quantity", "required", "computed", "met"], rows) + "\n"
 
 
 def _cells(runs: Sequence[dict[str, Any]]) -> str:
@@ -196,9 +198,7 @@ def _cells(runs: Sequence[dict[str, Any]]) -> str:
          "-" if run["jet"]["core_end"] is None else f"{run['jet']['core_end']:.1f}"]
         for run in runs
     ]  # fmt: skip
-    return (
-        table(["run", "Mj", "length of each cell", "mean", "over the vortex sheet's", "end of the core"], rows) + "\n"
-    )
+    return table(["run", "Mj", "length of each cell", "mean", "mean / vortex sheet's", "end of the core"], rows) + "\n"
 
 
 def _tones(runs: Sequence[dict[str, Any]]) -> str:
@@ -214,7 +214,7 @@ def _tones(runs: Sequence[dict[str, Any]]) -> str:
                          f"{line['above_background_db']:.1f}", line["mode"], f"{line['frequency']:.3f}",
                          _images(line["frequency"], heard), formulas if not n else ""])  # fmt: skip
     columns = [
-        "run", "tone", "St", "amplitude of p", "dB above the rest", "mode", "f", "or folded from", "St by the formulas"
+        "run", "tone", "St", "amplitude of p", "dB above the rest", "mode", "f", "possible aliases of", "St by formulas"
     ]  # fmt: skip
     return _FOLDED + table(columns, rows) + "\n"
 

@@ -1,4 +1,4 @@
-"""Collection of objects that refer to each other, again and again in the midst of a run."""
+"""Garbage collection during a run, repeated many times."""
 
 import gc
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ _repeated = _apart = False
 
 
 def collect() -> None:
-    """Free the memory of objects to which nothing refers but they themselves. In `repeatedly` every collection but the
-    first one looks at those alone that were made since the first: all modules and the case are not looked at again."""
+    """Free the memory of objects that only refer to each other. Within `repeatedly`, the first call examines all
+    objects, and later calls only those created after it. So they do not examine all modules and the case again."""
     global _apart
     gc.collect()
     if _repeated and not _apart:
@@ -20,7 +20,8 @@ def collect() -> None:
 
 @contextmanager
 def repeatedly() -> Iterator[None]:
-    """Within this `collect` is called again and again. At its end Python's collector looks at all objects again."""
+    """A context in which repeated calls of `collect` are fast. After it Python's collector examines all objects
+    again."""
     global _repeated, _apart
     before, _repeated = _repeated, True
     try:

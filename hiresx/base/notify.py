@@ -16,7 +16,7 @@ def notify(line: str) -> None:
 
 @contextmanager
 def notifications_to(listener: Callable[[str], None]) -> Iterator[None]:
-    """Context in which `listener` gets every line that is notified. A line that several threads notify reaches it
+    """A context in which `listener` receives every notified line. A line that several threads notify is received
     once."""
     seen: set[str] = set()
 

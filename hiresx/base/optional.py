@@ -15,8 +15,8 @@ def import_or_none(name: str) -> ModuleType | None:
 
 
 def import_required(name: str, what: str, hint: str) -> ModuleType:
-    """The module `name`. Raises HiresxError: `what` ("plotting needs matplotlib"), whether the library is missing or
-    what is wrong with it, and the `hint`."""
+    """Return the module `name`. Raises HiresxError if that is not possible: its message has `what` ("plotting needs
+    matplotlib") and whether the library is missing or what is wrong with it, its hint is `hint`."""
     try:
         return importlib.import_module(name)
     except Exception as error:

@@ -2,7 +2,7 @@
 
 
 def plural(number: int, noun: str, form: str = "") -> str:
-    """ "1 rank", "3 ranks", "2 processes": the number by `form` (see `format`), and the noun, with its ending unless
-    the number is one."""
+    """Return "1 rank", "3 ranks" or "2 processes": the number, written by the format `form`, and the noun, in the
+    plural unless the number is one."""
     ending = "es" if noun.endswith("s") else "s"
     return f"{number:{form}} {noun}{'' if number == 1 else ending}"

@@ -70,8 +70,8 @@ def handle_signals(handler: Callable[[int, object], None], numbers: Sequence[int
 
 
 class Requests:
-    """Context manager in which the first signal is only noted, in `signal`; a second SIGINT or SIGTERM acts at once.
-    `agreed`: the one that all ranks have heard of and act upon."""
+    """A context in which the first signal is only recorded, in `signal`; a second SIGINT or SIGTERM acts at once.
+    `agreed`: the signal that all ranks have received and act on."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -108,7 +108,7 @@ class Requests:
 
 @contextmanager
 def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Context for printing. A terminal or a reader that has gone away raises no error; `lost` is called instead."""
+    """A context for printing. If the terminal or the reader has gone, no error is raised; `lost` is called instead."""
     try:
         yield
     except Terminated:

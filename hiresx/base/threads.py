@@ -69,8 +69,8 @@ def map_all(work: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Fo
 def start_in_background(
     work: Callable[_Given, _Found], *args: _Given.args, **kwargs: _Given.kwargs
 ) -> Callable[[], _Found]:
-    """Start `work` in a thread. Returns a function that waits for it and returns its result or raises its error.
-    Nothing else waits for it, not even the end of the process."""
+    """Start `work` in a thread. Returns a function that waits for it and returns its result or raises its error. The
+    end of the process does not wait for the thread."""
     outcome: Future[_Found] = Future()
 
     def run() -> None:
@@ -84,8 +84,8 @@ def start_in_background(
 
 
 def map_ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
-    """Yield `work` of every item, in order, while threads compute the next ones. At most as many results as threads
-    wait in memory."""
+    """Yield the results of `work` for every item, in order, while threads compute the next ones. At most as many
+    results as there are threads wait in memory."""
     count = worker_count()
     if count == 1 or (isinstance(items, Sequence) and len(items) == 1):
         yield from map(work, items)

@@ -24,7 +24,7 @@ _FAULTS = {
 
 
 def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
-    """The user's view of an OSError met at `path` while trying to `action` it."""
+    """Return the HiresxError for an OSError that occurred at `path` during the `action` (such as "write")."""
     gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
     if gone:
         return HiresxError(f"cannot {action} {path}: its directory is gone", "see whether it was moved or removed")
@@ -79,13 +79,13 @@ def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a file, whole or not at all. Raises HiresxError naming it."""
+    """Write a file. It appears only when it is complete. Raises HiresxError with its path."""
     with writing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def sync(path: Path) -> None:
-    """Write a file, or the names in a directory, through to the disk. Raises OSError."""
+    """Flush a file, or the entries of a directory, to the disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -132,8 +132,8 @@ def check_parameters(directory: Path | None, parameters: Iterable[str], place: s
 
 @contextmanager
 def wrap_user_call(call: Callable[..., Any], what: str) -> Iterator[None]:
-    """Around a call of a user's function: whatever it raises, sys.exit included, becomes a HiresxError that names it
-    (`what`) and its line. Signals and HiresxErrors pass."""
+    """Wrap a call of a user's function: anything that it raises, sys.exit included, becomes a HiresxError with its name
+    (`what`) and line. Signals and HiresxErrors pass unchanged."""
     try:
         yield
     except (HiresxError, *SIGNALLED):

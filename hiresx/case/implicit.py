@@ -82,7 +82,7 @@ class Implicit(Table):
 
 
 def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the integrator of the table [time] takes for keys that are left out."""
+    """Return the keys of the table [time] whose defaults its integrator changes, with these defaults."""
     if time.get("integrator") in UNSTEADY:
         return {"viscous_cfl": UNBOUND}
     if time.get("integrator") != NAME:

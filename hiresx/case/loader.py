@@ -47,14 +47,15 @@ def load(
 ) -> Case:
     """Load the case of a bundled name, a TOML file or a folder with case.toml.
 
-    `preset`: the name of one of its [presets], or several, merged over the case in that order. `overrides`:
-    "dotted.key=value" texts with TOML values (another value is taken as text), or {"dotted.key": value}, applied last;
-    `boundary.0.type=...` changes an entry of a list. Tables are merged, lists replaced. A layer that gives time.dt
-    removes time.cfl, and so on; one that chooses the implicit integrator removes time.end, dt and local of the layers
-    below. With `complete` false, functions that the case names may be missing, since they are given in Python.
+    `preset`: the name of one of its [presets], or several names; later ones override earlier ones. `overrides`: texts
+    "dotted.key=value" with TOML values (another value is taken as text), or a dictionary {"dotted.key": value}. They
+    are applied last; `boundary.0.type=...` changes an entry of a list. Tables are merged, lists are replaced. A layer
+    (file, preset or override) that sets time.dt removes time.cfl of the layers below it, and the like. A layer that
+    chooses the implicit integrator removes time.end, dt and local of the layers below it. With `complete` false,
+    functions that the case names may be missing, because they will be given in Python.
 
-    Raises HiresxError for an unknown name or preset, invalid TOML (line and column), every error of the chosen preset
-    and of the others, a function that case.py lacks, and a parameter that no function takes.
+    Raises HiresxError for an unknown name or preset, invalid TOML (with line and column), every error of the case and
+    of its presets, a function that case.py lacks, and a parameter that no function takes.
     """
     path = find(name_or_path)
     document = read(path)
@@ -93,7 +94,8 @@ def presets(name_or_path: str | Path) -> list[str]:
 
 
 def find(name_or_path: str | Path) -> Path:
-    """The case file that a bundled name, a file or a folder means; HiresxError with a did-you-mean when none."""
+    """Return the case file of a bundled name, a file or a folder. Raises HiresxError, with the most similar name, if
+    there is none."""
     text = str(name_or_path)
     path = Path(text)
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
@@ -174,8 +176,8 @@ def _text(value: float | str | None) -> str | None:
 def merge(
     base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Merge `over` into a copy of `base`: tables are merged recursively, other values replaced (see ALTERNATIVES,
-    KINDS, named_scheme). `groups`: the parameters that exclude each other."""
+    """Merge `over` into a copy of `base`. Tables are merged recursively, other values are replaced (exceptions:
+    ALTERNATIVES, KINDS, named_scheme). `groups`: sets of parameters that exclude each other."""
     base = without_governed(path, base, over)
     groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))
@@ -232,7 +234,7 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[s
 
 
 def plain(value: Any) -> Any:
-    """A value of Python as a TOML document has it: lists for tuples and arrays, Python's numbers for NumPy's."""
+    """Return a Python value as a TOML document holds it: tuples and arrays as lists, NumPy's numbers as Python's."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -33,7 +33,7 @@ FLOOR = 0.01
 GOVERNED = frozenset({"interpolation", "weights", "cutoff", "inviscid", "hybrid"})
 
 
-def chosen(scheme: Any) -> bool:
+def has_choice(scheme: Any) -> bool:
     """True if a table [scheme], read or not, names a choice."""
     found = scheme.get("choice") if isinstance(scheme, Mapping) else getattr(scheme, "choice", None)
     return found == LOW_DISSIPATION
@@ -42,9 +42,9 @@ def chosen(scheme: Any) -> bool:
 def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
     """The table `base` at `path` of a case, without the keys that a scheme choice in `over` decides. `over` is merged
     over it afterwards."""
-    if path == () and chosen(over.get("scheme")):
+    if path == () and has_choice(over.get("scheme")):
         return {key: value for key, value in base.items() if key != "filter"}
-    if path == ("scheme",) and chosen(over):
+    if path == ("scheme",) and has_choice(over):
         return {key: value for key, value in base.items() if key not in GOVERNED}
     return base
 
@@ -52,7 +52,7 @@ def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mappi
 def complete_scheme(cls: Any, data: Any) -> Any:
     """The keys of [scheme], completed by those that its choice gives; given keys stay. A value that is not a table is
     returned unchanged, for the validators to refuse."""
-    if not (isinstance(data, Mapping) and chosen(data)):
+    if not (isinstance(data, Mapping) and has_choice(data)):
         return data
     given = {"inviscid": INVISCID, **data}
     interpolation = given.get("interpolation", "modified")
@@ -76,11 +76,11 @@ def complete_case(cls: Any, data: Any) -> Any:
     if not isinstance(data, Mapping):
         return data
     scheme, given = _keys(data.get("scheme")), _keys(data.get("filter", {}))
-    if chosen(scheme) and data.get("refine") is not None:
+    if has_choice(scheme) and data.get("refine") is not None:
         hybrid = _keys(scheme.get("hybrid", {}))
         if isinstance(hybrid, Mapping):
             data = {**data, "scheme": {**scheme, "hybrid": {"floor": FLOOR, **hybrid}}}
-    elif chosen(scheme) and isinstance(given, Mapping):
+    elif has_choice(scheme) and isinstance(given, Mapping):
         data = {**data, "filter": {**FILTER, **given}}
     made = _keys(data.get("filter"))
     strength = made.get("strength") if isinstance(made, Mapping) else None
@@ -90,7 +90,7 @@ def complete_case(cls: Any, data: Any) -> Any:
 def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:
     """A resolved case, laid out like a case file. If it has no filter although its scheme choice gives one, a filter of
     strength 0 is written into it."""
-    if chosen(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
+    if has_choice(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
         return {**document, "filter": {"strength": 0.0}}
     return document
 

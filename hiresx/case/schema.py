@@ -390,7 +390,8 @@ class Case(Table):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], directory: str | Path | None = None, name: str = "case") -> "Case":
-        """Case of nested dictionaries laid out like a case file; `directory` is where its case.py lies."""
+        """Make a case from nested dictionaries with the structure of a case file. `directory`: the folder of its
+        case.py."""
         folder = None if directory is None else Path(directory)
         found = resolve_relations(data, folder, name, lambda key: default_of(data, key, default))
         case = cls.model_validate(found.data)
@@ -399,13 +400,14 @@ class Case(Table):
         return case
 
     def histories(self) -> list[str]:
-        """Names of the tables of this case that have histories of their names."""
+        """The names of the tables of this case that have histories of the same names."""
         tables = {name: getattr(self, name) for name in monitor_keys()}
         return [name for name, table in tables.items() if table is not None and table.own_history]
 
     @property
     def directory(self) -> Path | None:
-        """Folder of the case file, to which its paths are relative and where case.py lies; None without one."""
+        """The folder of the case file, which has case.py, and to which paths in the case are relative. None without a
+        file."""
         return self._directory
 
     @property
@@ -420,31 +422,25 @@ class Case(Table):
 
     @property
     def derived(self) -> dict[str, Any]:
-        """The parameters that the function `derived` of case.py gave, by name; they stand in `parameters` too."""
+        """The parameters that the function `derived` of case.py computed, by name. `parameters` contains them, too."""
         return dict(self._derived)
 
     def function(self, name: str) -> Callable[..., Any]:
-        """The function `name` of case.py.
-
-        Raises HiresxError when the case has no case.py, it cannot be executed or has no such function.
-        """
+        """Return the function `name` of case.py. Raises HiresxError if there is no case.py, if it cannot be executed,
+        or if it has no such function."""
         return functions.function(self._directory, name)
 
     def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """Values for the keyword-only arguments of `function`: the [parameters] and gamma, prandtl, reynolds of [gas].
-
-        Raises HiresxError when one without a default is in neither.
-        """
+        """Return the values for the keyword-only arguments of `function`: entries of [parameters], and gamma, prandtl,
+        reynolds of [gas]. Raises HiresxError for an argument without a default that is in neither table."""
         return functions.arguments(function, self.parameters, self.gas)
 
     def evaluate(
         self, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None = None
     ) -> list[np.ndarray]:
-        """rho, u, v, w, p of `function` (of case.py when it is a name) at the nodes x, y, z (any one shape) and time t.
-
-        Returns five float64 arrays of that shape. Raises HiresxError when the function fails, returns something else,
-        or the first node at which the state is not finite or rho or p is not positive.
-        """
+        """Evaluate `function` (or the function of case.py with this name) at the nodes x, y, z, arrays of one shape,
+        and time t. Returns rho, u, v, w, p as float64 arrays of that shape. Raises HiresxError if the function fails or
+        returns something else, and, with the first node, if the state is not finite or rho or p is not positive."""
         return at(functions.evaluate_profile(self, function, x, y, z, t), t or 0.0)
 
     def evaluate_scalar(
@@ -469,13 +465,13 @@ class Case(Table):
         return dumps(self.document())
 
     def document(self) -> dict[str, Any]:
-        """The resolved case laid out like a case file, numbers that follow from others as formulas; `load` of it gives
-        the same tables."""
+        """Return the resolved case with the structure of a case file. Numbers that follow from others are formulas.
+        `load` of it gives the same case."""
         return texts_back(with_no_filter(self.model_dump(mode="json")), self._formulas, list(self._derived))
 
 
 def default(key: tuple[str | int, ...]) -> Any:
-    """The default of a dotted key outside lists. Raises KeyError with the keys that there are."""
+    """Return the default of a dotted key outside lists. Raises KeyError with the known keys."""
     model: Any = Case
     for depth, part in enumerate(key):
         if not (isinstance(model, type) and issubclass(model, Table)) or part not in model.model_fields:

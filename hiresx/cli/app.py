@@ -76,5 +76,6 @@ def start(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
+    """Print the help where no verb is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

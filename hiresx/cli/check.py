@@ -49,7 +49,7 @@ def check(
         interfaces = found.interfaces
         mirrors = check_walls.report(decomposition, found.extended)
         check_walls.check_wall_models(decomposition)
-        computed, refined = check_levels.refined(case, found)
+        computed, refined = check_levels.computed_grid(case, found)
         watched = monitors.check(case, refined)
         setup = check_setup.setup(case, decomposition, refined, watched["probe"], points_per_wave)
         planned = estimate(case, grid=computed)

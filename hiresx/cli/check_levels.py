@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LONG = 10_000_000
 
 
-def refined(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
+def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
     """The grid and the whole blocks that a case computes on: those of all levels, where these follow the flow with the
     tiles of the initial one. Raises HiresxError for what cannot be refined."""
     if case.refine is None:

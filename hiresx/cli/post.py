@@ -75,7 +75,8 @@ class Frame:
 
     @property
     def which(self) -> int | float:
-        """The fields to read, as `Run.fields` takes them. Raises HiresxError where both are given."""
+        """The step or time to read, as `Run.fields` takes it. Raises HiresxError if both --step and --time are
+        given."""
         if self.step is not None and self.time is not None:
             raise HiresxError("--step and --time both choose the fields", "give one of them")
         if self.time is not None:

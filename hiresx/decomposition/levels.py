@@ -70,8 +70,9 @@ def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int],
 
 
 def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
-    """The blocks of `coarse`, whose coordinates with ghosts are `extended`, with half the spacing, and all that
-    surrounds them. Raises HiresxError for a join of blocks between whose last nodes nobody has the nodes halfway."""
+    """Return the decomposition with half the spacing of `coarse`: its blocks, connections, patches and parts. New nodes
+    are interpolated from `extended`, the coordinates with ghosts of each block of `coarse`. Raises HiresxError for a
+    connection of blocks whose last nodes are neighbours, since no block would have the new nodes between these."""
     sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
     blocks = tuple(
         Block(block.name, *triple(_halfway(c, coarse, b, sizes[b]) for c in extended[b]))

@@ -32,7 +32,8 @@ SAME = 0.02
 
 
 def work(size: Sequence[int]) -> float:
-    """Nodes that a part of `size` (ni, nj, nk) costs without exchange."""
+    """Return the cost of a part of `size` (ni, nj, nk) without its exchange, as a number of nodes that take the same
+    time."""
     ni, nj, nk = size
     points = ni * nj * nk
     return PART + points + sum(line * (points // n) for line, n in zip(LINE, size, strict=True) if n > 1)

@@ -178,8 +178,8 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
     """Return the sides of box number `box`, of `size` nodes, from its contacts (other box, face, nodes). All other
-    boxes count as boxes of other ranks. A contact of a face with itself, like the wake of a C-grid, counts likewise,
-    since cuts soon separate its halves."""
+    boxes are taken to be on other ranks. So is the other half of a face in contact with itself, such as the wake of a
+    C-grid, since few cuts put the two halves on different ranks."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

@@ -95,6 +95,7 @@ class NativeEvent:
         self._at = 0.0
 
     def record(self) -> None:
+        """Record the time at which all work launched so far is done."""
         self._at = time.perf_counter()
 
     def elapsed_time(self, start: Any) -> float:
@@ -136,8 +137,7 @@ class NativeBackend:
 
     @property
     def threads(self) -> int:
-        """The number of threads of a kernel: OMP_NUM_THREADS or all cores that this process may use, until it is
-        set."""
+        """Threads of a kernel, 1 or more: OMP_NUM_THREADS, or all cores that this process may use, until it is set."""
         if self._threads is None:
             self._threads = requested_threads() or len(os.sched_getaffinity(0))
         return self._threads
@@ -157,9 +157,11 @@ class NativeBackend:
         return self.threads, self._spin_time
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
+        """Return an uninitialised array. Raises HiresxError if it does not fit in memory."""
         return empty(shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
+        """Return an array of zeros. Raises as `empty`."""
         array = empty(shape, dtype)
         array[...] = 0
         return array
@@ -191,6 +193,7 @@ class NativeBackend:
         """Return at once: `launch` waits for its work."""
 
     def event(self) -> NativeEvent:
+        """Return a new event."""
         return NativeEvent()
 
 
@@ -399,6 +402,7 @@ class NativeProgram(RecordingProgram):
         return list(map(self.work, flatten_calls(calls))), [] if alone else levels(calls)
 
     def work(self, call: Call) -> "Work":
+        """Return a launch as work. Its packed arguments live as long as `call`."""
         kernel = self.kernel(call.name)
         shape = kernel.cut(call.packed)
         return Work(kernel.function, call.packed, shape.parts, shape.weight)
@@ -418,14 +422,7 @@ class Work(NamedTuple):
 class _PreparedLaunches:
     """Several launches as one: arguments are checked once, and threads synchronize once, from the second run on."""
 
-    def __init__(
-        self,
-        program: NativeProgram,
-        calls: Calls,
-        backend: NativeBackend,
-        library: ctypes.CDLL,
-        guard: Any,
-    ):
+    def __init__(self, program: NativeProgram, calls: Calls, backend: NativeBackend, library: ctypes.CDLL, guard: Any):
         self._backend, self._run = backend, library.hx_run
         self._program, self._calls, self._guard = program, list(calls), guard
         # Arranging costs more than a run. Most lists are recorded into those of whole steps, or run once.

@@ -81,8 +81,8 @@ class BlockState:
         return {field.name: self.array(field.name) for field in FIELDS if field.restarts and self.fields[field.name]}
 
     def array(self, name: str) -> Any:
-        """Return the first array of a field, or None where the run has no such field. One that lies in another is made
-        of its memory."""
+        """Return the first array of a field, or None if the run has no such field. A field that shares the memory of
+        another one is a view of that memory."""
         field = declared_field(name)
         if field.lies_in is not None:
             return self._aliased_array(field, field.lies_in)

@@ -54,7 +54,8 @@ class Equations:
 
     @property
     def momentum(self) -> slice:
-        """Position of the momentum among `conserved`. Among `gradients` and their fluxes the vector comes first."""
+        """The slice of the momentum in `conserved`. (In `gradients` and their fluxes the velocity has the first
+        rows.)"""
         return slice(1, 1 + DIRECTIONS)
 
     @property

@@ -18,11 +18,9 @@ _PLACES = 64
 
 
 class Behind(NamedTuple):
-    """The waves behind a shock at x = 0 that a wave of vorticity of wavenumber 1 along y gives.
-
-    `vortical`, `acoustic`: wavenumbers along x, the second one complex where the sound decays; `vortical_velocity`,
-    `acoustic_velocity`: complex amplitudes of (u, v) over the velocity ahead of the shock.
-    """
+    """The waves behind a shock at x = 0 that result from a wave of vorticity with the wavenumber 1 along y. `vortical`,
+    `acoustic`: wavenumbers along x; that of the sound is complex if it decays. `vortical_velocity`,
+    `acoustic_velocity`: complex amplitudes of (u, v) over the velocity ahead of the shock."""
 
     vortical: float
     acoustic: complex
@@ -31,8 +29,8 @@ class Behind(NamedTuple):
 
 
 class Amplification(NamedTuple):
-    """Far behind a shock over ahead of it: variance of the velocity along the shock's normal, of one across it, and
-    kinetic energy of the fluctuations per mass."""
+    """Ratios of values far behind a shock to those ahead of it: the variance of the velocity normal to the shock, the
+    variance of a velocity along it, and the kinetic energy of the fluctuations per mass."""
 
     R11: float
     R22: float
@@ -76,14 +74,14 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
 
 
 def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> float:
-    """Amplitude of the vorticity behind a shock over that ahead of it, of a wave as in `behind`."""
+    """Return the amplitude of the vorticity behind a shock over that ahead of it, for a wave as in `behind`."""
     found = behind(mach, angle, gamma, entropy)
     u, v = found.vortical_velocity
     return float(abs(found.vortical * v - u) * np.sin(np.radians(angle)))
 
 
 def critical_angle(mach: float, gamma: float = 1.4) -> float:
-    """The angle in degrees of the wave as in `behind` above which its sound decays behind the shock."""
+    """Return the angle in degrees, for a wave as in `behind`, above which its sound decays behind the shock."""
     shock = normal_shock(mach, gamma)
     u2, c2 = mach / shock.density, np.sqrt(shock.pressure / shock.density)
     return float(np.degrees(np.arctan(mach / np.sqrt(c2**2 - u2**2))))

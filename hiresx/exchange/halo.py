@@ -126,7 +126,7 @@ class HaloExchange:
             channel.start(arrays)
 
     def finish_state(self) -> None:
-        """Wait for it; nothing if nothing is under way."""
+        """Wait for the exchange that `start_state` began; return at once if there is none."""
         for channel, _ in self._with_state:
             channel.finish()
 
@@ -136,7 +136,7 @@ class HaloExchange:
         channel.start(arrays)
 
     def finish_field(self, name: str) -> None:
-        """Wait for it; nothing if nothing is under way."""
+        """Wait for the exchange that `start_field` began; return at once if there is none."""
         self._by_name[name][0].finish()
 
     def assume_started(self) -> None:

@@ -97,8 +97,8 @@ def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray,
 
 
 def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
-    """Links that agree in the attributes `keys` as one, so that one launch serves them; its other attributes say
-    nothing."""
+    """Join links that have the same attributes `keys`, so that one launch serves them. Other attributes of a joined
+    link have no meaning."""
     groups: dict[tuple[object, ...], list[HaloLink]] = {}
     for link in links:
         groups.setdefault(tuple(getattr(link, key) for key in keys), []).append(link)

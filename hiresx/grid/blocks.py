@@ -80,8 +80,8 @@ def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
 
 
 def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Disjoint rectangles ((lo, hi), (lo, hi)) that cover the True entries of a 2-D mask: greedily, the widest run of
-    the first row, then as many rows as hold it whole."""
+    """Return disjoint rectangles ((lo, hi), (lo, hi)) that cover the True entries of a 2-D mask. They are found
+    greedily: the widest run of the first row, extended by all following rows that contain it."""
     free = free.copy()
     found = []
     while free.any():
@@ -100,12 +100,12 @@ def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]
 class Block:
     """One structured block of nodes.
 
-    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths; of a large file `Stored`, which stays there. A singleton
-    direction makes the block 2-D (nk = 1, in the x-y plane) or 1-D (nj = nk = 1, along x). `regions` names parts of
-    faces for the boundary conditions of a case: name -> ((face, node range), ...).
+    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths; those of a large file are `Stored` and stay in it. A
+    direction of a single node makes the block 2-D (nk = 1, in the x-y plane) or 1-D (nj = nk = 1, along x). `regions`
+    names parts of faces for the boundary conditions of a case: name -> ((face, node range), ...).
 
     Raises HiresxError for arrays of different shape, for coordinates that are not finite or beyond 1e50, and for a
-    non-singleton direction of less than 7 nodes.
+    direction of 2 to 6 nodes.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Block:
         return triple(float(c.max() - c.min()) for c in self.coordinates)
 
     def forget(self) -> None:
-        """Free the memory of nodes that were read from a file and can be read again."""
+        """Free the memory of nodes that were read from a file; they are read again when they are used."""
         for c in self.coordinates:
             if isinstance(c, StoredCoordinates):
                 c.forget()
@@ -183,7 +183,7 @@ class Block:
 
     @property
     def faces(self) -> tuple[str, ...]:
-        """Faces that need a boundary condition or a connection: those of the non-singleton directions."""
+        """The faces that need a boundary condition or a connection: those of directions with more than one node."""
         return tuple(face for face in FACES if direction(face) in self.active)
 
     @property
@@ -208,12 +208,12 @@ def _largest(array: np.ndarray | StoredCoordinates) -> float:
 
 
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Blocks with all their coordinates in memory, also those that were left in their file."""
+    """Return the blocks with all coordinates in memory, also those of nodes that had stayed in their file."""
     return tuple(type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions) for b in blocks)
 
 
 class RawBlock(Block):
-    """A block as it stands in a file, of any size, before the grid is shaped."""
+    """A block as its file has it, of any size, before the grid is changed."""
 
     def _check_size(self) -> None:
         pass

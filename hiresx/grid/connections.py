@@ -19,16 +19,16 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Connection:
-    """Part of a face whose ghost nodes are nodes of a donor block.
+    """A part of a face whose ghost nodes are nodes of a donor block.
 
     The ghost node with index (i, j, k) of `block` (i = -1, -2, ... at imin, i = ni, ni + 1, ... at imax) is the node
-    `matrix` @ (i, j, k) + `offset` of block `donor`; its coordinates are `rotation` @ those of the donor node +
-    `translation`, its velocity is `rotation` @ that of the donor node (None: not turned).
-    `range`: half-open node ranges (i, j, k) of the nodes of `block` on `face`. `matrix`: 3 x 3 signed permutation.
+    `matrix` @ (i, j, k) + `offset` of block `donor`. Its coordinates are `rotation` @ those of the donor node +
+    `translation`, its velocity is `rotation` @ that of the donor node. `rotation` None: there is none.
 
-    Nothing is said of which nodes coincide: with end nodes held by both sides (shared) or by one only (offset) the
-    offsets differ by one. `over_a_pole`: it leads across a pole, to nodes that are seen in a mirror
-    (`hiresx.grid.rings`).
+    `range`: half-open node ranges (i, j, k) of the nodes of `block` on `face`. `matrix`: a 3 x 3 signed permutation. A
+    connection does not say which nodes coincide: if both blocks hold the nodes of the face (layout "shared"), the
+    offset differs by one from that of blocks of which only one holds them (layout "offset"). `over_a_pole`: the
+    connection crosses a pole, and the nodes behind it appear mirrored (`hiresx.grid.rings`).
     """
 
     block: int
@@ -54,11 +54,9 @@ class Connection:
 
     @property
     def sign(self) -> int:
-        """Factor from the donor's flux through its `donor_direction` to this block's flux through the face.
-
-        The area vectors (grad xi)/J are x_eta cross x_zeta, so a change of handedness counts as well as the direction
-        in which the index runs.
-        """
+        """Factor from the donor's flux through its `donor_direction` to this block's flux through the face. It accounts
+        for the direction of the index, and for a change of handedness, since area vectors (grad xi)/J are x_eta cross
+        x_zeta."""
         hands = 1 if self.rotation is None else round(float(np.linalg.det(self.rotation)))
         return (
             self.matrix[self.donor_direction][direction(self.face)] * round(float(np.linalg.det(self.matrix))) * hands
@@ -89,11 +87,12 @@ class Connection:
 
 @dataclass(frozen=True)
 class Touching:
-    """Nodes of a face that nothing is joined to and that lie on a face of `other`, or inside it (`other_face` None).
+    """Nodes of an unconnected face that lie on a face of the block `other`, or inside that block (`other_face` None).
 
-    `range`: the nodes, half-open, around all cells concerned; `cells`: their number; `place`: the centre of the
-    first. `one_step`: the two faces are whole, and the nodes of the other are the next ones of every grid line.
-    `over`: the blocks lie on the same side of their faces, one over the other."""
+    `range`: half-open ranges of the nodes around all cells concerned. `cells`: the number of these cells. `place`: the
+    centre of the first one. `one_step`: both faces are whole, and each grid line continues with the nodes of the other
+    face. `over`: both blocks lie on the same side of their faces, so they overlap.
+    """
 
     block: int
     face: str
@@ -117,12 +116,12 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """True if the two faces are the ends of one block, which is closed there except for the step between them."""
+        """True if the two faces are the two ends of one block, which is closed except for one step between them."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 
     def hint(self, blocks: Sequence[Block]) -> str:
-        """Hint for messages: how to let the flow pass there without moving nodes."""
+        """Return a hint for messages: how to connect the faces without moving nodes."""
         name, d = blocks[self.block].name, self.face[0]
         if self.closes:
             return (
@@ -141,11 +140,11 @@ class Touching:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Blocks, what connects them, and per block the directions in which periodicity is geometrically possible.
+    """Blocks, their connections, and the directions in which blocks may be periodic.
 
-    `period`: per block {"i": (dx, dy, dz), ...}, the translation, or the `Motion`, that brings the face min to its
-    image at or beyond the face max. `touching`: where faces lie on or in other blocks without being connected to them
-    (looked for in grids that come from files).
+    `period`: for each block {"i": (dx, dy, dz), ...}, the translation, or the `Motion`, that brings the face min to its
+    image at or beyond the face max. `touching`: places where faces lie on or in other blocks without a connection (only
+    found in grids from files).
     """
 
     blocks: tuple[Block, ...]
@@ -179,16 +178,15 @@ class Grid:
 
 
 def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None = None) -> list[Connection]:
-    """The two connections that make direction `axis` ("i", "j", "k") of a block periodic, on all of the two faces or
-    on the nodes of `range_` (given on either face).
+    """Return the two connections that make direction `axis` ("i", "j", "k") of a block periodic, on the two whole faces
+    or on the nodes of `range_` (given on either face).
 
-    When the face at the upper end is the image of the lower one under the block's period, the two hold the same nodes
-    (shared) and ghost -1 is node n - 2; otherwise the image of the lower face is taken to lie one spacing beyond the
-    upper one (offset) and ghost -1 is node n - 1. With a rotation among the period the ghosts are turned.
+    If the period moves the face at the lower end onto that at the upper end, both hold the same nodes (layout
+    "shared"), and ghost -1 is node n - 2. Otherwise the image of the lower face is taken to be one spacing beyond the
+    upper face (layout "offset"), and ghost -1 is node n - 1. If the period includes a rotation, ghosts are rotated.
 
-    Raises HiresxError when the grid gives no period in that direction, and, naming the first node that does not fit,
-    when neither layout matches: in the offset layout the step across the seam must be between 1/4 and 4 times both of
-    its neighbours.
+    Raises HiresxError if the grid has no period in that direction, and if neither layout fits, with the first node that
+    does not. In the offset layout the step across the seam must be between 1/4 and 4 times both of its neighbours.
     """
     b = grid.blocks[block]
     d = AXES.index(axis)

@@ -38,17 +38,19 @@ class ConnectionCheck:
 
 
 def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
-    """Checks every connection, and says what was found of each.
+    """Check every connection and return what was found of each. Checked are, for every node of a connection:
 
-    Checked is, for every node of a connection: that it lies on its face and three layers of donors exist; that in the
-    shared layout its own and the donor's node coincide, moved as the connection says, to 1e-6 of the block's extent
-    and a quarter of the shortest step beside it; that in the offset layout the grid line goes on from the block into
-    the donor, forwards, with a step between 1/4 and 4 times its neighbours', and that the lines beside it do so in the
-    same order; that two right-handed blocks meet as such, and that the donor's ghosts there come back from the same
-    nodes, the line of nodes at the rim of a range excepted, which may belong to another patch. That every node of a
-    face is held once is seen to elsewhere: `hiresx.decomposition.decompose`.
+    - It lies on its face, and the donor has three layers of nodes for the ghosts.
+    - In the shared layout the node coincides with the donor's node, after the connection's motion, to 1e-6 of the
+      block's extent and a quarter of the shortest step beside it.
+    - In the offset layout the grid line continues forwards from the block into the donor, with a step between 1/4 and 4
+      times its neighbours, and the lines beside it do so in the same order.
+    - The two blocks have the same handedness, and lie on opposite sides of the face.
+    - The donor's ghosts there come from the same nodes. Nodes on the rim of a range are excepted, because they may
+      belong to another patch.
 
-    Raises HiresxError naming block, (i, j, k), coordinates and what was found at the donor.
+    `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError with
+    block, (i, j, k), coordinates and what was found at the donor.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
         checks = [_check(blocks, connection) for connection in connections]

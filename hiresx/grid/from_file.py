@@ -26,11 +26,9 @@ log = logging.getLogger(__name__)
 
 
 def read(spec: GridFile, directory: Path | None = None) -> Grid:
-    """Grid of a [grid] table with `file`, taken and shaped as it says, its connections checked node by node
-    (`hiresx.grid.connectivity_check`).
-
-    `period` is offered to every block; a periodic condition checks it against the nodes.
-    """
+    """Return the grid of a table [grid] with `file`, changed as the table says. Its connections are checked node by
+    node (`hiresx.grid.connectivity_check`). Every block may be periodic by `period`; a periodic condition compares that
+    with the nodes. Raises HiresxError."""
     path = Path(directory or "") / spec.file
     connectivity = None if spec.connectivity is None else Path(directory or "") / spec.connectivity
     grid, words = load_grid(spec, path, connectivity)
@@ -49,9 +47,8 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
 
 
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
-    """The grid of a file, made fit to be computed on (`hiresx.grid.plane`); its form is found out from the file.
-
-    Raises HiresxError naming the place of what is wrong."""
+    """Return the grid of a file in a form that the solver accepts (`hiresx.grid.plane`). The form of the file is
+    detected. Raises HiresxError with the place of the error."""
     return load_grid(GridFile(file=str(path)), path, connectivity)[0]
 
 
@@ -128,7 +125,7 @@ def _is_set(spec: GridFile, key: str) -> bool:
 
 
 def describe_form(path: Path) -> str:
-    """The container of a file, its byte order and precision, in words. Raises HiresxError as reading it does."""
+    """Return, in words, the form of a grid file, its byte order and precision. Raises HiresxError as reading does."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import described_cgns
 

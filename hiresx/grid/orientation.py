@@ -41,8 +41,8 @@ def extents(range_: Range) -> tuple[int, int, int]:
 def possible(
     blocks: Sequence[Block], own: tuple[int, str, Range], donor: tuple[int, str, Range]
 ) -> Iterator[IntMatrix]:
-    """The matrices under which the nodes `own` cover the nodes `donor`, each (block, face, range), and the block goes
-    on beyond its face into the donor. Singleton directions of the blocks are not turned."""
+    """Return the matrices with which the nodes `own` cover the nodes `donor`, each given as (block, face, range), such
+    that the block continues beyond its face into the donor. Directions of a single node are not turned."""
     (b, face, range_), (p, donor_face, donor_range) = own, donor
     d, e = direction(face), direction(donor_face)
     active = blocks[b].active
@@ -71,12 +71,10 @@ def join(
     layout: str,
     motion: Motion,
 ) -> Connection:
-    """The connection of the nodes `own` to the nodes `donor`, each (block, face, range).
-
-    `layout`: "shared", both hold the nodes of the face, or "offset", the donor's nodes come one step after them.
-    `motion` brings the donor to the block. Raises HiresxError that begins with `where` when the two ranges do not cover
-    each other under `matrix`.
-    """
+    """Return the connection of the nodes `own` to the nodes `donor`, each given as (block, face, range). `layout`:
+    "shared" if both hold the nodes of the face, "offset" if the donor's nodes come one step after them. `motion` moves
+    the donor to the block. Raises HiresxError, beginning with `where`, if the two ranges do not cover each other with
+    `matrix`."""
     b, face, range_ = own
     p, donor_face, donor_range = donor
     d, e = direction(face), direction(donor_face)
@@ -112,7 +110,8 @@ def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
 
 
 def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
-    """ "shared" or "offset"; None when the ghosts begin farther inside the donor, or outside of it."""
+    """Return the layout of a connection, "shared" or "offset"; None if the ghosts begin farther inside the donor, or
+    outside it."""
     e = connection.donor_direction
     lowest = np.array([[lo] for lo, _ in connection.range])
     at_face = int(connection.donors(lowest)[e, 0])
@@ -122,7 +121,7 @@ def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
 
 
 def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
-    """The nodes on the donor's face that the range of a connection meets."""
+    """Return the nodes on the donor's face that coincide with the range of a connection, or continue it."""
     corners = np.stack(_ends(connection.range), axis=1)
     image = connection.donors(corners)
     range_ = [(int(a.min()), int(a.max()) + 1) for a in image]
@@ -132,7 +131,8 @@ def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
 
 
 def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
-    """The connection that gives the donor its ghosts from the same nodes: the inverse map and the inverse motion."""
+    """Return the connection in the other direction, which gives the donor its ghosts: the inverse map and the inverse
+    motion."""
     m = np.array(connection.matrix)
     back = connection.motion.inverse
     return replace(

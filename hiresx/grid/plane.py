@@ -138,7 +138,8 @@ def reverse_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, li
 
 
 def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
-    """The grid scaled, then moved, with what it says of motions between its faces."""
+    """Return the grid, scaled by `scale` and then moved by `by`, with the periods and motions of its connections
+    adapted."""
 
     def transform(own: Motion) -> Motion:
         scaled = Motion(own.rotation, triple(scale * t for t in own.translation))

@@ -25,11 +25,12 @@ SUBRECORD = 2**31 - 9
 
 
 def read_plot3d(path: str | os.PathLike[str]) -> list[Block]:
-    """Blocks "block-1", "block-2", ... of a file, coordinates float64 as they stand in it; z = 0 in a 2-D file.
+    """Read the blocks "block-1", "block-2", ... of a Plot3D file, with float64 coordinates as in the file and z = 0 for
+    a 2-D file.
 
-    Form, byte order, precision, number of blocks, dimensions and blanking are found out from the file. Nothing is
-    allocated before the sizes have been checked against the file's length.
-    Raises HiresxError naming the line (ASCII) or byte (binary) for whatever is not such a file, and for blanked nodes.
+    Form, byte order, precision, number of blocks, dimensions and blanking are detected. Sizes are compared with the
+    length of the file before memory is allocated. Raises HiresxError, with the line (ASCII) or byte (binary), for a
+    file that is not Plot3D, and for blanked nodes.
     """
     return [Block(block.name, block.x, block.y, block.z) for block in raw_blocks(path)]
 
@@ -68,12 +69,10 @@ def write_plot3d(
     planar: bool = False,
     single: bool = False,
 ) -> None:
-    """Write the blocks of a grid; the file appears whole or not at all.
-
-    `ascii`: text instead of unformatted; `precision`: "fp64" or "fp32"; `planar`: the 2-D layout, without z and nk, for
-    grids with nk = 1 everywhere; `single`: the layout without a number of blocks, for a grid of one block.
-    Raises HiresxError when the layout does not fit the grid or the file cannot be written.
-    """
+    """Write the blocks of a grid. The file appears only when it is complete. `ascii`: text instead of unformatted
+    records. `precision`: "fp64" or "fp32". `planar`: the 2-D layout, without z and nk, for grids with nk = 1. `single`:
+    the layout without the number of blocks, for a grid of one block. Raises HiresxError if the layout does not fit the
+    grid or the file cannot be written."""
     path = Path(path)
     if planar and any(block.size[2] > 1 for block in grid.blocks):
         raise HiresxError(f"{path}: a grid with nk > 1 has no 2-D layout", "write it without `planar`")

@@ -58,8 +58,8 @@ def quality(grid: Grid) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class NotPositive:
-    """A block whose Jacobian is not positive at `count` of its nodes: the `node` (i, j, k) with the smallest 1/J, where
-    it lies, what is wrong there and what mends it, in words."""
+    """A block whose Jacobian is not positive at `count` of its nodes: the `node` (i, j, k) with the smallest 1/J, its
+    position, and texts that say what is wrong there and how to correct it."""
 
     block: Block
     count: int
@@ -71,7 +71,7 @@ class NotPositive:
 
 
 def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Iterator[NotPositive]:
-    """The blocks with nodes at which 1/J is not positive. `poles`: (block, nodes) that have no volume and need none."""
+    """Return the blocks with nodes at which 1/J is not positive. `poles`: (block, nodes) that may have no volume."""
     for b, block in enumerate(grid.blocks):
         found: dict[str, Any] = {}
         bad = 0
@@ -209,8 +209,8 @@ def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:
 
 
 def volume_extremes(block: Block) -> tuple[float, float]:
-    """The least and the largest of the volumes (areas, lengths) that the edges at the lower corner of each cell
-    span."""
+    """Return the smallest and the largest volume of the cells of a block (in 2-D area, in 1-D length), each computed
+    from the edges at the cell's lower corner."""
     found = []
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
         for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
@@ -227,8 +227,8 @@ def volume_extremes(block: Block) -> tuple[float, float]:
 
 
 def hands(block: Block) -> str:
-    """ "right", "left" or "mixed", by the cells' volumes; of a surface in space, off z = const by more than `TOLERANCE`
-    of its extent, "", since it has no sense."""
+    """Return "right", "left" or "mixed", by the volumes of the cells. A surface in space, one that departs from z =
+    const by more than `TOLERANCE` of its extent, has no handedness: "" is returned."""
     if len(block.active) == 2 and block.extents[2] > TOLERANCE * max(block.extents):
         return ""
     low, high = volume_extremes(block)

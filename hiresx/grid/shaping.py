@@ -40,8 +40,9 @@ Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 
 
 def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
-    """Return (the grid of every second node, notes). A direction is coarsened if both ends of the blocks, of their
-    regions and connections stay, 7 nodes or more are left, and the neighbours can follow."""
+    """Return (the grid of every second node, notes). A direction of blocks is coarsened if that keeps both ends of the
+    blocks and of their regions and connections, if 7 nodes or more are left, and if it can be coarsened in all
+    connected blocks as well."""
     directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
     group = {place: n for n, place in enumerate(directions)}
 

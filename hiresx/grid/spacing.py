@@ -35,12 +35,10 @@ def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
 
 
 def from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
-    """Positions (cells + 1,) from 0 to `length` along a hyperbolic sine whose first node lies at `first`.
-
-    A hyperbolic sine is odd: its point reflection at the wall, which is how metrics are continued there, is its own
-    smooth continuation. `name`: what the first spacing is called in errors. Raises HiresxError when the first spacing
-    is larger than the uniform one.
-    """
+    """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine, with the first node at `first`. Metrics
+    are continued beyond a wall by point reflection, and a hyperbolic sine is odd, so that its reflection is smooth.
+    `name`: the name of the first spacing in errors. Raises HiresxError if the first spacing is larger than the uniform
+    one."""
     rate = _rate(lambda b: np.sinh(b * cells) / (np.sinh(b) * cells), length / (first * cells), cells, name, first)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
@@ -92,8 +90,8 @@ def _bisect(function: Callable[[float], float], low: float, high: float) -> floa
 
 
 def into_sponge(first: float, stretching: float, end: float, sponge_stretching: float, x: float) -> float:
-    """Spacing at the distance x >= 0 from where it is `first`: sqrt(first^2 + (x ln stretching)^2), and from `end` on,
-    where a sponge begins, bending to growth by `sponge_stretching`."""
+    """Return the spacing at the distance x >= 0 from the place where it is `first`: sqrt(first^2 + (x ln
+    stretching)^2). From `end` on, where a sponge begins, it changes smoothly to a growth by `sponge_stretching`."""
     b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
     spacing = np.sqrt(first**2 + (b * x) ** 2)
     if x > end:
@@ -120,9 +118,10 @@ def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
 
 
 def along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes along the axis of a jet whose nozzle ends at x = 0: inside the nozzle and outside of it, both x < 0, and
-    downstream from x = 0 through the sponge. Spacing as `into_sponge`; each line ends at the first node at or beyond
-    its length. Raises HiresxError where one of them has too few."""
+    """Return the nodes along the axis of a jet whose nozzle ends at x = 0: those inside the nozzle (x < 0), those
+    outside it upstream (x < 0), and those downstream from x = 0 through the sponge. The spacing is that of
+    `into_sponge`. Each line ends at the first node at or beyond its length. Raises HiresxError if one of them has too
+    few nodes."""
     downstream = march(
         partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,

@@ -23,10 +23,11 @@ class ArrayMember:
 
 @dataclass(frozen=True)
 class Batch:
-    """`name`: of the job; what a scheduler may not take in one is replaced. `ranks`, `gpus`: per node. `cores`: per
-    rank, None for whole nodes. `seconds`: the time limit. `run`: the words after `hiresx run` of a new run, `again`:
-    those of one that goes on; both without --out and --restart. `out`: the run's folder. `setup`: lines that bring the
-    program (modules, environment). `members`: the runs of a job array, each of which has its own `out`."""
+    """A batch job. `name`: of the job; characters that a scheduler may refuse are replaced. `ranks`, `gpus`: per node.
+    `cores`: per rank; None for whole nodes. `seconds`: the time limit. `run`: the words after `hiresx run` for a new
+    run; `again`: those for a run that continues; both without --out and --restart. `out`: the folder of the run.
+    `setup`: lines that make the program available (modules, environment). `members`: the runs of a job array, each with
+    its own `out`."""
 
     name: str
     nodes: int
@@ -70,7 +71,7 @@ class Batch:
 
     @property
     def margin(self) -> int:
-        """Time that is kept for the end of the run before the job's limit, in s."""
+        """The time, in s, that is reserved for the end of the run before the job's limit."""
         return min(MARGIN, self.seconds // 4)
 
 
@@ -88,7 +89,7 @@ def parse_time_limit(text: str) -> int:
 
 
 def environment() -> tuple[str, ...]:
-    """The line that brings this program into a shell: its virtual environment, if it is in one."""
+    """Return the line with which a shell finds this program: it activates its virtual environment, if it is in one."""
     activate = Path(sys.prefix, "bin", "activate")
     if sys.prefix == sys.base_prefix or not activate.is_file():
         return (f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",)

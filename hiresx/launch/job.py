@@ -41,10 +41,12 @@ class JobEnd:
 
 
 def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
-    """Run a command, an mpirun where it is for several `ranks`, one of MPICH's family if `hydra`, to its end. Signals
-    go to the ranks themselves, which then end with a checkpoint: an mpirun that got them would kill them within a
-    second. The third SIGINT or SIGTERM, or the second and some seconds, kills them. Before all ranks are there a signal
-    is for mpirun too, and after some seconds all that it has started is killed.
+    """Run a command to its end. For several `ranks` it is an mpirun; `hydra`: one of MPICH's family.
+
+    Signals are sent to the ranks themselves, which then end with a checkpoint. (An mpirun that receives a signal kills
+    the ranks within a second.) A third SIGINT or SIGTERM, or a second one some seconds after the first, kills the
+    ranks. Before all ranks have started, a signal is also sent to mpirun, and some seconds later everything that it
+    started is killed.
     """
     job = _Job(ranks)
     with handle_signals(job.pass_on):

@@ -23,8 +23,9 @@ _SIGNAL = re.compile(rb"signal (\d+) \(|\(signal (\d+)\)")
 
 @dataclass
 class EndFacts:
-    """`rank`, `pid`: of the process that ended first, `signal`: what ended it, as far as mpirun says; None if not.
-    `left`: it ended with status 0, and without a word to MPI. `ended`: mpirun says that it ended, and of no signal."""
+    """What mpirun reports about the process that ended first. `rank`, `pid`: of this process. `signal`: what ended it,
+    None if unknown. `left`: it ended with status 0, without finalising MPI. `ended`: mpirun reports its end, but no
+    signal."""
 
     rank: int | None = None
     pid: int | None = None

@@ -11,12 +11,10 @@ from hiresx.mpi.communicator import Communicator
 
 
 class Writer:
-    """Does jobs (functions without arguments) in the background, one after the other.
-
-    At most `outstanding` jobs are begun or waiting; who brings one more waits for the first of them, and `waited` says
-    how long that was in all. After a failure no job is done any more; the failure is raised once, by whichever call
-    comes first. The thread lives as long as there are jobs, and keeps the process alive until they are done.
-    """
+    """Executes jobs (functions without arguments) in the background, one after the other. At most `outstanding` jobs
+    are running or waiting: whoever submits another one waits for the first of them. `waited`: the seconds of all such
+    waits. After a failure no further job is executed; the failure is raised once, by the next call. The thread lives as
+    long as there are jobs, and keeps the process alive until they are done."""
 
     def __init__(self, outstanding: int = 2):
         self.outstanding = outstanding
@@ -34,7 +32,7 @@ class Writer:
         return self._failed
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Have `job` done. Raises the failure of an earlier one; once that was raised, drops the job."""
+        """Submit a job. Raises the failure of an earlier one; if that was already raised, the job is dropped."""
         with self._changed:
             began = time.perf_counter()
             while len(self._jobs) >= self.outstanding:
@@ -117,12 +115,13 @@ class Work:
 
 
 class JointWriter:
-    """Has the ranks of a `comm` do `Work` in the background, in the order in which it is submitted.
+    """Executes `Work` of the ranks of a `comm` in the background, in the order of submission.
 
-    Every call is collective, and communicates while there is work that is not published. That all have written is found
-    out in a call (`advance`, `drain`, `submit`), in the main threads: what the threads do takes no communication. A
-    failure of one rank is raised on all, once; nothing is written after it. Who submits more than `outstanding` waits
-    until the first is published: the next may be written under the same name. `waited`, `busy`: see `Writer`.
+    Every call is collective, and communicates as long as there is unpublished work. Only calls in the main threads
+    (`advance`, `drain`, `submit`) find out that all ranks have written; the background threads do not communicate. A
+    failure of one rank is raised on all ranks, once; nothing is written after it. Whoever submits more than
+    `outstanding` works waits until the first is published, because the next one may be written under the same name.
+    `waited`, `busy`: see `Writer`.
     """
 
     def __init__(self, comm: Communicator, outstanding: int = 2):
@@ -151,7 +150,7 @@ class JointWriter:
         return self._writer.busy
 
     def submit(self, work: Work) -> None:
-        """Have `work` done. Raises the failure of earlier work; once that was raised, drops what is submitted."""
+        """Submit `work`. Raises the failure of earlier work; if that was already raised, `work` is dropped."""
         if self._comm.size == 1:
             self._writer.submit(lambda: self._alone(work))
             return
@@ -164,7 +163,8 @@ class JointWriter:
             self._writer.submit(lambda: self._write(work))
 
     def advance(self) -> None:
-        """Continue with work that all ranks have written. Raises a failure that was not raised before."""
+        """Find out which work all ranks have written, and complete it. Does not wait for work that is not written.
+        Raises a failure that was not raised before."""
         if self._comm.size == 1:
             self._writer.check()
             return

@@ -113,8 +113,8 @@ class Communicator:
         raise raised
 
     def aside(self) -> Any:
-        """A second MPI communicator of the same ranks, whose messages cannot be mistaken for others. Collective at the
-        first call."""
+        """A second MPI communicator of the same ranks, whose messages do not mix with those of the first. Collective at
+        the first call."""
         if self._aside is None:
             self._aside = self.mpi_comm.Dup()
         return self._aside
@@ -130,14 +130,14 @@ class Communicator:
         return bool(flags.any())
 
     def mark_aborting(self, error: BaseException, status: int = 1) -> None:
-        """Note an `error` that goes up on this rank and that others may not have: should this process come to its end
-        without them, it ends them with exit status `status`."""
+        """Record an `error` on this rank that other ranks may not have. If this process then ends without the others,
+        it ends them with the exit status `status`."""
         if self.mpi_comm is not None and not is_on_all_ranks(error):
             self._abort_status = status
 
     def leave(self) -> None:
-        """Called at the end of this process: wait for the ends of the others, or abort them if this one marked itself
-        as aborting."""
+        """At the end of this process: wait for the ends of the others, or abort them if this rank is marked as
+        aborting."""
         asked = self._end.Ibarrier()
         if self._abort_status:
             if not _completes_within(asked, 2 * GRACE):
@@ -164,8 +164,8 @@ class Communicator:
         return tuple(order[first] for first in firsts)
 
     def share_on_host(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
-        """The arrays that the first rank of this host gives (the others give None), for all ranks of the host as views
-        of one copy, to be read only. They live as long as the communicator."""
+        """Return the arrays that the first rank of this host passes (the others pass None) on all ranks of the host, as
+        read-only views of one copy. They live as long as the communicator."""
         local = self.local
         if local.size == 1:
             return list(arrays or ())

@@ -21,7 +21,7 @@ INSTALL = (
 
 
 def launched_processes(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Number of processes that a launcher started: 0 when it does not tell, None without a launcher."""
+    """Return the number of processes that a launcher started: 0 if it does not report it, None without a launcher."""
     for name in SIZES:
         if environment.get(name, "").isdigit():
             return int(environment[name])

@@ -30,13 +30,13 @@ def choose(
     off_host: np.ndarray,
     strategy: str | None = None,
 ) -> dict[int, GpuChoice]:
-    """The GPU of each rank. `facts`: of the ranks of this host that compute on one; `machines`: the host as ranks that
-    are offered the same GPUs see it. `bytes_` (n, n), `off_host` (n,): of all ranks, per exchange. `strategy`: one of
-    `hiresx.topology.place`, None for that with the shortest exchange.
+    """Choose the GPU of each rank of this host that computes on one. `facts`: of these ranks. `machines`: the host, as
+    ranks with the same GPUs on offer see it. `bytes_` (n, n), `off_host` (n,): of all ranks, per exchange. `strategy`:
+    one of `hiresx.topology.place`; None for that with the shortest exchange.
 
-    Ranks that are offered different GPUs, as a scheduler's one for each, choose among their own, those with the fewest
-    first; the order in which CUDA counts them makes no difference. Busy GPUs are left out while there are others; ranks
-    beyond the number of GPUs share them evenly.
+    Ranks that are offered different GPUs (a scheduler may give one to each) choose among their own; those with the
+    fewest choose first. The order in which CUDA numbers the GPUs makes no difference. Busy GPUs are used only if there
+    are no others. If there are more ranks than GPUs, ranks share GPUs evenly.
     """
     found: dict[int, GpuChoice] = {}
     views = dict.fromkeys(frozenset(fact.gpus) for fact in facts.values())
@@ -94,8 +94,8 @@ def _hidden_gpu_remarks(
 
 
 def complete(machine: Machine, facts: PlacementFacts) -> Machine:
-    """The machine, if it has all GPUs that CUDA offers; else one of just these, of whose links nothing is known: in a
-    container NVML may be missing and /sys hidden."""
+    """Return the machine, if it has all GPUs that CUDA offers. Otherwise return one with just these GPUs, whose links
+    are unknown: in a container NVML may be missing and /sys hidden."""
     known = {gpu.address: gpu for gpu in machine.gpus}
     if set(known) >= set(facts.gpus):
         return machine

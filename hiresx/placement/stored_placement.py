@@ -14,9 +14,9 @@ MOST_LINES = 32
 
 @dataclass(frozen=True)
 class Seat:
-    """One rank's place. `gpu`: number of its GPU on the host, in order of the PCI addresses, None without one. `cpus`:
-    those it runs on, "0-3,8". `cores`: whole cores among them. `threads`: threads of a kernel, None on a GPU.
-    `bound`: what bound it to them, "" for nothing. `why`: what there is to say of it."""
+    """The place of one rank. `gpu`: the number of its GPU on the host, in the order of PCI addresses; None without one.
+    `cpus`: those it runs on, as "0-3,8". `cores`: the number of whole cores among them. `threads`: threads of a kernel;
+    None on a GPU. `bound`: what bound the rank to its CPUs; "" for nothing. `why`: remarks."""
 
     rank: int
     host: str

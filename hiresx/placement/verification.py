@@ -22,9 +22,9 @@ PROBE = 2**20  # bytes of host memory that are touched to see where they land
 
 @dataclass(frozen=True)
 class Standing:
-    """Actual placement of one rank. `seat`: what the placement said. `bus_id`: GPUs that have a context of this
-    process, "" without one; `cpus`: those the kernel binds it to; `memory`: NUMA nodes of memory that it touches.
-    `right`: whether all that is as the seat says."""
+    """The actual place of one rank. `seat`: its place according to the placement. `bus_id`: GPUs on which this process
+    has a context, "" without one. `cpus`: those to which the kernel binds it. `memory`: NUMA nodes of the memory that
+    it accesses. `right`: whether all of this agrees with the seat."""
 
     seat: Seat
     bus_id: str

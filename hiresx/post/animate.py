@@ -27,9 +27,10 @@ def animate(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Path:
-    """Write `variable` of the fields from `start` to `end`, of each `every`-th one, to `out` (.mp4, .gif; RUN/post if
-    absent), `fps` pictures a second; colours and frame stay the same. Returns the file, which appears whole or not
-    at all. Raises HiresxError for something missing, and without an encoder."""
+    """Write a film of `variable`: the fields of the times from `start` to `end`, of every `every`-th one, at `fps`
+    pictures per second, with the same colours and frame throughout. `out`: a .mp4 or .gif file (default: in RUN/post).
+    Returns the path. The file appears only when it is complete. Raises HiresxError for missing fields, and if there is
+    no encoder."""
     run, look = as_run(run), look or Look()
     derived.check([variable], "")
     target = run.path / "post" / f"{file_stem('animate', variable)}.mp4" if out is None else Path(out)

@@ -20,12 +20,10 @@ def correlate(
     longest: float | None = None,
     reach: float = 1.5,
 ) -> Result:
-    """Correlations along the places of a line probe: `signals` is "NAME.COLUMN". `at`: distance of the reference place
-    from the first, in L (the middle if absent); `longest`: the largest lag, in L / c_ref; `reach`: how far downstream
-    convection velocities look, in L.
-
-    Raises HiresxError for a history of fewer than three places.
-    """
+    """Correlate the signals at the places of a line probe. `signals` is "NAME.COLUMN". `at`: the distance of the
+    reference place from the first place, in L; default: the middle. `longest`: the largest time lag, in L / c_ref.
+    `reach`: the largest distance downstream over which convection velocities are found, in L. Raises HiresxError for a
+    history of fewer than three places."""
     run = as_run(run)
     hint = "correlate a probe with a line or several points"
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 3, hint)

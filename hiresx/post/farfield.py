@@ -29,8 +29,9 @@ _LOOKED_AT = 64
 
 @dataclass(frozen=True, eq=False)
 class ObserverArc:
-    """`n` observers at the distance `radius` of `centre`, at equal angles from `start` to `end`, in degrees, against
-    the x axis, in the half plane at the `azimuth` about it: 0 that of y > 0, 90 of z > 0 (of a plane flow 0 or 180)."""
+    """`n` observers on an arc of the `radius` around `centre`. Their angles against the x axis are equally spaced from
+    `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc about the x axis, in degrees: 0 is
+    the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180."""
 
     radius: float
     start: float
@@ -72,24 +73,28 @@ def farfield(
     velocity: float = 1.0,
     density: str = "flow",
 ) -> Result:
-    """The sound pressure of the surface `surface` of `run` (a folder or `hiresx.open` of it) at `observers` (m, 3), by
-    the equation of Ffowcs Williams and Hawkings (`hiresx.post.fwh`, of a plane run `fwh_plane`) in a stream of the Mach
-    number `mach` along x. A plane run is as wide as its sound is heard: alike along z, it falls off with the root of
-    the distance. Its observers lie in its plane.
+    """Compute the sound pressure at `observers` (m, 3) from the surface `surface` of `run` (a folder or the result of
+    `hiresx.open`), by the equation of Ffowcs Williams and Hawkings in a uniform stream of the Mach number `mach` along
+    x (`hiresx.post.fwh`; for a plane run `fwh_plane`). A plane run is uniform along z, so its sound decays with the
+    square root of the distance; its observers lie in its plane.
 
-    `start`, `end`: the times of the samples to use. `caps`: of a surface with several end caps, each closes a surface
-    of its own, and the signals of these are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4
-    (2005) 213; Mendez, Shoeybi, Lele & Moin, ibid. 12 (2013) 1) or kept apart ("each"). `ambient`: the ambient pressure
-    in Pa: signals are in Pa and levels dB re 20 uPa; without it in rho_ref c_ref^2 and dB re that. `still`: before
-    the first sample the surface was as in it (runs from rest): each observer then has a window of its own, all equally
-    long, from its first sound on until it no longer hears all of the surface; `heard_from` is where it begins, `time`
-    counts from there. `segments`, `window`, `overlap`: of the spectra, see `welch.spectra`. `length`, `velocity`:
-    scales of the Strouhal number, over which the third octaves are (`welch.third_octaves`). `density`: on the
-    surface, that of the "flow", or of its "pressure", as sound has it, rho_ref (1 + p' / (rho_ref c_ref^2)): what is
-    warm or cold and passes the surface then does not sound (Spalart & Shur, Int. J. Aeroacoustics 8 (2009) 477).
+    - `start`, `end`: times of the samples to use.
+    - `caps`: for a surface with several end caps. Each cap closes a surface of its own. The signals of these surfaces
+      are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4 (2005) 213; Mendez, Shoeybi, Lele &
+      Moin, ibid. 12 (2013) 1) or kept separate ("each").
+    - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa; without it in rho_ref
+      c_ref^2 and in dB re that.
+    - `still`: for runs that start from rest: before the first sample the surface is taken to be as in it. Each observer
+      then has a time window of its own, from its first sound until it no longer receives sound from the whole surface.
+      All windows are equally long. `heard_from` is the start of the window, from which `time` counts.
+    - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
+    - `length`, `velocity`: scales of the Strouhal number, also of that of the third octaves (`welch.third_octaves`).
+    - `density`: the density on the surface: that of the "flow", or one from its "pressure", rho_ref (1 + p' / (rho_ref
+      c_ref^2)). With the latter, warm or cold gas that passes the surface causes no sound (Spalart & Shur, Int. J.
+      Aeroacoustics 8 (2009) 477).
 
-    Raises HiresxError for axisymmetric runs, observers inside the surface or on it or beside the plane, samples at
-    unequal distances, too far apart for what is in them, and too few of them.
+    Raises HiresxError for axisymmetric runs, for observers inside or on the surface or outside the plane, and for
+    samples that are too few, at unequal distances, or too far apart for the frequencies in them.
     """
     run = as_run(run)
     _check_choices(caps, density, length, velocity, ambient)
@@ -439,12 +444,12 @@ def far_field(
     observers: np.ndarray,
     stream: fwh.Stream,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sound pressure p' at the `observers` (m, 3) outside the surface: times (k,), those at which all of them hear all
-    of the surface, and p' (m, k). `rho`, `pressure` (time, n) and the total `velocity` (time, n, 3) on the surface are
-    given at equally spaced `time` (time,). Between samples polynomials of degree 7 are used; of a `plane` surface the
-    frequencies of `hiresx.post.fwh_plane`.
+    """Compute the sound pressure p' at the `observers` (m, 3) outside the surface. Returns times (k,) and p' (m, k).
+    The times are those at which every observer receives sound from the whole surface. `rho`, `pressure` (time, n) and
+    the total `velocity` (time, n, 3) on the surface are given at equally spaced `time` (time,). Samples are
+    interpolated by polynomials of degree 7, those of a `plane` surface by the frequencies of `hiresx.post.fwh_plane`.
 
-    Raises HiresxError for a stream that is not subsonic, samples at unequal distances, and too few of them.
+    Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples.
     """
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,12 +17,10 @@ CLEAN = 0.25
 
 
 def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE) -> np.ndarray | None:
-    """Frequencies in c_ref / L (place,) of sound in gas at rest with `points` nodes to its wavelength at `places`
-    (place, 3): c_ref / (points h), h the longest edge of the cell that holds the place; what `hiresx check` prints of
-    probes. Not a number far from all nodes, None without places, and where `run` has kept no coordinates.
-
-    Raises HiresxError for fewer than two points.
-    """
+    """Return the frequencies (place,), in c_ref / L, up to which the grid has `points` nodes per wavelength of sound in
+    gas at rest at `places` (place, 3): c_ref / (points h), where h is the longest edge of the cell around the place.
+    `hiresx check` prints them for probes. A place far from all nodes has NaN. Returns None without places, and for a
+    run without stored coordinates. Raises HiresxError for fewer than two points."""
     if points < 2:
         raise HiresxError(f"{points:g} points per wavelength make no wave", "give 2 or more")
     edges = _edges(run, places)

@@ -40,16 +40,19 @@ def jet(
     others: Sequence[Any] = (),
     points: Sequence[str | Path] = (),
 ) -> Result:
-    """Shock cells, core, spreading, screech and convection velocity of the jet in `run`, and what formulas say.
+    """Analyse the jet in `run`: shock cells, potential core, spreading, screech and convection velocity, compared with
+    formulas.
 
-    `start`, `end`: the times of the probes to use, `start` that of the averages if absent. `lips`: the history with a
-    place on each side of the lip, `line`: that along the shear layer (NAME or NAME.COLUMN); both are looked for if
-    absent. `pressure_ratio`, `exit_mach`, `total_temperature` (over the ambient one): in place of the case's
-    parameters. `shape`: planar, lengths over the height h, or round, over the diameter D; that of the case's grid if
-    absent. `others`: runs for the same page, of jets of that shape; `points`: CSV files with the columns Mj and Ls
-    (Ls/h) or St, drawn by their names beside the values kept here (hiresx.post.jet_points).
+    - `start`, `end`: the times of the probes to use; without `start`, those since the averages began.
+    - `lips`: the history with a place on each side of the lip. `line`: the history along the shear layer (NAME or
+      NAME.COLUMN). By default both are searched for.
+    - `pressure_ratio`, `exit_mach`, `total_temperature` (over the ambient one): replace the parameters of the case.
+    - `shape`: "planar", with lengths in heights h, or "round", with lengths in diameters D; by default that of the
+      case's grid.
+    - `others`: runs of jets of the same shape, for the same page.
+    - `points`: CSV files of further values to draw, with the columns Mj and Ls (Ls/h) or St (hiresx.post.jet_points).
 
-    Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
+    Raises HiresxError for a jet that is not under-expanded, and for a run without any of these results.
     """
     run = as_run(run)
     state = expanded_jet(run, pressure_ratio, exit_mach, total_temperature, shape)

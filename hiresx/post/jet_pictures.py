@@ -169,7 +169,8 @@ def lip_spectra(ours: "Jet") -> Any:
 
 
 def flow(ours: "Jet") -> Any:
-    """The last fields: spanwise vorticity, and dilatation, that is shocks and sound, beside or below it: Fig. 20."""
+    """Return a figure of the last fields of a jet: spanwise vorticity, and dilatation, which shows shocks and sound. A
+    three-dimensional flow is cut at a plane of constant z. In the form of the paper's Fig. 20."""
     from matplotlib.colors import Normalize
 
     tree = ours.run.fields(-1, ["vorticity_z", "dilatation"])

@@ -16,11 +16,14 @@ from hiresx.results import open as open_run
 
 @dataclass
 class Result:
-    """`summary`: what was found and how, as plain numbers and texts. `data`: the arrays, an xarray.Dataset with units.
-    `draw`: makes the figure, in the context that `style` gives. `name`: the stem of files. `more`: other files, by
-    ending ("_levels.csv", too), as functions of their path; `on_request`: those that `write` makes only when `out` is
-    one of them. `case`: that of the run, which may call the length L
-    otherwise in pictures. `replaced`: of the files that were written, those that had been there."""
+    """The result of an analysis.
+
+    `summary`: numbers and texts. `data`: the arrays, an xarray.Dataset with units. `draw`: makes the figure, within the
+    context of `style`. `name`: the stem of the names of files. `more`: functions that write further files, by the
+    ending of their names (such as "_levels.csv"). `on_request`: likewise, for files that `write` makes only if `out`
+    names one. `case`: that of the run, which may give the length L another symbol. `replaced`: files that existed
+    before `write` wrote them.
+    """
 
     name: str
     summary: dict[str, Any]
@@ -41,9 +44,9 @@ class Result:
         return figure, axes[0] if len(axes) == 1 else axes
 
     def write(self, out: str | Path) -> list[Path]:
-        """Write <name>.nc, <name>.png, <name>.csv where the values lie over one dimension, and `more`, into the folder
-        `out`; or, if `out` is the name of a .nc, .csv, .png, .svg or .pdf file, that alone. Returns the files. Raises
-        HiresxError for one that cannot be written; it is then not there, or as it was before."""
+        """Write <name>.nc, <name>.png and `more` into the folder `out`, and <name>.csv if the data have one dimension.
+        If `out` is the name of a .nc, .csv, .png, .svg or .pdf file, write that file alone. Returns the paths. Raises
+        HiresxError for a file that cannot be written; an earlier file of that name is then unchanged."""
         out = Path(out)
         if out.suffix and not out.is_dir():
             return [self._one(out)]

@@ -41,19 +41,24 @@ def spectrum(
     look: Look | None = None,
     points_per_wave: float | None = None,
 ) -> Result:
-    """Spectra of columns of a history of `run` (a folder or `hiresx.open` of it): see `signals.read` for the names.
+    """Compute spectra of columns of a history of `run` (a folder or the result of `hiresx.open`). `signals` names them,
+    see `signals.read`. The product of density and frequency is a mean square.
 
-    `segments`, `window`, `overlap`: see `welch.spectra`. `ambient`: the ambient pressure in Pa, with which levels of
-    pressure are dB re 20 uPa; without it, and of other columns, dB re their scale. `length`, `velocity`: scales of
-    the Strouhal number f length / velocity, in L and c_ref. `prominence`: dB for a peak, see `welch.peaks`. `cross`:
-    coherence and phase of the first signal with each other. `others`: runs whose spectra of the same signals, of
-    segments of the same number, are drawn beside. `reference`: a CSV file with the columns f and the level, called as
-    the column or "level", drawn too. Density times its frequency is a mean square.
+    - `segments`, `window`, `overlap`: see `welch.spectra`.
+    - `ambient`: the ambient pressure in Pa; levels of the pressure are then in dB re 20 uPa. Without it, and for other
+      columns, levels are in dB re the unit of the column.
+    - `length`, `velocity`: scales of the Strouhal number f length / velocity, in L and c_ref.
+    - `prominence`: of peaks, in dB, see `welch.peaks`.
+    - `cross`: also compute coherence and phase of the first signal with each of the others.
+    - `others`: runs whose spectra of the same signals, with the same number of segments, are drawn for comparison.
+    - `reference`: a CSV file that is drawn for comparison. It has a column f and one with the level, named "level" or
+      like the column.
+    - `points_per_wave`: nodes per wavelength of sound that a resolved frequency needs (default 8).
 
-    A peak is `carried` if the grid at its place has `points_per_wave` nodes (8) or more to a sound wave of its
-    frequency, that is up to the `cutoff` of the place, which `hiresx check` prints too; None where the places or the
-    grid are not known, and where samples may have folded a higher one there (`grid_cutoff.alias_free`; `warnings`).
-    What lies beyond is the grid's as much as the flow's.
+    A peak is `carried` if its frequency is below the `cutoff` of its place, up to which the grid has that many nodes
+    per wavelength (`hiresx check` prints it, too). Peaks above it may be due to the grid. `carried` is None where
+    places or grid are not known, and where the peak may be an alias of a higher frequency (`grid_cutoff.alias_free`;
+    `warnings`).
 
     Raises HiresxError for something missing or too short.
     """

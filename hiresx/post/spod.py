@@ -32,12 +32,15 @@ def spod(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Result:
-    """Modes of one `variable` of the fields (or of a `subset` of them) from `start` to `end`, which must lie at equal
-    distances in time: blocks of `length` snapshots (so long that there are seven, if absent) that overlap by `overlap`.
-    The picture shows the energies and the first mode at `frequency` (where the first mode has most, if absent).
+    """Compute the spectral proper orthogonal decomposition of one `variable` of the fields, or of a `subset` of them,
+    from `start` to `end`. The fields must be at equal intervals in time.
 
-    Of fields in space choose a plane as an output.subset: modes are drawn of flat fields. Weights are the areas of the
-    cells. Raises HiresxError for fields at unequal distances and too few of them.
+    The spectra are of blocks of `length` snapshots (default: such that there are seven blocks), which overlap by the
+    share `overlap`. Cells are weighted by their areas. The picture has the energies of the modes, and the first mode at
+    `frequency` (default: where its energy is largest). Modes are drawn in a plane: for a three-dimensional flow, write
+    a plane as an output.subset.
+
+    Raises HiresxError for fields at unequal intervals and for too few fields.
     """
     run, look = as_run(run), look or Look()
     series = run.series([variable], -np.inf if start is None else start, np.inf if end is None else end, subset=subset)

@@ -74,8 +74,9 @@ class Spectra:
         return np.degrees(np.angle(self.cross))
 
     def threshold_db(self) -> float:
-        """Height over the background that noise exceeds anywhere with the chance FALSE_ALARM: of chi-squared densities
-        with twice the number of independent segments as degrees of freedom, against their median."""
+        """Return the height above the background, in dB, that a spectrum of noise without tones exceeds at any
+        frequency with the probability FALSE_ALARM. The densities of noise have a chi-squared distribution, with twice
+        the number of independent segments as degrees of freedom; the background is its median."""
         chi2 = needs.scipy("stats").chi2
         freedom = 2 * self.independent
         high = chi2.isf(FALSE_ALARM / self.frequency.size, freedom)

@@ -12,8 +12,8 @@ from hiresx.post.result import Result, as_run, dataset, file_stem
 def xt(
     run: Any, signals: str, start: float | None = None, end: float | None = None, fluctuations: bool = False
 ) -> Result:
-    """The column of a history "NAME.COLUMN" at all its places over time; with `fluctuations` less its mean at each
-    place. Raises HiresxError for fewer than two places."""
+    """Return the column "NAME.COLUMN" of a history at all its places over time. With `fluctuations` the mean of each
+    place is subtracted. Raises HiresxError for fewer than two places."""
     run = as_run(run)
     hint = "give a probe with a line or several points"
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, hint)

@@ -35,8 +35,8 @@ class OfTree:
         return max(sum(n > 1 for n in shape) for shape in shapes)
 
     def pieces(self, *names: str) -> list[cut.Piece]:
-        """Coordinates and the variables `names` of each block as arrays (nk, nj, ni), for `output.fields.cut`. Of a
-        series select a time first. Raises HiresxError for a variable that does not exist."""
+        """Return, for each block, the coordinates and the variables `names` as arrays (nk, nj, ni). Raises HiresxError
+        for a variable that does not exist, and for a series of times, of which one must be selected first."""
         found = []
         for block in self.blocks.values():
             for name in names:
@@ -49,9 +49,10 @@ class OfTree:
         return found
 
     def line(self, where: str, *names: str) -> Any:
-        """Return variables along a line, "y=0" (in three dimensions "y=0,z=0"), interpolated linearly along grid lines:
-        an xarray.Dataset over the coordinate that varies. A NaN separates two stretches of the line with a gap between
-        them. Raises HiresxError if the line does not pass through the grid."""
+        """Return variables along a line, "y=0" (in three dimensions "y=0,z=0"), as an xarray.Dataset over the
+        coordinate that varies. Values are interpolated linearly along grid lines. Where the line leaves the grid and
+        enters it again, a NaN separates the two parts. Raises HiresxError if the line does not pass through the
+        grid."""
         pieces = self.pieces(*names)
         drawn = lines._along(pieces, self.dimensions, where, self._tree.attrs.get("part", ""))
         along = drawn.along
@@ -67,8 +68,9 @@ class OfTree:
         return made.assign_attrs(gaps=[int(n) for n in drawn.gaps])
 
     def plot(self, *names: str, plane: str | None = None, line: str | None = None) -> tuple[Any, Any]:
-        """Figure and Axes: colours of the variables `names` (default: the first one) on the grid, in three dimensions
-        on `plane` ("z=0") or the three mid-planes; along `line` curves. Axes is one, or an array of them."""
+        """Plot the variables `names` (default: the first one). A plane flow is drawn in colours, a three-dimensional
+        one on `plane` ("z=0") or on its three mid-planes. With `line` ("y=0") curves along that line are drawn. Returns
+        Figure and Axes, or an array of Axes if there are several."""
         picture_file.require_matplotlib()
         names = names or (str(next(iter(next(iter(self.blocks.values())).data_vars))),)
         if line is not None or self.dimensions == 1:
@@ -93,8 +95,8 @@ class OfDataset:
         self._held = held
 
     def plot(self, *names: str) -> tuple[Any, Any]:
-        """Figure and Axes: curves of the variables `names` (default: all) over time or along the line; of a block what
-        its tree would draw."""
+        """Plot curves of the variables `names` (default: all) over time or along the line. The dataset of a block is
+        drawn as its tree would be. Returns Figure and Axes."""
         picture_file.require_matplotlib()
         if {"k", "j", "i"} & set(self._held.dims):
             return xarray.DataTree.from_dict({"/block": self._held}).hiresx.plot(*names)

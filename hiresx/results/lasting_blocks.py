@@ -12,11 +12,12 @@ from hiresx.output.fields.field_header import FieldHeader, read_stored
 from hiresx.results.stored import AXES
 
 
-def chosen(
+def choose_blocks(
     paths: Sequence[Path], headers: Sequence[FieldHeader], case: Mapping[str, Any], blocks: Iterable[str] | None
 ) -> list[str]:
-    """The names of the `blocks` of a series of files of a `case`, by default of all, in their order. Raises HiresxError
-    for one that a file lacks or has with other nodes, naming that file and the blocks that last."""
+    """Return those of `blocks` (default: all) that have the same nodes in every file of a series, in the order of the
+    files. `headers`: those of the files `paths`; `case`: that of the run. Raises HiresxError for a block that some file
+    lacks or has with other nodes, with the name of that file and of the blocks that do not change."""
     first = list(headers[0].blocks)
     wanted = first if blocks is None else list(blocks)
     for name in wanted:

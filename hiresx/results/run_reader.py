@@ -23,12 +23,13 @@ AVERAGES = "averages.nc"
 
 
 def open(run: str | Path) -> "Run":
-    """The run in the folder `run`. Raises HiresxError when there is none, or xarray is missing."""
+    """Return the run in the folder `run`. Raises HiresxError if there is none, or if xarray is missing."""
     return Run(run)
 
 
 class Run:
-    """A run directory. Everything is read when it is asked for; a run that still goes on can be opened too.
+    """A run directory. Files are read only when a method or property needs them. A run that is still being computed can
+    be opened, too.
 
     Raises HiresxError for a folder that holds no run.
     """
@@ -81,10 +82,12 @@ class Run:
         return list(histories.histories(self.path))
 
     def fields(self, which: int | float = -1, variables: Iterable[str] | None = None, subset: str = "fields") -> Any:
-        """Fields of one time: an xarray.DataTree with a node for each block, variables over k, j, i, read when used.
+        """Return the fields of one time: an xarray.DataTree with a node for each block and variables over k, j, i.
+        Values are read from the file when they are used.
 
-        `which`: a step (0 or more), a number from the end (-1: the last), or a time (a float: the nearest kept).
-        `variables`: any that can be written or derived; default: those stored. `subset`: a part of the fields.
+        `which`: a step (an int of 0 or more), a position from the end (a negative int; -1 is the last time), or a time
+        (a float; the nearest stored one is taken). `variables`: stored or derived ones; default: those stored.
+        `subset`: the name of an `[[output.subset]]`; default: the whole fields.
         """
         return trees.fields([self.file(which, subset)], _as_list(variables))
 
@@ -97,15 +100,16 @@ class Run:
         subset: str = "fields",
         blocks: Iterable[str] | None = None,
     ) -> Any:
-        """Fields of all times from `start` to `end`, of each `every`-th one: as `fields` does, with the dimension time
-        first and coordinates once. A slab of it reads that slab of each file. `blocks`: those by these names (default:
-        all). Raises HiresxError where they have other nodes at other times, as tiles of levels that follow the flow
-        do, naming the blocks that stay."""
+        """Return the fields of the times from `start` to `end`, of every `every`-th one, as `fields` does: variables
+        have the first dimension time, coordinates have not. Selecting a part of a variable reads only that part of each
+        file. `blocks`: names of the blocks to take; default: all. Raises HiresxError for a block whose nodes change
+        with time (a tile of levels that follow the flow), with the names of the blocks that do not change."""
         files = self.files(start, end, every, subset)
         return trees.fields(files, _as_list(variables), series=True, blocks=_as_list(blocks))
 
     def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
-        """The field files from `start` to `end`, of each `every`-th one. Raises HiresxError where there are none."""
+        """Return the field files of the times from `start` to `end`, of every `every`-th one. Raises HiresxError if
+        there are none."""
         if every < 1:
             raise HiresxError(f"every = {every} selects nothing", "give 1 or more")
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
@@ -119,8 +123,9 @@ class Run:
         return kept
 
     def history(self, name: str) -> Any:
-        """Return the history of the monitor `name`: an xarray.Dataset over time (sample, where the time stands still)
-        and place, with x, y, z of the places and the step."""
+        """Return the history of the monitor `name`: an xarray.Dataset over time and place, with the step, and x, y, z
+        of the places. With local time steps the first dimension is called sample, as the time does not advance. Raises
+        HiresxError for an unknown name."""
         xarray = needs.xarray()
         there = histories.histories(self.path)
         if name not in there:
@@ -147,12 +152,13 @@ class Run:
         return list(surface_file.surfaces(self.path))
 
     def surface(self, name: str) -> Any:
-        """Return the samples of the surface `name`: an xarray.Dataset of rho, u, v, w, p over time and place, read when
-        used, with x, y, z, normals and areas of the places."""
+        """Return the samples of the surface `name`: an xarray.Dataset of rho, u, v, w, p over time and place, with x,
+        y, z, normals and areas of the places. Values are read when they are used. Raises HiresxError if there is
+        none."""
         return surface_results.dataset(self.stored_surface(name), self.title)
 
     def stored_surface(self, name: str) -> surface_file.StoredSurface:
-        """The file of the surface `name`. Raises HiresxError when there is none, or it was cut short."""
+        """Return the file of the surface `name`. Raises HiresxError if there is none, or if it was cut short."""
         there = surface_file.surfaces(self.path)
         if name not in there:
             hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
@@ -161,15 +167,16 @@ class Run:
 
     @property
     def averages(self) -> Any:
-        """Time averages, an xarray.DataTree with a node for each block: means, what follows from them, `rms_p` and its
-        like, the second moments (`u_v`), `tke`; below it `reynolds` and `favre`. Read when used."""
+        """Time averages: an xarray.DataTree with a node for each block. A node has the means, variables derived from
+        them, root mean squares (`rms_p`), second moments (`u_v`) and `tke`; its children `reynolds` and `favre` have
+        the stored averages. Values are read when they are used. Raises HiresxError if the run has none."""
         path = self.path / AVERAGES
         if not path.is_file():
             raise records.no_averages(self.path)
         return trees.averages(path)
 
     def file(self, which: int | float = -1, subset: str = "fields") -> Path:
-        """The field file that `fields` means by `which`. Raises HiresxError when there is none."""
+        """Return the field file that `which` selects, as in `fields`. Raises HiresxError if there is none."""
         field_file.last(self.path, subset)  # says what is missing
         found = field_file.frames(self.path, subset)
         steps = list(found)
@@ -187,7 +194,8 @@ class Run:
         return nearest
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
-        """A picture of fields: Figure and Axes. `how`: plane="z=0", line="y=0"."""
+        """Plot `variables` of the fields that `which` selects, as in `fields`. Returns Figure and Axes. `how`:
+        plane="z=0" or line="y=0"."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
 
     def _facts(self) -> list[tuple[str, str]]:

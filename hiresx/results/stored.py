@@ -24,9 +24,9 @@ AXES = ("x", "y", "z")
 
 @dataclass(frozen=True, eq=False)
 class StoredVariable:
-    """The variable `name` of the block named `block` in the field files `paths`, of each time one, which `gamma` and
-    the shape (nk, nj, ni) of the block belong to. `name`: also one of a group of the block, such as "reynolds/u_v".
-    `moving`: with a first dimension, time; else there is one path."""
+    """The variable `name` of the block `block` in the field files `paths`, one file for each time. `nodes`: the shape
+    (nk, nj, ni) of the block. `gamma`: of the gas, for derived variables. `name` may be in a group of the block, such
+    as "reynolds/u_v". `moving`: whether the first dimension is time; if not, there is one path."""
 
     paths: tuple[Path, ...]
     block: str
@@ -42,7 +42,7 @@ class StoredVariable:
         return (len(self.paths), *self.nodes) if self.moving else self.nodes
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """The part of it that `key` selects: of each dimension a number, a slice or an array of indexes."""
+        """Return the part that `key` selects: for each dimension a number, a slice or an array of indexes."""
         if not self.moving:
             return self._of(self.paths[0], key)
         times = np.arange(len(self.paths))[key[0]]
@@ -119,7 +119,8 @@ def _shape(key: Sequence[Any], nodes: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class ComputedArray:
-    """An array (nk, nj, ni) that `function` makes of those that the `parts` select: a root mean square of a moment."""
+    """An array (nk, nj, ni) that `function` computes from the arrays of `parts`; for instance a root mean square from a
+    second moment."""
 
     function: Callable[..., np.ndarray]
     parts: tuple[StoredVariable, ...]

@@ -27,17 +27,17 @@ def fields(
     series: bool = False,
     blocks: Iterable[str] | None = None,
 ) -> Any:
-    """The field files `paths` as a tree with a node for each block: `variables` (default: those stored) over k, j, i
-    and, of a `series`, time; coordinates x, y, z over k, j, i, from the first file. `blocks`: of a series, those by
-    these names alone.
+    """Return the field files `paths` as an xarray.DataTree with a node for each block: `variables` (default: those
+    stored) and the coordinates x, y, z over k, j, i. With `series` variables have the first dimension time, and
+    coordinates are those of the first file. `blocks`: names of the blocks to take from a series; default: all.
 
-    Any variable of `hiresx.output.fields.derived` can be had of what is stored. Raises HiresxError for one that cannot,
-    and for files of different blocks.
+    `variables` may name any variable of `hiresx.output.fields.derived` that follows from stored ones. Raises
+    HiresxError for others, and for files of different blocks.
     """
     xarray = needs.xarray()
     first = field_file.describe(paths[0])
     about = [read_header(path) for path in paths] if series else []
-    taken = lasting_blocks.chosen(paths, about, first["case"], blocks) if series else list(first["blocks"])
+    taken = lasting_blocks.choose_blocks(paths, about, first["case"], blocks) if series else list(first["blocks"])
     names = list(first["variables"] if variables is None else variables)
     _check(names, first, paths[0])
     gamma, dimensions = first["case"]["gas"]["gamma"], (("time",) if series else ()) + INDEXES
@@ -62,9 +62,10 @@ def _case_attributes(about: dict[str, Any]) -> dict[str, str]:
 
 
 def averages(path: Path) -> Any:
-    """averages.nc as a tree with a node for each block: the means, every variable that follows from them at a point
-    (mach: that of the means), `rms_<name>`, the second moments such as `u_v`, `tke` = (u_u + v_v + w_w) / 2; below it
-    the nodes `reynolds` and `favre` as they are stored. Raises HiresxError when it is missing or damaged."""
+    """Return averages.nc as an xarray.DataTree with a node for each block: the means, the variables derived from the
+    means (`mach`, for instance), `rms_<name>`, second moments such as `u_v`, and `tke` = (u_u + v_v + w_w) / 2. The
+    child nodes `reynolds` and `favre` hold the averages as stored. Raises HiresxError if the file is missing or
+    damaged."""
     xarray = needs.xarray()
     about = field_file.describe(path)
     gamma = about["case"]["gas"]["gamma"]

@@ -19,9 +19,9 @@ USUAL_NODES = 4
 
 
 def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """For each node of a wall on `block`: the number of nodes from it to its exchange node (n2, n1), and the distance
-    of that node from the wall, in L, along `normal` (3, ...) or, without it, the full distance. Raises HiresxError if
-    there are too few nodes below the exchange height, or none at it."""
+    """Return, for each node of a wall on `block`, the number of nodes from it to its exchange node (n2, n1), and the
+    distance between both (n2, n1) in L. With `normal` (3, ...) it is the distance along this direction. Raises
+    HiresxError if there are too few nodes below the exchange height, or if it lies beyond the block."""
     spec = cast(Spec, patch.condition)
     d = direction(patch.face)
     rows = block.size[d]

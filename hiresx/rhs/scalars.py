@@ -323,7 +323,8 @@ def conditions(
 
 
 def meet(conditions: Sequence[FaceCondition]) -> None:
-    """Tell no-slip walls of the same part that hold values of the same scalar where they meet each other."""
+    """Set the `share` of no-slip walls that prescribe a value of the same scalar on the same part: at nodes where
+    several of them meet, the shares of the walls in the value."""
     walls = [c for c in conditions if isinstance(c, Wall) and c.holds]
     for state, number in {(id(c.state), c.number): (c.state, c.number) for c in walls}.values():
         here = [c for c in walls if c.state is state and c.number == number]

@@ -39,7 +39,7 @@ def _on_face(values: np.ndarray, patch: Patch) -> np.ndarray:
     return np.take(values[..., k, j, i], 0, axis=-1 - direction(patch.face))
 
 
-def ordered(patches: Sequence[Patch]) -> list[int]:
+def _writing_order(patches: Sequence[Patch]) -> list[int]:
     """The order in which conditions of `patches` write their nodes."""
     return sorted(range(len(patches)), key=lambda n: direction(patches[n].face))
 
@@ -51,7 +51,7 @@ def shares(
     those `hold` that give a temperature. None for a wall that meets no other."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
     before = []
-    for n in ordered(patches):
+    for n in _writing_order(patches):
         patch, box = patches[n], _box(patches[n])
         walls[box] += 1
         held[box] += holds[n]

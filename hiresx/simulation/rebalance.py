@@ -43,7 +43,7 @@ class Plan:
 
 
 def parse_rule(rule: Rule) -> Rule:
-    """The rule, of which a text of digits is made a number. Raises HiresxError for one that is none."""
+    """Return the rule; a text of digits becomes an int. Raises HiresxError for an invalid rule."""
     if isinstance(rule, str) and rule.isdecimal():
         rule = int(rule)
     if rule in ("auto", "never") or (isinstance(rule, int) and not isinstance(rule, bool) and rule > 0):

@@ -55,30 +55,30 @@ HEARING = 0.1
 class Simulation(AdaptedRun):
     """A case on a backend.
 
-    `case`: a Case, or the name or file of one. `out`: the run directory (None: nothing is written). `initial`: replaces
-    the initial state, `f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)`. `profiles`: replaces functions of case.py
-    that boundary conditions and sponges name. `monitors`: functions called with the simulation every `monitor.every`
-    steps; the numbers they return by name are kept in `history` and in a file of their own. `grid` replaces the case's
-    grid.
+    `case`: a Case, or the name or file of one. `out`: the run directory (None: nothing is written). `initial`: `f(x, y,
+    z, *, <parameters>) -> (rho, u, v, w, p)`, which replaces the initial state. `profiles`: functions that replace
+    those of case.py, by the names that boundary conditions and sponges use. `monitors`: functions that are called with
+    the simulation every `monitor.every` steps; their numbers, returned by name, are stored in `history` and in a file
+    for each. `grid` replaces the grid of the case.
 
-    `restart`: a run directory (its newest whole checkpoint) or a checkpoint file to go on from. Without `case` the one
-    kept in that directory is taken, without `out` the run goes on in it. What Python gave to the first run (`profiles`,
-    `monitors`, `grid`) is given again. `restarted` then tells from where, and what was passed over.
+    `restart`: a run directory (its newest valid checkpoint is taken) or a checkpoint file from which to continue.
+    Without `case` the case of that directory is used, without `out` the run continues in it. `profiles`, `monitors` and
+    `grid` of the first run must be given again. `restarted` lists the checkpoint and what was skipped.
 
-    Started by mpirun or srun, all ranks make the same Simulation and call it alike (every method is collective);
-    `blocks` are then this rank's parts. `comm`: the ranks (default: all that were started together). `weights`: how
-    fast each rank is, relative to the others (by default alike, or as `hiresx bench` measured unlike backends).
-    `transport`: how halos go to other ranks (`hiresx run --help` lists them). `placement`: how GPUs are chosen for them
-    (`hiresx.topology.place.STRATEGIES`; the one with the shortest exchange if absent). `bind`: whether ranks and their
-    memory are bound next to their GPUs, or to cores of their own. `parts` cuts the grid in another way than
-    `hiresx.decomposition.partition` does.
+    Under mpirun or srun all ranks create the same Simulation and make the same calls (every method is collective);
+    `blocks` are this rank's parts. `comm`: the ranks (default: all that were started together). `weights`: relative
+    speeds of the ranks (default: equal, or for different backends as `hiresx bench` measured). `transport`: how halos
+    are sent to other ranks (see `hiresx run --help`). `placement`: the strategy that assigns GPUs to ranks
+    (`hiresx.topology.place.STRATEGIES`; default: the one with the shortest exchange). `bind`: whether to bind ranks and
+    their memory next to their GPUs, or to cores of their own. `parts`: a function that replaces
+    `hiresx.decomposition.partition`.
 
-    `rebalance`: when ranks that compute at another speed than the cut supposes get another one in mid-run (see
-    `rebuild`): "auto", where more than a tenth of a step is won and it pays in what is left of the run, unless
-    `weights` or `parts` are given; "never"; or a number, looked at after so many steps again and again.
+    `rebalance`: when to change the decomposition during the run (see `rebuild`), if ranks are faster or slower than
+    assumed: "auto" (if it saves more than a tenth of a step and pays in the rest of the run; not with `weights` or
+    `parts`), "never", or the number of steps between checks.
 
     Raises HiresxError for what the user can correct (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
-    for a checkpoint that is not whole or of another case or grid, naming the difference.
+    for a checkpoint that is damaged or of another case or grid, with the difference.
     """
 
     def __init__(
@@ -197,8 +197,8 @@ class Simulation(AdaptedRun):
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
     def step(self) -> float:
-        """One time step, not past the case's end. Returns dt (0 with local steps). Raises HiresxError when the flow
-        allows none."""
+        """Take one time step, not past the case's end. Returns its size dt (0 with local steps). Raises HiresxError if
+        no step is possible."""
         return self._step(math.inf)
 
     def _step(self, stop: float, count: int = 1) -> float:
@@ -216,14 +216,14 @@ class Simulation(AdaptedRun):
     # ---- the run
 
     def run(self, steps: int | None = None, progress: bool = True, write_last: bool = True) -> dict[str, Any]:
-        """Run to the end the case asks for, or for `steps` more steps if that comes first. Returns the run record; its
-        status is "finished", or "stopped" when `time.wall_limit` came first. Before it returns it writes fields and a
-        checkpoint; with `write_last` false, when it returns before the case's end, only what a clock asks for.
+        """Run to the end that the case sets, or for `steps` more steps if that comes first. Returns the run record; its
+        status is "finished", or "stopped" if `time.wall_limit` came first. At the end it writes fields and a
+        checkpoint; with `write_last` false and before the case's end, only those that are due at their intervals.
 
-        The first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU ends the run after the step that is being taken,
-        with a checkpoint, and goes on up as KeyboardInterrupt or hiresx.Terminated (a SystemExit); the record
-        says "interrupted". A second Ctrl-C or SIGTERM acts at once. Raises HiresxError when the flow blows up, naming
-        where, and when something cannot be written; the record says "failed".
+        At the first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU the run completes its step, writes a
+        checkpoint and raises KeyboardInterrupt or hiresx.Terminated (a SystemExit); the status is "interrupted". A
+        second Ctrl-C or SIGTERM acts at once. Raises HiresxError if the flow blows up, with the place, and if something
+        cannot be written; the status is then "failed".
         """
         spec = self.case.time
         limits = [self.step_count + steps] if steps is not None else []

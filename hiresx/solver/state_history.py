@@ -32,7 +32,7 @@ class StateHistory:
         self._vectors.from_state(self._states[0])
 
     def end(self, dt: float) -> None:
-        """Complete the step."""
+        """Complete the step that `begin` started; `dt` is its size."""
         self._last = dt
 
     def back(self) -> None:

@@ -110,7 +110,7 @@ class Analysis:
     words: tuple[str, ...]
 
     def values(self, run: Path) -> dict[str, Any]:
-        """Numbers by the names of their columns. Raises HiresxError with what the verb says when it fails."""
+        """Return the numbers of a run by the names of their columns. Raises the HiresxError of the verb if it fails."""
         line = [sys.executable, "-P", "-m", "hiresx", "post", self.verb, str(run), *self.words, "--json"]
         done = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
         try:

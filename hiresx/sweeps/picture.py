@@ -16,9 +16,10 @@ _MOST = 12
 
 
 def draw(table: "SweepTable", x: str, y: str) -> tuple[Any, Any]:
-    """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one
-    curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
-    HiresxError for a column that does not exist or holds no number."""
+    """Return Figure and Axes of the column `y` over the column `x`. Runs that differ only in `x` form a curve. If every
+    such curve would be a single point, one curve goes through all runs. Values of `x` that are not numbers are placed
+    at equal distances, in the order of the table. Raises HiresxError for a column that does not exist or holds no
+    number."""
     picture_file.require_matplotlib()
     across, up = table.full_name(x), table.full_name(y)
     rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]

@@ -70,17 +70,20 @@ def sweep(
     plot: tuple[str, str] | None = None,
     progress: bool = True,
 ) -> SweepTable:
-    """Run `case` (name, file or folder) with every combination of `values`, lists by dotted key, and `presets`, each in
-    a folder of its own in `out`; with `zip` the first values together, then the second. Called again it goes on: runs
-    that are finished are not run again, others go on from their checkpoints. Values may be added.
+    """Run `case` (name, file or folder) with all combinations of `values` (a list for each dotted key) and `presets`,
+    each in a folder of its own in `out`. With `zip` the first values of all keys are combined, then the second ones. A
+    sweep that was interrupted is resumed by the same call: finished runs are not run again, others continue from their
+    checkpoints. Values may be added.
 
-    `columns`: of histories, HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from `start` on.
-    `collect`: verbs of `hiresx post` with their options, whose numbers become columns. `plot`: two columns, drawn as
-    table.png. The table is written as table.csv and table.json and returned; `SweepTable.unfinished_rows` are the rows
-    of what failed, which does not stop the others. Not `progress`: nothing is printed.
+    `columns`: numbers from histories, as HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from
+    `start` on. `collect`: commands of `hiresx post` with their options, whose numbers become columns. `plot`: two
+    columns to draw in table.png. With `progress` false nothing is printed.
 
-    Raises HiresxError for a case that cannot be, before anything is run, and for a folder that holds something else or
-    a sweep of another case, naming the difference. Ctrl-C stops it with everything as it needs to go on.
+    Returns the table, which is also written as table.csv and table.json. A run that fails does not stop the others;
+    `SweepTable.unfinished_rows` has its row.
+
+    Raises HiresxError, before anything is run, for an invalid case, and for a folder that holds something else or a
+    sweep of another case, with the difference. Ctrl-C stops the sweep in a state that can be resumed.
     """
     if not str(out):
         raise HiresxError("the sweep has no folder", 'give one: out="runs/sweep"')

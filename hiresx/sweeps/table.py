@@ -26,7 +26,8 @@ ERROR = "error"
 
 @dataclass(frozen=True)
 class SweepTable:
-    """`keys`: the columns of what was set, `rows`: a dictionary for each run, all with the same `columns`."""
+    """The table of a sweep. `keys`: the columns of the keys that were varied. `rows`: a dictionary for each run, all
+    with the same `columns`."""
 
     title: str
     keys: tuple[str, ...]

@@ -62,7 +62,7 @@ class Linearised(ABC):
 
     @abstractmethod
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute f(x). The current state becomes another one."""
+        """Compute f(x) into `into`. This overwrites the current state of the blocks."""
 
     @abstractmethod
     def rates(self, change: Vector, into: Vector) -> None:

@@ -23,12 +23,15 @@ def newton_step(
     accepts: Callable[[float], bool],
     drop: float,
 ) -> tuple[float, float, float, int] | None:
-    """Solve for `direction` with the blocks of `linear` as preconditioner and the right-hand side `f`, until the linear
-    residual is `drop` of that at its start, and put x and a share of it into `trial`: the largest of 1 and its halves
-    that is admissible and of which the `residual` of the trial is one that is accepted.
+    """Solve the linear equations with the right-hand side `f` for `direction`, and set `trial` to x + share
+    `direction`.
 
-    Returns that share, the residual, that of the linear equations over the one at their start, and the number of
-    products; None where no share is any good. Raises HiresxError for blocks without an inverse. Collective.
+    The solution ends when the linear residual has fallen to `drop` of its initial value; `product` computes products
+    with the matrix, and the blocks of `linear` are the preconditioner. The share begins at the largest admissible one,
+    at most 1, and is halved until `accepts` is true of the `residual` of `trial`.
+
+    Returns the share, the residual of `trial`, the final linear residual over the initial one, and the number of
+    products. Returns None if no share is accepted. Raises HiresxError for blocks without an inverse. Collective.
     """
     try:
         left, products = gmres(product, linear.precondition, f, drop, direction)

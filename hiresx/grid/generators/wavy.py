@@ -17,7 +17,7 @@ def generate(spec: Wavy) -> Grid:
     d with more than one node, of sin(2 pi waves_d (X_d - lower_d) / L_d). amplitude = [0.5, 0.5, 0] and waves =
     [1, 1, 1] in two dimensions is the wavy grid of the reference vortex.
 
-    A direction may be periodic when a whole number of waves fits every one that has more than one node there.
+    A direction may be periodic if its number of waves is a whole number.
     """
     lines = unit_lines(spec)
     coordinates = box_nodes(spec, lines)

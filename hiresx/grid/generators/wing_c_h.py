@@ -143,20 +143,20 @@ def _span(spec: WingCH) -> np.ndarray:
     distance = np.linspace(0, spec.semi_span, 4001)
     free = np.hypot(first, np.log(spec.stretching) * distance)
 
-    def counted(largest: float) -> np.ndarray:
+    def cell_numbers(largest: float) -> np.ndarray:
         rate = (free**-4.0 + largest**-4.0) ** 0.25
         return np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(distance))])
 
-    if counted(1e9)[-1] > on:
+    if cell_numbers(1e9)[-1] > on:
         raise HiresxError(
             f"{on} cells are too few on the wing for spacings that grow by {spec.stretching:g} from {first:g}",
-            f"give {int(counted(1e9)[-1]) + 1} or more as the first of grid.cells, or a larger grid.stretching",
+            f"give {int(cell_numbers(1e9)[-1]) + 1} or more as the first of grid.cells, or a larger grid.stretching",
         )
     low, high = 0.5 * spec.semi_span / on, 1e3 * spec.semi_span
     for _ in range(100):
         middle = np.sqrt(low * high)
-        low, high = (middle, high) if counted(middle)[-1] > on else (low, middle)
-    inwards = np.interp(np.arange(1, on + 1), counted(high), distance)
+        low, high = (middle, high) if cell_numbers(middle)[-1] > on else (low, middle)
+    inwards = np.interp(np.arange(1, on + 1), cell_numbers(high), distance)
     inwards[-1] = spec.semi_span
     inside = spec.semi_span - inwards[::-1]
     outwards = from_centre(beyond, spec.far_field, first, "grid.tip over its cells")

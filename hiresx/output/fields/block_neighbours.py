@@ -27,7 +27,8 @@ class BeyondFace:
 
 
 def encode_connections(connections: Sequence["Connection"]) -> str:
-    """The connections that `Neighbours` follows, as text for a file: those across which a velocity is not turned."""
+    """Return the text by which a field file keeps connections for `Neighbours`. Connections with a rotation and those
+    over a pole are left out, because vectors turn across them."""
     return json.dumps(
         [
             [c.block, c.face, c.range, c.donor, c.matrix, c.offset, c.translation]
@@ -39,9 +40,8 @@ def encode_connections(connections: Sequence["Connection"]) -> str:
 
 
 class Neighbours:
-    """The neighbours of the blocks of a field file, of which these are the `groups`. `text`: of `encode_connections`.
-    `of` gives those of one
-    block."""
+    """The nodes beyond the faces of the blocks of a field file. `groups`: the blocks in the file. `text`: the result of
+    `encode_connections`."""
 
     def __init__(self, groups: Sequence[Any], text: str):
         self._groups = groups

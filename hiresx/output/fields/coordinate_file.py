@@ -67,14 +67,15 @@ def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
 
 
 def clear(directory: str | Path, name: str) -> None:
-    """Remove the coordinates of the series `name`, whose files are gone. Raises HiresxError if one cannot go."""
+    """Remove the files of coordinates of the series `name`, after its field files were removed. Raises HiresxError if
+    that fails."""
     files.remove(Path(directory).glob(f"{name}_grid.nc"))
     files.remove(Path(directory).glob(f"{name}_grid_{'[0-9a-f]' * 8}.nc"))
 
 
 def link(path: Path, groups: Iterable[str], target: str) -> None:
-    """Give the `groups` of the file `path` the coordinates of the groups of these names in the file `target` beside it.
-    Raises OSError."""
+    """Link the coordinates of the `groups` in the file `path` to those of the same groups in the file `target`, in the
+    same folder. Raises OSError."""
     library = h5py()
     # Nobody else writes it, and a process that was just forked may still hold the lock under which it was made.
     with LOCK, library.File(path, "a", locking=False) as file:
@@ -102,8 +103,8 @@ def link_target(path: Path) -> str:
 
 
 def missing_link_target(path: Path) -> str:
-    """The name of the file that `path` links to and that is not beside it; "" where all is there, or it cannot be
-    found out."""
+    """Return the name of the file to which `path` links, if it is not in the same folder; "" if it is, or if that
+    cannot be found out."""
     name = link_target(path)
     return name if name and not path.with_name(name).is_file() else ""
 

@@ -39,8 +39,8 @@ def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
 
 
 def flat_axis(pieces: list[Piece], part: str) -> str:
-    """The coordinate across flat `pieces`: z; of a `part` of a field, which may lie in any plane, that of least
-    extent."""
+    """Return the coordinate normal to flat `pieces`: z, or for a `part` of a field, which may be in any plane, the
+    coordinate with the smallest extent."""
     return min("zyx", key=lambda axis: -np.subtract(*extent(pieces, axis))) if part else "z"
 
 
@@ -62,8 +62,8 @@ class WeightedPlaces:
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
     def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
-        """These samples of a piece, which itself consists of the samples `first` of another piece, as samples of the
-        latter."""
+        """Return these samples as samples of another piece. `first`: the samples of that piece of which this one
+        consists."""
         shape = first.weights.shape[0], -1
         nodes = first.nodes.reshape(shape)[:, self.nodes]
         weights = first.weights.reshape(shape)[:, self.nodes] * self.weights

@@ -89,17 +89,17 @@ class _Output:
 
 
 class FieldOutput(Attachment):
-    """The fields of a run and the subsets its case asks for, as fields_<step>.nc, vtk/fields_<step>.vtm,
-    <subset>_<step>.nc, ... in `directory`: at the start, by their clocks and at the end.
+    """The fields of a run and the subsets that its case requests, as fields_<step>.nc, vtk/fields_<step>.vtm,
+    <subset>_<step>.nc, ... in `directory`. They are written at the start, at their intervals and at the end.
 
-    A time step waits for a copy of the state to the host (on a GPU not even for that) and, when two outputs are being
-    written, for the first of them; what is derived from the state and written is the business of a thread. Of several
-    ranks each writes what its parts hold, and a file gets its name after the first step at which all are found to have
-    written. A failure is raised once, on all ranks, by the next `after_step`; what was written before stays, and
-    nothing more is written.
+    A time step waits only for a copy of the state to the host (on a GPU not even for that), and, if two outputs are
+    already being written, for the first of them. A thread computes derived variables and writes. On several ranks each
+    rank writes its parts, and a file gets its final name after the first step at which all ranks are found to have
+    written it.
 
-    `directory`: None writes nothing, but steps end at the same times. Raises HiresxError as `check`; `begin` as
-    `check_grid`. `begin`, `after_step`, `capture` and `finish` are collective.
+    A failure is raised once, on all ranks, by the next `after_step`. Earlier outputs stay, and nothing more is written.
+    `directory`: if None, nothing is written, but steps end at the same times. Raises HiresxError as `check`, and in
+    `begin` as `check_grid`. `begin`, `after_step`, `capture` and `finish` are collective.
     """
 
     name = "fields"
@@ -137,7 +137,8 @@ class FieldOutput(Attachment):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Files begun, seconds the writing took in its thread, and seconds that the run waited for it."""
+        """Return the number of files begun, the seconds that writing took in its thread, and the seconds that the run
+        waited for it."""
         return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.seconds_waited}
 
     def begin(self, solver: Any, restarted: bool) -> None:
@@ -201,8 +202,9 @@ class FieldOutput(Attachment):
                 output.next_time = float(captured[f"{output.name}.next_time"])
 
     def finish(self, solver: Any) -> None:
-        """Writes the last fields, unless the run is only `pausing` or an exception is being handled: then the state may
-        be bad, or between two steps. Returns when all is written; raises a failure that was not raised yet."""
+        """Write the last fields. They are not written if the run is `pausing`, or while an exception is handled, when
+        the state may be invalid or between two steps. Returns when everything is written; raises a failure that was not
+        raised before."""
         if sys.exception() is None and not self._writer.has_failed and not self.pausing:
             self._write(solver, [output for output in self._outputs if output.written != solver.steps])
         self._writer.drain()

@@ -18,8 +18,8 @@ FAULTS = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueEr
 
 
 def describe(path: Path) -> dict[str, Any] | None:
-    """The content of a field file without its arrays, as `field_file.describe` has it. None where h5py cannot tell, or
-    the file with its coordinates is not there."""
+    """Return the content of a field file without its arrays, as `field_file.describe` does. Returns None if h5py cannot
+    read it, or if the file with its coordinates is missing."""
     with root(path) as file:
         if file is None:
             return None

@@ -11,10 +11,10 @@ MANY = 1 << 30
 
 
 class Attachment:
-    """Base of everything that is called after each step of a run. Every call may be left as it is here.
+    """Base of everything that is called after each step of a run. A subclass overrides the calls that it needs.
 
     `name` is unique within a run; a checkpoint stores what `capture` returns under it. Between steps the solver's state
-    is complete, and an attachment must not change it; the body force alone sets the acceleration of the next step.
+    is complete, and an attachment must not change it. Only the body force sets the acceleration of the next step.
     """
 
     name: str

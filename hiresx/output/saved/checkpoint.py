@@ -46,7 +46,7 @@ Contents = tuple[Mapping[str, Any], Arrays]
 
 
 def list_checkpoints(directory: str | Path) -> list[Path]:
-    """The checkpoints of the run in `directory`, the one written last first."""
+    """Return the checkpoints of the run in `directory`, the last one first."""
     folder = Path(directory) / FOLDER
     found = [path for path in folder.glob("checkpoint_*.hxc") if _PATTERN.fullmatch(path.name)]
     return sorted(found, key=_number, reverse=True)
@@ -60,8 +60,8 @@ def _number(path: Path) -> int:
 
 @dataclass
 class FoundCheckpoint:
-    """A whole checkpoint. `directory`: the run it lies in, None if it lies elsewhere. `passed`: later ones that are
-    not whole, with the reason."""
+    """A valid checkpoint. `directory`: the run to which it belongs; None if it is elsewhere. `passed`: later
+    checkpoints that are damaged, with the reasons."""
 
     container: Container
     directory: Path | None
@@ -69,11 +69,9 @@ class FoundCheckpoint:
 
 
 def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
-    """The checkpoint that `path` means: a file, or the newest whole one of a run directory. Rank 0 looks for it; each
-    rank opens it and reads a share of it.
-
-    Raises HiresxError when there is none, for a file that is not whole, and for another version of the format.
-    """
+    """Return the checkpoint `path`, or the newest valid one of the run directory `path`. Rank 0 searches; each rank
+    opens the file and checks a share of it. Raises HiresxError if there is none, for a damaged file, and for another
+    version of the format."""
     path = Path(path)
     if files.on_root(comm, path.is_file):
         parent = path.absolute().parent
@@ -112,8 +110,8 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
 
 
 def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
-    """The checkpoint `path`, every bit of it checked, a share of it by each rank. Raises Damaged, and HiresxError for
-    another format and where the ranks see different files."""
+    """The checkpoint `path`, every bit of it checked, a share of it by each rank. Raises DamagedCheckpoint, and
+    HiresxError for another format and where the ranks see different files."""
     comm = comm or single_process()
     with comm.together():
         found = Container(path)
@@ -200,7 +198,8 @@ class Checkpoints(Attachment):
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
     def is_due(self) -> bool:
-        """True if by the clock of this rank the next step is to end with a checkpoint. To be asked before each step."""
+        """Return whether the next step is to end with a checkpoint, by the clock of this rank. Call it before each
+        step."""
         now = self._clock()
         if self._looked is not None:
             self._pace = now - self._looked
@@ -281,7 +280,7 @@ class Checkpoints(Attachment):
 
 
 def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
-    """Rename checkpoints that are not whole, so that they count no more among the last ones."""
+    """Rename damaged checkpoints, so that they are no longer counted as checkpoints of the run."""
     for path, _ in passed:
         with suppress(OSError):
             path.rename(path.with_name(f"{path.name}.damaged"))

@@ -180,7 +180,7 @@ class Container:
     """A file that `write` made, opened: `values`, and `names` of the arrays.
 
     Its index is checked on opening, an array when it is read, everything by `verify`. Nothing is allocated that the
-    file does not hold. Raises Damaged for a file that is not whole, HiresxError when it cannot be read.
+    file does not hold. Raises DamagedCheckpoint for a file that is not whole, HiresxError when it cannot be read.
     """
 
     def __init__(self, path: str | Path):
@@ -229,7 +229,7 @@ class Container:
         return self._entries[name].type
 
     def array(self, name: str) -> np.ndarray:
-        """The array `name`; KeyError when there is none, Damaged when it was changed."""
+        """The array `name`; KeyError when there is none, DamagedCheckpoint when it was changed."""
         entry = self._entries[name]
         array = np.empty(entry.shape, entry.type)
         if array.nbytes:
@@ -243,7 +243,7 @@ class Container:
     def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the array `name`, of two directions or more and not empty, as planes (n, nj, ni), a few at a time:
         (number of the first, planes). They are valid until the next are read. Raises KeyError if there is no such
-        array, and Damaged at the end if it was changed."""
+        array, and DamagedCheckpoint at the end if it was changed."""
         entry = self._entries[name]
         plane = math.prod(entry.shape[-2:], start=entry.type.itemsize)
         number = entry.bytes // plane
@@ -262,7 +262,8 @@ class Container:
             raise self.damage_error(f"array {name} was changed")
 
     def verify(self, share: int = 0, of: int = 1) -> None:
-        """Read everything once, or one of `of` shares of the arrays; Damaged names the first that was changed."""
+        """Compare the arrays with their checksums: all arrays, or number `share` of `of` shares. Raises
+        DamagedCheckpoint that names the first array that was changed."""
         with self._open_file() as file:
             for entry in self._shares(of)[share]:
                 digest, left = hashlib.sha256(), entry.bytes

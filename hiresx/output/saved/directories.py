@@ -43,10 +43,8 @@ def wait_for(path: str | Path) -> None:
 
 
 def make_directory(path: str | Path, comm: Communicator | None = None) -> Path:
-    """Make the output directory `path` (parents too) and prove that a file can be written there.
-
-    Raises HiresxError naming the path when it cannot be made or written to, or one of the `comm` does not see it.
-    """
+    """Create the output directory `path` (and its parents), and check that a file can be written there. Raises
+    HiresxError, with the path, if this fails or if a rank of `comm` does not see it."""
     comm, path = comm or single_process(), Path(path)
     on_root(comm, lambda: _make_directory(path))
     with comm.together():
@@ -65,11 +63,8 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Reserve the run directory `path` for one process at a time (of a communicator: rank 0). The lock ends with the
-    process.
-
-    Raises HiresxError if another process has it. A file system without locks gives none.
-    """
+    """Reserve the run directory `path` for this process (of a communicator: for rank 0). The lock ends with the
+    process. Raises HiresxError if another process has it. On a file system without locks nothing is reserved."""
     with ExitStack() as held:
 
         def lock() -> None:

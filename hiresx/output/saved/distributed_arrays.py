@@ -128,8 +128,8 @@ class _StoredPiece:
 
 
 def read_from_file(container: Container, prefix: str = "") -> Reader:
-    """Reads the pieces in `container` whose names begin with `prefix`, each checked when it is read. Raises Damaged
-    where pieces are missing, in each other's place, or changed."""
+    """Reads the pieces in `container` whose names begin with `prefix`, each checked when it is read. Raises
+    DamagedCheckpoint where pieces are missing, in each other's place, or changed."""
     stored: dict[str, list[_StoredPiece]] = {}
     for key in container.names:
         if key.startswith(prefix) and (found := parse_label(key[len(prefix) :])) is not None:

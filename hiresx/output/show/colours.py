@@ -154,7 +154,8 @@ def _size(box: raster.Box) -> tuple[float, float]:
 
 
 def sample_values(name: str, views: list[View]) -> np.ndarray:
-    """Values (n,) of a variable in `views`, few enough to be kept for many pictures."""
+    """Return a sample (n,) of the values of a variable at all points of `views`. It is so small (`_SAMPLED` values at
+    most) that those of many pictures fit in memory."""
     values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
     return values[:: -(-values.size // _SAMPLED)]
 

@@ -37,6 +37,7 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
         return any(self._asked)
 
     def execute(self, fig: Any) -> None:
+        """Lay out the figure `fig`; matplotlib calls this before it draws. Raises HiresxError if there is no room."""
         if not self.exact:
             super().execute(fig)
             return

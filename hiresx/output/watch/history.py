@@ -155,6 +155,7 @@ class History:
             raise HiresxError(f"{self.path} was removed while the run writes to it", "restart from a checkpoint")
 
     def close(self) -> None:
+        """Close the file, if one is open. `start` opens it again."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -382,6 +383,7 @@ class HistoryTable:
 
     @property
     def samples(self) -> int:
+        """The number of samples."""
         return len(self.data["step"])
 
     @property
@@ -430,14 +432,8 @@ def read(path: str | Path) -> HistoryTable:
             places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None
             _check(data, places)
             filter_ = file.getncattr("filter") if "filter" in file.ncattrs() else NO_FILTER
-            return HistoryTable(
-                file.getncattr("name"),
-                file.kind,
-                data,
-                {n: c for n, c in columns.items() if n in data},
-                places,
-                filter_,
-            )
+            columns = {name: column for name, column in columns.items() if name in data}
+            return HistoryTable(file.getncattr("name"), file.kind, data, columns, places, filter_)
     except FileNotFoundError as error:
         raise files.io_error(path, error, "read") from None
     except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:

@@ -11,7 +11,8 @@ from hiresx.rhs.terms import Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term of the force and its work, which follows all other rates."""
+    """Yield one term: launches that add the force and its work to the rates of change of all blocks. Nothing without a
+    `[body_force]`."""
     if case.body_force is None:
         return
     calls = [

@@ -1,9 +1,11 @@
 """Bow shock of a circular cylinder at Mach 5.
 
-Stand-off on the axis, where the pressure passes half the rise of a normal shock, against Billig's correlation, and the
-pressure at the stagnation point against Rayleigh's pitot formula. The flow is symmetric about the axis.
-Billig's formula is a fit. Only Mach 5 is judged by it: the picture shows that the lower the Mach number, the farther
-out the computed shock stands, at Mach 3 by more than the 5 % asked for here, on the coarse grid as on a finer one.
+The stand-off distance on the axis is compared with Billig's correlation, and the pressure at the stagnation point with
+Rayleigh's pitot formula. The shock is taken to be where the pressure passes half the rise of a normal shock. The flow
+must be symmetric about the axis.
+Billig's formula is a fit to measurements, and only Mach 5 is judged by it. The picture shows other Mach numbers: the
+lower the Mach number, the farther from the cylinder is the computed shock. At Mach 3 the difference is more than the 5
+% allowed here, on the coarse grid and on a finer one.
 """
 
 import numpy as np

@@ -1,9 +1,10 @@
-"""Flat plate: friction and displacement of a laminar layer against Blasius.
+"""Flat plate: friction and displacement of a laminar boundary layer against Blasius.
 
-Mach 0.5, adiabatic wall, viscosity proportional to the temperature, for which Blasius's solution holds in Dorodnitsyn's
-coordinate: Cf sqrt(Re_x) = 0.6641 and displacement thickness 1.7208 x / sqrt(Re_x), the largest deviations over
-0.2 <= x <= 1. The displacement is that of the velocity, the integral of rho (1 - u/U) / rho_edge, with the state at the
-layer's edge, where the outer flow is 0.2 % faster than far away. 33 points lie in the layer at x = 0.5.
+The flow has Mach 0.5, an adiabatic wall and a viscosity proportional to the temperature. For such a gas Blasius's
+solution holds in Dorodnitsyn's coordinate: Cf sqrt(Re_x) = 0.6641, and the displacement thickness is 1.7208 x /
+sqrt(Re_x). The table has the largest deviations over 0.2 <= x <= 1. The displacement thickness is the integral of rho
+(1 - u/U) / rho_edge. U and rho_edge are those at the layer's edge, where the flow is 0.2 % faster than far away. At x =
+0.5 the layer has 33 points.
 """
 
 import numpy as np

@@ -1,11 +1,15 @@
 """Numerical fluxes, on 4096 pairs of random states, subsonic and supersonic, and random faces.
 
-Consistent: F(q, q; m) is the physical flux. Reversed: F(b, a; -m) = -F(a, b; m), the face seen from its other side.
-Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R. Wall: between a state and its mirror
-image no mass and no energy passes. Supersonic: the flux is the upwind state's (local Lax-Friedrichs takes a mean).
-Contact: where pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM and Roe is the upwind
-state's.
-All relative to the size of the flux.
+F(a, b; m) is the flux between the states a and b through a face with the area vector m. Errors are relative to the size
+of the flux.
+
+- Consistent: F(q, q; m) is the physical flux.
+- Reversed: F(b, a; -m) = -F(a, b; m), the same face seen from its other side.
+- Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R.
+- Wall: between a state and its mirror image there is no flux of mass and energy.
+- Supersonic: the flux is that of the upwind state (except for local Lax-Friedrichs, which takes a mean).
+- Contact: if pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM and Roe is that of the
+  upwind state.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,11 @@
-"""Kernels: every backend and every way of visiting the points computes the same.
+"""Kernels: every backend and every plan computes the same.
 
-Point by point: every kernel on states with a jump, the loops of the CPU against this backend's threads (on the CPU:
-against the emulated threads of the CUDA form), the largest difference relative to the largest result. Right-hand side:
-a rough flow on the wavy grid of the free stream, the CPU's cached pencils against the decomposed kernels on the CPU and
-on this backend. Together the sets of choices contain every file in kernels/ that can be chosen: what the listed ones
-leave out gets one of its own.
-Then 20 steps of the vortex on a wavy grid and of the planar jet, compared in the same way.
+Each kernel is run point by point on states with a jump, by the loops of the CPU and by the threads of this backend (on
+the CPU: by the emulated threads of the CUDA form). The number is the largest difference, relative to the largest
+result. The right-hand side is computed for a rough flow on the wavy grid of the group "free-stream": by the plan
+`pencils` on the CPU, by `decomposed` on the CPU, and on this backend. Together, the sets of choices contain every file
+in kernels/ that a case can choose; files that the listed sets leave out get a set of their own.
+Then the vortex on a wavy grid and the planar jet are compared in the same way after 20 steps.
 """
 
 import re

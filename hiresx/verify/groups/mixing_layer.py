@@ -1,10 +1,11 @@
 """Mixing layer: growth of its first instability against linear theory.
 
-Two streams of Mach +-M with a tanh profile, inviscid, between slip walls; the start is the layer with the mode that
-grows fastest at the wavenumber .4 (of half the vorticity thickness), from an eigenvalue solve by collocation
-(hiresx.exact.shear_layer; at Mach .01 and wavenumber .4446 it gives .1897, the value of Michalke 1964). The rate is
-the slope of the logarithm of the wave's v, squared and summed over the layer, from t = 5 on. 8 points lie in the
-vorticity thickness (the spacing across is a quarter of the length), 16 where it is said.
+Two inviscid streams of Mach +-M with a tanh profile flow between slip walls. The unit of length is half the vorticity
+thickness. The initial flow is this layer with the fastest growing mode at the wavenumber 0.4. The mode and its growth
+rate are computed by collocation (hiresx.exact.shear_layer). At Mach 0.01 and wavenumber 0.4446 that method gives a rate
+of 0.1897, the value of Michalke 1964. The amplitude of the computed wave is the root mean square of v across the layer.
+The measured rate is the slope of its logarithm from t = 5 on. The vorticity thickness has 8 points (the spacing across
+the layer is a quarter of the unit of length), or 16 where a row says so.
 """
 
 from collections.abc import Sequence

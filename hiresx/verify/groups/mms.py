@@ -1,20 +1,22 @@
 """Manufactured solutions: the order of the schemes and of the boundary conditions.
 
-A smooth flow that is written down, with the sources that make it a solution (`hiresx.verify.manufactured`, by SymPy:
-`pip install 'hiresx[mms]'`), on wavy grids in two and three dimensions. Of periodic flows the error is that of the
-right-hand side, the rates that it gives less the exact ones, of all conserved variables. With boundaries the source is
-added, and the error is that of density, velocity and pressure at t = 0.5, after the flow has left the exact one. L1 and
-L2 are means over nodes and variables, Linf is the largest value. The table has the errors on the finest grid and the
-orders between the two finest; what is checked is the least of the three orders.
+A smooth flow is prescribed, and SymPy computes the source terms that make it a solution (`hiresx.verify.manufactured`,
+`pip install 'hiresx[mms]'`). The grids are wavy and have two or three dimensions. For periodic flows the error is that
+of the right-hand side: the computed rates of change of all conserved variables less the exact ones. For flows with
+boundaries the source is added, and the error is that of density, velocity and pressure at t = 0.5, when the flow has
+departed from the exact one. L1 and L2 are means over nodes and variables, Linf is the largest value. The table has the
+errors on the finest grid and the orders between the two finest grids. The least of the three orders is checked.
 
-Where the order is less than the scheme's, that is what the condition has. Viscous flow next to planes of symmetry and
-slip walls that grid lines meet at an angle (up to 11 degrees here) is of order 3 to 3.6, since the ghosts of viscous
-fluxes there are parabolas; on lines normal to the plane it is of order 5. No-slip walls are of order 4.4 and more in L1
-and of 3.2 and more in Linf. Between prescribed faces viscous flow (Re_c = 100 here) is of order 5. Where it leaves at
-supersonic speed (Re_c = 500) it is too, on oblique lines of less in Linf, as long as a cell's Reynolds number, of
-u_n - c, is above 4, as it is here. On finer grids the viscous flux is given no derivative along the line there, for
-something must be given, and a flow that has one is another one beside the outflow. Characteristic conditions and
-`far-field` know uniform states alone, which no manufactured flow is.
+Some boundary conditions have a lower order than the scheme. Viscous flow next to planes of symmetry and slip walls is
+of order 3 to 3.6 where grid lines meet them obliquely (up to 11 degrees here), since the ghosts of viscous fluxes there
+are parabolas. On lines normal to the plane it is of order 5. No-slip walls are of order 4.4 and more in L1 and of 3.2
+and more in Linf. Viscous flow between prescribed faces (Re_c = 100 here) is of order 5.
+Viscous flow through a supersonic outflow (Re_c = 500) is of order 5, too, but less in Linf on oblique lines. This holds
+as long as the Reynolds number of a cell, formed with u_n - c, is above 4, as it is here. On finer grids the normal
+derivative of the viscous flux is set to zero at such an outflow, because some condition is needed there. A flow whose
+derivative is not zero is then changed near the outflow.
+Characteristic conditions and `far-field` are not in the table: they are made for uniform outer states, and no
+manufactured flow is uniform.
 """
 
 from collections.abc import Mapping, Sequence

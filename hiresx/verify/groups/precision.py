@@ -1,10 +1,11 @@
 """Accuracy of the precisions: the distance of a run from the same run in FP64.
 
-The largest difference of density, velocity and pressure at any node, in the units of the case, after: the isentropic
-vortex on 64 x 64 points, on a uniform and on a wavy grid; the Taylor-Green vortex on 24^3 points, ten turnover times
-(Mach 0.1); Sod's shock tube; the first 100 steps of the planar jet; a plane sound wave whose velocity is 1e-5 of the
-speed of sound, over that; and 50 steps of a uniform flow at Mach 0.3 through a strongly wavy grid. "differences" takes
-them from the state at rest, but in the rows "about its mean flow".
+The numbers are the largest differences of density, velocity and pressure at any node, in the units of the case. The
+flows are: the isentropic vortex on 64 x 64 points, on a uniform and on a wavy grid; the Taylor-Green vortex on 24^3
+points, ten turnover times (Mach 0.1); Sod's shock tube; the first 100 steps of the planar jet; a plane sound wave whose
+velocity is 1e-5 of the speed of sound (differences relative to this velocity); and 50 steps of a uniform flow at Mach
+0.3 through a strongly wavy grid. Rows with "differences" store the difference from the state at rest; rows with "about
+its mean flow" store the difference from the mean flow.
 """
 
 from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_most

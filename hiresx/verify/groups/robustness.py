@@ -1,7 +1,7 @@
-"""Robustness: every flux with both weights, and the scheme's named choice, live through strong shocks and near-vacuum.
+"""Robustness: every flux with both weights, and the scheme's named choice, survive strong shocks and near-vacuum.
 
-Small forms of the flows of docs/robustness.md, each started as impulsively as it is: the least density and pressure at
-any step, over those of the initial state.
+The flows are those of docs/robustness.md in a small form, started as impulsively as there. The numbers are the least
+density and pressure at any step, relative to those of the initial state.
 """
 
 from collections.abc import Callable

@@ -1,12 +1,11 @@
-"""Schemes that are sharper than Jiang and Shu's weights with five nodes: what they leave of fine structure behind a
-shock, and what they do at one.
+"""Schemes sharper than Jiang-Shu weights on five nodes: fine structure kept behind a shock, and overshoots at one.
 
-L1 error of the density, integrated over the domain, against the project's own fine-grid solutions (hiresx/verify/data):
-Shu-Osher with 200 and 400 points (Jiang-Shu: 0.643 and 0.234), Titarev-Toro with 1000 (0.635). There the waves behind
-the shock have seven points each: with five and six nodes they are off in phase, so that this error says less than how
-much of the fine solution's total variation is left (Jiang-Shu: 0.07). Sod's tube with 200 points: by how much the total
-variation of the density is above the exact one. A density wave carried once round: the order, as in the group
-"accuracy".
+For Shu-Osher with 200 and 400 points (Jiang-Shu: 0.643 and 0.234) and Titarev-Toro with 1000 (0.635) the number is the
+L1 error of the density, integrated over the domain, against the project's own fine-grid solutions (hiresx/verify/data).
+The waves behind the shock of Titarev-Toro have seven points each. With five and six nodes their phases are wrong, so
+the L1 error says less about a scheme than the share of the fine solution's total variation that it keeps (Jiang-Shu:
+0.07). For Sod's tube with 200 points the number is the excess of the density's total variation over the exact one. For
+a density wave that crosses its box once it is the order, as in the group "accuracy".
 """
 
 import numpy as np

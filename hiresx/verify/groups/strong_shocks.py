@@ -1,11 +1,12 @@
-"""Strong shocks and near-vacuum: run to the end, density and pressure positive at every step.
+"""Strong shocks and near-vacuum: the run ends normally, and density and pressure are positive at every step.
 
-The double Mach reflection (h = 1/60), the blast waves of Woodward and Colella, a cylindrical blast (p = 1000 in 0.01),
-Sedov's blast (1e8), Noh's problem, the 123 problem, a vacuum, Le Blanc's tube and the impulsive start of a cylinder at
-Mach 20, all with the default settings of each case. Where nothing is left in the exact solution, a trace is positive.
+The flows are the double Mach reflection (h = 1/60), the blast waves of Woodward and Colella, a cylindrical blast (p =
+1000 in 0.01), Sedov's blast (1e8), Noh's problem, the 123 problem, a vacuum, Le Blanc's tube and the impulsive start of
+a cylinder at Mach 20, all with the default settings of each case. Where the exact solution is a vacuum, a small
+positive density is correct.
 Sedov's shock is the node of largest density. The foot of the Mach stem of the double Mach reflection is the node ahead
-of which the wall pressure falls most steeply; an independent program of the same scheme has it at x = 2.758. A node
-tells it to one spacing, which is the tolerance.
+of which the wall pressure falls most steeply. An independent program of the same scheme has it at x = 2.758. A node
+gives the place to within one spacing, which is the tolerance.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""Symmetry: what is symmetric at the start stays symmetric, to round-off.
+"""Symmetry: a flow that is symmetric at the start stays symmetric, to round-off.
 
-Two-dimensional Riemann problems, configurations 3, 4 and 12 on 200 x 200 points: |rho - rho^T|. A cylindrical blast
-(p = 1000 in 0.01) on 200 x 200 points: the density and its three mirror images.
+For the two-dimensional Riemann problems, configurations 3, 4 and 12 on 200 x 200 points, the number is the largest
+|rho - rho^T|. For a cylindrical blast (p = 1000 in 0.01) on 200 x 200 points the density is compared with its three
+mirror images.
 """
 
 from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_most

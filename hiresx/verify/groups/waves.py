@@ -1,12 +1,14 @@
-"""Plane sound waves: what ten wave lengths at 6, 8, 12 and 16 points each take of amplitude and phase.
+"""Plane sound waves: errors of amplitude and phase after ten wave lengths at 6, 8, 12 and 16 points each.
 
-A simple wave in a gas at rest, of 4 waves in a periodic box; the first harmonic of the pressure beside that of the
-exact solution, which steepens. The CFL number is .1: time integration adds at most a fiftieth to the errors in space.
-A wave of amplitude 1e-6 is a linear one, for which theory gives both errors exactly (the modified wavenumber of the
-fifth-order interpolation with the flux's Jacobians, hiresx.exact.plane_wave): the distance of the measured complex
-amplitude from theirs must be nothing. HLLC, Roe and local Lax-Friedrichs are one scheme there, and so are all weights.
-A wave of amplitude 1e-3 (134 dB at sea level) feels the nonlinear weights: the rows say by how much more, at the worst
-of the four resolutions, it loses than the linear scheme. Negative phases are behind.
+Four periods of a simple wave propagate through a gas at rest in a periodic box. The first harmonic of the pressure is
+compared with that of the exact solution, which steepens. The CFL number is .1, so that time integration adds at most a
+fiftieth to the errors in space.
+A wave of amplitude 1e-6 is linear. Theory gives both its errors exactly, from the modified wavenumber of the
+fifth-order interpolation and the flux's Jacobians (hiresx.exact.plane_wave). The check is the distance of the measured
+complex amplitude from this theory, which must be nearly zero. For such a wave HLLC, Roe and local Lax-Friedrichs are
+the same scheme, and all weights are equal.
+The nonlinear weights act on a wave of amplitude 1e-3 (134 dB at sea level). Its rows have the ratio of its error to
+that of the linear scheme, at the worst of the four resolutions. A negative phase means that the wave lags.
 """
 
 from collections.abc import Callable, Sequence

@@ -42,7 +42,7 @@ _HIDDEN = 2
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
-    """The file that stands for the fields of `step` of a run: <run>/vtk/<name>_<step>.vtm."""
+    """Return the path of the file by which the fields of `step` are opened: <run>/vtk/<name>_<step>.vtm."""
     return Path(directory) / FOLDER / f"{name}_{step:06d}.vtm"
 
 
@@ -52,7 +52,7 @@ def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
 
 
 def series(directory: str | Path, name: str = "fields") -> Path:
-    """The file that stands for all times of a run: <run>/<name>.pvd."""
+    """Return the path of the file by which the fields of all times are opened: <run>/<name>.pvd."""
     return Path(directory) / f"{name}.pvd"
 
 
