@@ -266,7 +266,7 @@ def turbulence(
         str | None, option("--over", "I[,J]", "Homogeneous index directions, e.g. i,k; found if absent.")
     ] = None,
 ) -> Any:
-    """Favre stresses, wall units and kinetic-energy budget of averages, over homogeneous directions."""
+    """Favre stresses, wall units and budgets of averages, over homogeneous directions."""
     from hiresx.post.turbulence import turbulence as analyse
 
     return analyse(run, over)
