@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.post import homogeneous
@@ -21,7 +20,7 @@ from hiresx.post.budgets import (
     stress_budgets,
 )
 from hiresx.post.result import Result, as_run, dataset, file_stem
-from hiresx.post.wall_units import wall_units
+from hiresx.post.walls import walls_and_units
 
 _RATE = "rho_ref c_ref^3 / L"
 
@@ -30,7 +29,7 @@ def turbulence(run: Any, over: str | None = None) -> Result:
     """Favre stresses, wall units and budgets of the averages of `run`, also averaged over the index directions that are
     periodic and uniform (`over`: over these alone, "i,k"). Needs `[average]` with reynolds and favre, for the budget of
     the kinetic energy with budget = true, for those of all stresses too with stress_budgets = true; wall units come
-    where one direction is left and ends at a no-slip wall.
+    where one direction is left and ends at a no-slip or modelled wall, of which a `[[force]]` has the stress.
 
     Raises HiresxError for averages that do not exist and a grid of several blocks or without such a direction.
     """
@@ -82,8 +81,9 @@ def turbulence(run: Any, over: str | None = None) -> Result:
     if stresses:
         summary["stress_budgets"] = [{"of": f"R_{pair}"} | _largest(own) for pair, own in budgets.items()]
     if len(left) == 1:
-        walls, units = _walls(run.case, held, place, left[0])
+        walls, units, warnings = walls_and_units(run, held, place, left[0])
         summary |= {"walls": walls} if walls else {}
+        summary["warnings"] += warnings
         kept |= {key: (dimensions, *entry) for key, entry in units.items()}
     there = {
         axis: (dimensions, on(c), f"{axis} coordinate", "L") for axis, c in zip("xyz", place.coordinates, strict=True)
@@ -95,62 +95,6 @@ def turbulence(run: Any, over: str | None = None) -> Result:
 def _largest(terms: Mapping[str, np.ndarray]) -> dict[str, float]:
     largest = {term: float(np.abs(values).max()) for term, values in terms.items()}
     return {"largest_residual": largest.pop("residual"), "largest_term": max(largest.values())}
-
-
-def _walls(
-    case: Mapping[str, Any], held: Mapping[str, np.ndarray], place: Place, axis: int
-) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]]]:
-    """A row for each no-slip wall at an end of the direction that is left, and profiles in the wall units of the nearer
-    wall."""
-    letter, law = homogeneous.LETTERS[axis], Case.model_validate(case).gas
-    faces = homogeneous.faces_of(case, ["no-slip-wall"])
-    ends = [end for end, face in ((0, f"{letter}min"), (-1, f"{letter}max")) if face in faces]
-    if not ends or law.reynolds is None:
-        return [], {}
-    x = np.stack([c.ravel() for c in place.coordinates], axis=1)
-    n = x.shape[0]
-    mu = (law.viscosity.viscosity(held["T"]) / law.reynolds).ravel()
-    rho, u = held["rho"].ravel(), held["u"].reshape(3, n)
-    tau = held.get("tau")
-    if tau is None:
-        g = np.stack([place.gradient(row) for row in held["u"]])
-        divergence = np.einsum("aa...->...", g) * np.eye(3).reshape(3, 3, 1, 1, 1)
-        tau = mu.reshape(held["rho"].shape) * (g + np.swapaxes(g, 0, 1) - 2 / 3 * divergence)
-    tau, slopes = tau.reshape(3, 3, n), place.slopes[axis].reshape(3, n)
-    rows, found, distances = [], [], []
-    for end in ends:
-        order = slice(None) if end == 0 else slice(None, None, -1)
-        normal = slopes[:, end] / np.linalg.norm(slopes[:, end]) * (1 if end == 0 else -1)
-        traction = tau[:, :, end] @ normal
-        traction = traction - (traction @ normal) * normal
-        stress, y = float(np.linalg.norm(traction)), (x - x[end]) @ normal
-        if stress == 0.0:
-            continue
-        units = wall_units(y[order], (traction / stress @ u)[order], rho[order], mu[order], stress)
-        row = {
-            "wall": f"{letter}{'min' if end == 0 else 'max'}", "stress": stress, "u_tau": units.u_tau,
-            "rho": float(rho[end]), "T": float(held["T"].ravel()[end]), "viscous_length": units.viscous_length,
-            "first_y_plus": float(units.y_plus[1]),
-        }  # fmt: skip
-        if len(ends) == 2:
-            row["re_tau"] = 0.5 * float(np.abs(y).max()) / units.viscous_length
-        rows.append(row)
-        found.append([values[order] for values in units[2:]])
-        distances.append(y)
-    if not found:
-        return [], {}
-    nearer = np.argmin(distances, axis=0)
-    texts = {
-        "y_plus": "distance from the wall in viscous lengths",
-        "y_star": "semi-local distance from the wall",
-        "u_plus": "mean velocity along the wall over u_tau",
-        "u_van_driest": "u_plus transformed by van Driest (1951)",
-        "u_trettel_larsson": "u_plus transformed by Trettel & Larsson (2016)",
-    }
-    profiles = {"wall_distance": (np.min(distances, axis=0), "distance from the wall", "L")}
-    for m, (name, text) in enumerate(texts.items()):
-        profiles[name] = np.choose(nearer, [units[m] for units in found]), text, "1"
-    return rows, profiles
 
 
 def _draw(data: Any, summary: Mapping[str, Any]) -> Any:
@@ -177,7 +121,7 @@ def _draw(data: Any, summary: Mapping[str, Any]) -> Any:
             picture_file.add_grid(ax)
         if "u_plus" in data:
             inside = data["y_plus"].values > 0
-            for name in ("u_plus", "u_van_driest", "u_trettel_larsson"):
+            for name in [n for n in ("u_plus", "u_van_driest", "u_trettel_larsson") if n in data]:
                 over = "y_star" if name == "u_trettel_larsson" else "y_plus"
                 axes[-1].semilogx(data[over].values[inside], data[name].values[inside], ".", ms=3, label=name)
             axes[-1].set_xlabel("$y^+$; $y^*$ of Trettel & Larsson")

@@ -249,6 +249,19 @@ def test_wall_units_of_a_laminar_channel(tmp_path, budget):
         assert "average.budget = true" in found.summary["warnings"][0]
 
 
+def test_wall_units_count_from_a_moving_wall(tmp_path):
+    """Couette flow: at both walls u_plus is 0, and 1/2 (u_lid / u_tau) in the middle."""
+    case = channel().model_dump(mode="json")
+    wall = case["boundary"][0]
+    case["boundary"][:1] = [wall | {"faces": ["jmin"]}, wall | {"faces": ["jmax"], "velocity": [0.1, 0.0, 0.0]}]
+    sampled(Case.from_dict(case), [lambda x, y, z: (1.0, 0.05 * (1 + y), 0.0, 0.0, 1 / 1.4)] * 2, tmp_path)
+    found = turbulence(tmp_path)
+    u_tau = np.sqrt(0.05 / REYNOLDS)
+    assert [row["u_tau"] for row in found.summary["walls"]] == pytest.approx([u_tau] * 2, rel=1e-9)
+    plus = 0.05 * (1 - abs(found.data["y"].values)) / u_tau
+    np.testing.assert_allclose(found.data["u_plus"].values, plus, atol=1e-9)
+
+
 def test_transformed_velocities():
     """Couette flow with T = 1 + y, mu = T^0.7 and rho = 1/T, whose integrals are known or taken finely."""
     y = np.linspace(0, 1, 401) ** 1.2
@@ -259,6 +272,11 @@ def test_transformed_velocities():
     # sqrt(1/T) (1 - 1.2 y/T): the integral of T^-1/2 - 1.2 T^-1/2 + 1.2 T^-3/2
     exact = -0.4 * (np.sqrt(1 + y) - 1) + 2.4 * (1 - 1 / np.sqrt(1 + y))
     np.testing.assert_allclose(found.u_trettel_larsson, 15 * exact, atol=3e-5)
+    # without the nodes below u = 0.3 only their trapezoid is another
+    slipping = wall_units(y[26:], 3 * y[26:], 1 / (1 + y[26:]), (1 + y[26:]) ** 0.7 / 100, 0.04, (1.0, 0.01))
+    assert slipping[:2] == pytest.approx(found[:2]) and slipping.u_trettel_larsson is None
+    np.testing.assert_allclose(slipping.u_plus, found.u_plus[26:], rtol=1e-12)
+    np.testing.assert_allclose(slipping.u_van_driest, found.u_van_driest[26:], atol=1e-4)
 
 
 def test_what_cannot_be_is_refused(tmp_path):
