@@ -32,7 +32,7 @@ from hiresx.output.fields.differences import derivative
 COMPONENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
 PAIRS = ("u_u", "v_v", "w_w", "u_v", "u_w", "v_w")
 PLACE = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
-_INDICES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+INDICES = dict(zip(PAIRS, ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)), strict=True))
 ENERGY_TERMS = {
     "convection": "by the mean flow",
     "production": "production",
@@ -45,9 +45,8 @@ ENERGY_TERMS = {
     "residual": "sum of all terms: change in time, and what the averages leave",
 }
 STRESS_TERMS = {
-    **{name: text for name, text in ENERGY_TERMS.items() if name != "pressure_dilatation"},
-    "pressure_strain": "pressure strain",
-    "dissipation": "dissipation, below zero where positive stress is lost",
+    name.replace("dilatation", "strain"): text.replace("dilatation", "strain").replace("energy", "positive stress")
+    for name, text in ENERGY_TERMS.items()
 }
 
 
@@ -101,7 +100,7 @@ def statistics(node: Mapping[str, Any], place: Place) -> dict[str, np.ndarray]:
     p, moments = reynolds["p"].values, np.stack([favre[pair].values for pair in PAIRS])
     plain, massive = mean(u), mass_mean(v)
     d, f = u - plain, v - massive
-    products = np.stack([f["uvw".index(pair[0])] * f["uvw".index(pair[2])] for pair in PAIRS])
+    products = np.stack([f[i] * f[j] for i, j in INDICES.values()])
     held = {
         "rho": rho, "p": mean(p), "T": mass_mean(favre["T"].values), "u": plain, "U": massive,
         "excess": plain - massive, "R": mass_mean(moments + products),
@@ -149,7 +148,7 @@ def statistics(node: Mapping[str, Any], place: Place) -> dict[str, np.ndarray]:
 
 def tensor(component: Callable[[int, int], np.ndarray]) -> np.ndarray:
     """The symmetric tensor (3, 3, ...) of which `component` gives the components i <= j."""
-    return np.stack([component(i, j) for i, j in _INDICES])[PLACE]
+    return np.stack([component(i, j) for i, j in INDICES.values()])[PLACE]
 
 
 def _name(i: int, j: int) -> str:

@@ -11,7 +11,8 @@ from hiresx.output.show import picture_file
 from hiresx.post import homogeneous
 from hiresx.post.budgets import (
     ENERGY_TERMS,
-    PAIRS,
+    INDICES,
+    PLACE,
     STRESS_TERMS,
     Place,
     energy_budget,
@@ -20,19 +21,25 @@ from hiresx.post.budgets import (
     stress_budgets,
 )
 from hiresx.post.result import Result, as_run, dataset, file_stem
-from hiresx.post.walls import walls_and_units
+from hiresx.post.walls import wall_frame, walls_and_units
 
 _RATE = "rho_ref c_ref^3 / L"
 
 
-def turbulence(run: Any, over: str | None = None) -> Result:
+def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     """Favre stresses, wall units and budgets of the averages of `run`, also averaged over the index directions that are
     periodic and uniform (`over`: over these alone, "i,k"). Needs `[average]` with reynolds and favre, for the budget of
     the kinetic energy with budget = true, for those of all stresses too with stress_budgets = true; wall units come
     where one direction is left and ends at a no-slip or modelled wall, of which a `[[force]]` has the stress.
 
-    Raises HiresxError for averages that do not exist and a grid of several blocks or without such a direction.
+    `frame`: of velocities, stresses and their budgets, "xyz" or "wall" (`hiresx.post.walls.wall_frame`; u along the
+    wall, v off it), for one direction that is left.
+
+    Raises HiresxError for averages that do not exist, a grid of several blocks or without such a direction, and an
+    unknown frame or one of no wall.
     """
+    if frame not in ("xyz", "wall"):
+        raise HiresxError(f'there is no frame "{frame}"', 'take "xyz" or "wall"')
     run = as_run(run)
     name, block = homogeneous.only_block(run.averages, "statistics of turbulence", run.case)
     for kind in ("reynolds", "favre"):
@@ -47,6 +54,14 @@ def turbulence(run: Any, over: str | None = None) -> Result:
     held = statistics(node, place)
     stresses = stress_budgets(held, place) if "p_strain" in held else {}
     terms = energy_of(stresses) if stresses else energy_budget(held, place) if "tau" in held else {}
+    velocity, excess, stress = held["U"], held["excess"], held["R"][PLACE]
+    if frame == "wall":
+        if len(left) != 1:
+            raise HiresxError("the frame of a wall is that of one direction that is left", 'take frame "xyz"')
+        axes = wall_frame(run.case, place, left[0])
+        velocity, excess = (np.einsum("ai,i...->a...", axes, vector) for vector in (velocity, excess))
+        stress = _turned(axes, stress)
+        stresses = {term: _turned(axes, values) for term, values in stresses.items()}
     dimensions = tuple(homogeneous.LETTERS[axis] for axis in left)
 
     def on(values: np.ndarray) -> np.ndarray:
@@ -58,14 +73,14 @@ def turbulence(run: Any, over: str | None = None) -> Result:
         "T": (dimensions, on(held["T"]), "Favre mean of the temperature", "T_ref"),
     }
     for n, u in enumerate("uvw"):
-        kept[u] = dimensions, on(held["U"][n]), f"Favre mean of {u}", "c_ref"
-        kept[f"{u}_mass_flux"] = dimensions, on(held["excess"][n]), f"Reynolds mean less Favre mean of {u}", "c_ref"
-    for pair, stress in zip(PAIRS, held["R"], strict=True):
-        kept[f"R_{pair}"] = dimensions, on(stress), f"Favre mean of {pair[0]}'' {pair[2]}''", "c_ref^2"
+        kept[u] = dimensions, on(velocity[n]), f"Favre mean of {u}", "c_ref"
+        kept[f"{u}_mass_flux"] = dimensions, on(excess[n]), f"Reynolds mean less Favre mean of {u}", "c_ref"
+    for pair, at in INDICES.items():
+        kept[f"R_{pair}"] = dimensions, on(stress[at]), f"Favre mean of {pair[0]}'' {pair[2]}''", "c_ref^2"
     kept["k"] = dimensions, on(0.5 * held["R"][:3].sum(axis=0)), "turbulent kinetic energy per mass (Favre)", "c_ref^2"
     for term, values in terms.items():
         kept[term] = dimensions, on(values), ENERGY_TERMS[term], _RATE
-    budgets = {pair: {t: v["uvw".index(pair[0]), "uvw".index(pair[2])] for t, v in stresses.items()} for pair in PAIRS}
+    budgets = {pair: {term: values[at] for term, values in stresses.items()} for pair, at in INDICES.items()}
     for pair, own in budgets.items():
         for term, values in own.items():
             kept[f"{term}_{pair}"] = dimensions, on(values), f"{STRESS_TERMS[term]}, of rho R_{pair}", _RATE
@@ -90,6 +105,10 @@ def turbulence(run: Any, over: str | None = None) -> Result:
     }
     data = dataset(kept, there, title=run.title)
     return Result(file_stem("turbulence"), summary, data, lambda: _draw(data, summary), case=run.case)
+
+
+def _turned(axes: np.ndarray, tensor: np.ndarray) -> np.ndarray:
+    return np.asarray(np.einsum("ai,bj,ij...->ab...", axes, axes, tensor))
 
 
 def _largest(terms: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -124,7 +143,7 @@ def _draw(data: Any, summary: Mapping[str, Any]) -> Any:
             for name in [n for n in ("u_plus", "u_van_driest", "u_trettel_larsson") if n in data]:
                 over = "y_star" if name == "u_trettel_larsson" else "y_plus"
                 axes[-1].semilogx(data[over].values[inside], data[name].values[inside], ".", ms=3, label=name)
-            axes[-1].set_xlabel("$y^+$; $y^*$ of Trettel & Larsson")
+            axes[-1].set_xlabel("$y^+$" + ("; $y^*$ of Trettel & Larsson" if "u_trettel_larsson" in data else ""))
             picture_file.legend_beside(axes[-1])
             picture_file.add_grid(axes[-1])
     figure.suptitle(f"{data.attrs.get('title', '')}\naveraged over {summary['averaged_over']:.4g}", fontsize=9)

@@ -12,12 +12,15 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import ModelledWall
+from hiresx.errors import HiresxError
 from hiresx.post import homogeneous
 from hiresx.post.budgets import Place
 from hiresx.post.wall_units import wall_units
 
 # Of the temperature of an adiabatic wall with a model, which the run does not keep.
 RECOVERY = 0.89
+# Cosine beyond which a wall counts as normal to the x axis.
+PARALLEL = 0.999
 # Share of the averaged time below which a history of the stress is too short to go unsaid.
 KNOWN = 0.9
 _TEXTS = {
@@ -34,10 +37,8 @@ def walls_and_units(
 ) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]], list[str]]:
     """A row for each wall at an end of the direction `axis` that is left of the averages of `run`, with the moments
     `held`; profiles in the wall units of the nearer wall; and warnings of walls whose stress is not known."""
-    case, letter = Case.model_validate(run.case), homogeneous.LETTERS[axis]
-    law, conditions = case.gas, homogeneous.conditions(run.case)
-    ends = {f"{letter}min": 0, f"{letter}max": -1}
-    walls = [face for face in ends if conditions.get(face, {}).get("type") in ("no-slip-wall", "modelled-wall")]
+    law, conditions = Case.model_validate(run.case).gas, homogeneous.conditions(run.case)
+    walls = _ends(run.case, axis)
     if not walls or law.reynolds is None:
         return [], {}, []
     x = np.stack([c.ravel() for c in place.coordinates], axis=1)
@@ -46,10 +47,9 @@ def walls_and_units(
     rho, u = held["rho"].ravel(), held["u"].reshape(3, n)
     tau, slopes = _stress(held, place, mu).reshape(3, 3, n), place.slopes[axis].reshape(3, n)
     rows, found, distances, warnings = [], [], [], []
-    for face in walls:
-        end, modelled = ends[face], conditions[face]["type"] == "modelled-wall"
+    for face, end in walls.items():
+        modelled, normal = conditions[face]["type"] == "modelled-wall", _normal(slopes, end)
         order = slice(None) if end == 0 else slice(None, None, -1)
-        normal = slopes[:, end] / np.linalg.norm(slopes[:, end]) * (1 if end == 0 else -1)
         still, t, at_wall = u[:, end], float(held["T"].ravel()[end]), None
         if modelled:
             source, traction, told = _force(run, face)
@@ -60,7 +60,8 @@ def walls_and_units(
             still = np.array(wall.velocity)
             slip = u[:, end] - still
             t = wall.temperature or t + 0.5 * (law.gamma - 1) * RECOVERY * float(slip @ slip)
-            at_wall = law.gamma * float(held["p"].ravel()[end]) / t, float(law.viscosity.viscosity(t) / law.reynolds)
+            viscosity = float(law.viscosity.viscosity(np.array(t)) / law.reynolds)
+            at_wall = law.gamma * float(held["p"].ravel()[end]) / t, viscosity
         else:
             source, traction = "the averages", tau[:, :, end] @ normal
         traction = traction - (traction @ normal) * normal
@@ -84,10 +85,36 @@ def walls_and_units(
     nearer = np.argmin(distances, axis=0)
     profiles = {"wall_distance": (np.min(distances, axis=0), "distance from the wall", "L")}
     for m, (name, text) in enumerate(_TEXTS.items()):
-        of_walls = [units[m] for units in found]
-        if all(values is not None for values in of_walls):
+        of_walls = [values for units in found if (values := units[m]) is not None]
+        if len(of_walls) == len(found):
             profiles[name] = np.choose(nearer, of_walls), text, "1"
     return rows, profiles, warnings
+
+
+def wall_frame(case: Mapping[str, Any], place: Place, axis: int) -> np.ndarray:
+    """The axes (3, 3), row by row, of the frame of the first wall at an end of the direction `axis` that is left: along
+    the x axis as the wall has it (the z axis where that is normal to it), off the wall, and normal to both.
+    Raises HiresxError without a wall."""
+    walls = _ends(case, axis)
+    if not walls:
+        raise HiresxError("there is no wall whose frame could be taken", 'take frame "xyz"')
+    normal = _normal(place.slopes[axis].reshape(3, -1), next(iter(walls.values())))
+    near = np.eye(3)[0 if abs(normal[0]) < PARALLEL else 2]
+    along = near - (near @ normal) * normal
+    along /= np.linalg.norm(along)
+    return np.stack([along, normal, np.cross(along, normal)])
+
+
+def _ends(case: Mapping[str, Any], axis: int) -> dict[str, int]:
+    """The walls at the ends of a direction: the place of the node on it, by face."""
+    letter, there = homogeneous.LETTERS[axis], homogeneous.faces_of(case, ["no-slip-wall", "modelled-wall"])
+    return {face: end for face, end in ((f"{letter}min", 0), (f"{letter}max", -1)) if face in there}
+
+
+def _normal(slopes: np.ndarray, end: int) -> np.ndarray:
+    """The unit vector off the wall at an `end`, of the `slopes` (3, n) of the index across it."""
+    normal: np.ndarray = slopes[:, end] / np.linalg.norm(slopes[:, end]) * (1 if end == 0 else -1)
+    return normal
 
 
 def _stress(held: Mapping[str, np.ndarray], place: Place, mu: np.ndarray) -> np.ndarray:

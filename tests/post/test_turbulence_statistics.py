@@ -11,6 +11,7 @@ from ranks import run_ranks
 from watched_runs import tables
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx.grid import Block, Grid, build
 from hiresx.output.saved import checkpoint
 from hiresx.post import turbulence
 from hiresx.post.budgets import ENERGY_TERMS, PAIRS
@@ -247,6 +248,49 @@ def test_wall_units_of_a_laminar_channel(tmp_path, budget):
         assert abs(found.data["residual"].values).max() < 1e-15
     else:
         assert "average.budget = true" in found.summary["warnings"][0]
+
+
+def turned(grid: Grid, axes) -> Grid:
+    """The same grid, turned: `axes` are the rows of the frame in which it is as before."""
+    (block,) = grid.blocks
+    x, y, z = np.einsum("ia,i...->a...", axes, np.stack([block.x, block.y, block.z]))
+    period = {way: tuple(axes.T @ vector) for way, vector in grid.period[0].items()}
+    return Grid((Block(block.name, x, y, z),), period=(period,))
+
+
+def test_the_frame_of_a_wall_does_not_depend_on_how_the_channel_lies(tmp_path):
+    """Turned by half a radian about z."""
+    case, (c, s) = channel(stress_budgets=True), (np.cos(0.5), np.sin(0.5))
+    axes = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    chance = np.random.default_rng(3)
+    states = [(chance.uniform(0, TAU, 4), chance.uniform(0.5, 1.5)) for _ in range(3)]
+
+    def flow(x, y, z, phases, size):
+        a, b, d, e = (np.cos(TAU * (x + z) + phase) * (1 - y * y) * size / 10 for phase in phases)
+        return 1 + a, 0.1 * (1 - y * y) + b, d * y, e, 1 / 1.4 + a / 2 + b / 3
+
+    def in_turned(x, y, z, *given):
+        rho, u, v, w, p = flow(*np.einsum("ai,i...->a...", axes, np.stack([x, y, z])), *given)
+        return rho, c * u - s * v, s * u + c * v, w, p
+
+    for folder, made, grid in (("plain", flow, None), ("turned", in_turned, turned(build(case.grid, None), axes))):
+        sampled(
+            case,
+            [lambda *at, made=made, given=given: made(*at, *given) for given in states],
+            tmp_path / folder,
+            grid=grid,
+        )
+    plain, found = (turbulence(tmp_path / folder, frame="wall").data for folder in ("plain", "turned"))
+    along = turbulence(tmp_path / "plain").data
+    largest = abs(along["production_u_u"].values).max()
+    assert largest > 1e-5 and abs(turbulence(tmp_path / "turned").data["R_u_v"].values).max() > 1e-5
+    for name, values in plain.items():
+        scale = max(abs(values.values).max(), largest if name.rpartition("_")[0] else 0.0)
+        np.testing.assert_allclose(along[name].values, values.values, rtol=0, atol=1e-13 * scale, err_msg=name)
+        if name not in ("x", "y"):
+            np.testing.assert_allclose(found[name].values, values.values, rtol=0, atol=1e-9 * scale, err_msg=name)
+    with pytest.raises(HiresxError, match='there is no frame "walls"'):
+        turbulence(tmp_path / "plain", frame="walls")
 
 
 def test_wall_units_count_from_a_moving_wall(tmp_path):
