@@ -326,6 +326,8 @@ def test_transformed_velocities():
 def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(HiresxError, match=r"average\.budget needs reynolds and favre"):
         channel(budget=True, favre=False)
+    with pytest.raises(HiresxError, match=r"average\.stress_budgets needs reynolds and favre"):
+        channel(stress_budgets=True, reynolds=False)
     sampled(channel(favre=False), [parabola], tmp_path / "plain")
     with pytest.raises(HiresxError, match="no favre means"):
         turbulence(tmp_path / "plain")
