@@ -192,16 +192,11 @@ KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, stride sv, c
 }
 #endif
 
-// Before both of these, whose values are in `reynolds` and `favre`: tau_xx, yy, zz, xy, xz, yz; du_i/dx_j row by row; the
-// covariances of p with u, v, w and div u, of u_i with tau_ix, tau_iy, tau_iz, and of tau_ij with du_i/dx_j; and the
-// Favre third moments u_i u_i u, v, w over 2 (Pebay 2008). Arguments as of column_energy.
-KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
-       const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
-       const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
-       int height, long long count, double share, const double *reynolds, const double *favre, double *mean) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    const long long node = i + (long long)width * (j + (long long)height * k);
-    double *at = mean + node;
+// Of the node p: the fluctuations dtau of the viscous stress (xx, yy, zz, xy, xz, yz) and dg of the velocity gradient
+// (du_i/dx_j row by row) about their means, the 15 first of `at`, which take the sample in. Arguments as of column_energy.
+HD void stress_and_gradient(long long p, int di, int dj, int dk, stride sv, const work_real *w, const work_real *m,
+                            const work_real *jacobian, real inverse_reynolds, const work_real *eddies, long long count,
+                            double share, double *at, double *dtau, double *dg) {
     real own[gas_gradients], g[gas_gradients][3];
     for (int v = 0; v < gas_gradients; ++v) {
         const work_real *field = w + v * sv + p;
@@ -226,37 +221,102 @@ KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int d
     (void)inverse_reynolds;
 #endif
     (void)eddies;
-    const double rho = q[p], left = 1.0 - share;
-    double u[3], d[3], f[3];
-    for (int c = 0; c < 3; ++c) {
-        u[c] = q[(1 + c) * sv + p] / rho;
-        d[c] = u[c] - reynolds[(1 + c) * count + node], f[c] = u[c] - favre[(1 + c) * count + node];
-    }
-    const double pressure = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]));
-    const double dp = pressure - reynolds[4 * count + node];
-    double dtau[6], dg[9];
     for (int n = 0; n < 6; ++n) dtau[n] = tau[n] - at[n * count], at[n * count] += share * dtau[n];
     for (int n = 0; n < 9; ++n) {
         double *held = at + (6 + n) * count;
         dg[n] = g[n / 3][n % 3] - *held, *held += share * dg[n];
     }
-    const int place[9] = {0, 3, 4, 3, 1, 5, 4, 5, 2};  // of tau_ij
-    double product[8] = {dp * d[0], dp * d[1], dp * d[2], dp * (dg[0] + dg[4] + dg[8]), 0.0, 0.0, 0.0, 0.0};
+}
+
+// Of the node p: its density and the fluctuations of u_i about the Reynolds means (d) and the Favre means (f) of before,
+// and of the pressure
+struct Fluctuations {
+    double rho, d[3], f[3], p;
+};
+HD Fluctuations fluctuations(const_state_pointer q, long long p, stride sv, const double *reynolds, const double *favre,
+                             long long count) {
+    Fluctuations found;
+    double u[3];
+    found.rho = q[p];
+    for (int c = 0; c < 3; ++c) {
+        u[c] = q[(1 + c) * sv + p] / found.rho;
+        found.d[c] = u[c] - reynolds[(1 + c) * count], found.f[c] = u[c] - favre[(1 + c) * count];
+    }
+    const double twice = found.rho * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]);
+    found.p = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * twice) - reynolds[4 * count];
+    return found;
+}
+
+// Places of the components of a symmetric tensor, row by row, among xx, yy, zz, xy, xz, yz
+HD int symmetric(int a, int b) { return a == b ? a : a + b + 2; }
+
+// Before average_reynolds and average_favre, whose values are in `reynolds` and `favre`: what stress_and_gradient has; the
+// covariances of p with u, v, w and div u, of u_i with tau_ix, tau_iy, tau_iz, and of tau_ij with du_i/dx_j; and the
+// Favre third moments u_i u_i u, v, w over 2 (Pebay 2008).
+KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+       const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
+       const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
+       int height, long long count, double share, const double *reynolds, const double *favre, double *mean) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long node = i + (long long)width * (j + (long long)height * k);
+    double *at = mean + node, dtau[6], dg[9];
+    const Fluctuations now = fluctuations(q, p, sv, reynolds + node, favre + node, count);
+    stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, count, share, at, dtau, dg);
+    const double *d = now.d, *f = now.f, left = 1.0 - share;
+    double product[8] = {now.p * d[0], now.p * d[1], now.p * d[2], now.p * (dg[0] + dg[4] + dg[8]), 0.0, 0.0, 0.0, 0.0};
     for (int n = 0; n < 9; ++n) {
-        product[4 + n % 3] += d[n / 3] * dtau[place[n]];
-        product[7] += dtau[place[n]] * dg[n];
+        product[4 + n % 3] += d[n / 3] * dtau[symmetric(n / 3, n % 3)];
+        product[7] += dtau[symmetric(n / 3, n % 3)] * dg[n];
     }
     for (int n = 0; n < 8; ++n) {
         double *held = at + (15 + n) * count;
         *held = left * (*held + share * product[n]);
     }
-    const double before = favre[node], mass = share * rho / (before + share * (rho - before)), rest = 1.0 - mass;
+    const double before = favre[node], mass = share * now.rho / (before + share * (now.rho - before)), rest = 1.0 - mass;
     const double *moments = favre + gas_gradients * count + count + node;  // uu, vv, ww, uv, uw, vw of before
     const double square = f[0] * f[0] + f[1] * f[1] + f[2] * f[2];
     const double trace = moments[0] + moments[count] + moments[2 * count];
     for (int c = 0; c < 3; ++c) {
         double *held = at + (23 + c) * count, with = trace * f[c];
-        for (int n = 0; n < 3; ++n) with += 2.0 * moments[place[3 * n + c] * count] * f[n];
+        for (int n = 0; n < 3; ++n) with += 2.0 * moments[symmetric(n, c) * count] * f[n];
         *held = rest * (*held + 0.5 * mass * ((1.0 - 2.0 * mass) * square * f[c] - with));
     }
+}
+
+// In the place of average_budget, for the budgets of all Reynolds stresses: what stress_and_gradient has; the covariances of
+// p with u, v, w; of p with du_i/dx_j + du_j/dx_i (xx, yy, zz, xy, xz, yz); of u, of v and of w with each component of
+// tau; the sums over k of those of tau_ik with du_j/dx_k and of tau_jk with du_i/dx_k; and the Favre third moments uuu,
+// uuv, uuw, uvv, uvw, uww, vvv, vvw, vww, www. Arguments as of average_budget.
+KERNEL(average_stress_budgets, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+       const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
+       const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
+       int height, long long count, double share, const double *reynolds, const double *favre, double *mean) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long node = i + (long long)width * (j + (long long)height * k);
+    double *at = mean + node, dtau[6], dg[9];
+    const Fluctuations now = fluctuations(q, p, sv, reynolds + node, favre + node, count);
+    stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, count, share, at, dtau, dg);
+    const double *f = now.f, left = 1.0 - share;
+    at += 15 * count;
+    auto covariance = [&](double product) { *at = left * (*at + share * product), at += count; };
+    for (int c = 0; c < 3; ++c) covariance(now.p * now.d[c]);
+    const int first[6] = {0, 1, 2, 0, 0, 1}, second[6] = {0, 1, 2, 1, 2, 2};
+    for (int n = 0; n < 6; ++n) covariance(now.p * (dg[3 * first[n] + second[n]] + dg[3 * second[n] + first[n]]));
+    for (int c = 0; c < 3; ++c)
+        for (int n = 0; n < 6; ++n) covariance(now.d[c] * dtau[n]);
+    for (int n = 0; n < 6; ++n) {
+        double sum = 0.0;
+        for (int c = 0; c < 3; ++c)
+            sum += dtau[symmetric(first[n], c)] * dg[3 * second[n] + c] + dtau[symmetric(second[n], c)] * dg[3 * first[n] + c];
+        covariance(sum);
+    }
+    const double before = favre[node], mass = share * now.rho / (before + share * (now.rho - before)), rest = 1.0 - mass;
+    const double *moments = favre + gas_gradients * count + count + node;  // uu, vv, ww, uv, uw, vw of before
+    for (int a = 0; a < 3; ++a)
+        for (int b = a; b < 3; ++b)
+            for (int c = b; c < 3; ++c) {
+                const double with = moments[symmetric(a, b) * count] * f[c] + moments[symmetric(a, c) * count] * f[b]
+                                    + moments[symmetric(b, c) * count] * f[a];
+                *at = rest * (*at + mass * ((1.0 - 2.0 * mass) * f[a] * f[b] * f[c] - with)), at += count;
+            }
 }

@@ -189,9 +189,10 @@ class Average(SampledTable):
 
     Means of rho, u, v, w, p, T and their second moments; Favre (mass-weighted) means of u, v, w, T, stresses and heat
     flux. With `budget` what the budget of the turbulent kinetic energy needs besides: mean stresses and velocity
-    gradients, covariances with the pressure, third moments (`hiresx post turbulence`). Written to averages.nc as often
-    as the fields are, and kept in checkpoints. Costs 15 (Reynolds), 14 (Favre) and 26 (budget) numbers of 8 bytes per
-    point.
+    gradients, covariances with the pressure, third moments (`hiresx post turbulence`); with `stress_budgets` in its
+    place, the same for each component of the Reynolds stress, and with it for the energy. Written to averages.nc as
+    often as the fields are, and kept in checkpoints. Costs 15 (Reynolds), 14 (Favre) and 26 (budget) or 58
+    (stress_budgets) numbers of 8 bytes per point.
     """
 
     own_history = False
@@ -202,11 +203,15 @@ class Average(SampledTable):
     budget: bool = Field(
         False, description="what the budget of the turbulent kinetic energy needs; with reynolds and favre"
     )
+    stress_budgets: bool = Field(
+        False, description="what the budgets of all Reynolds stresses need, and that of the energy; in place of budget"
+    )
 
     @model_validator(mode="after")
     def _something(self) -> Self:
         if not (self.reynolds or self.favre):
             raise case_error("averages need reynolds or favre")
-        if self.budget and not (self.reynolds and self.favre):
-            raise case_error("average.budget needs reynolds and favre; leave them true")
+        for name in ("budget", "stress_budgets"):
+            if getattr(self, name) and not (self.reynolds and self.favre):
+                raise case_error(f"average.{name} needs reynolds and favre; leave them true")
         return self

@@ -266,11 +266,12 @@ def turbulence(
     over: Annotated[
         str | None, option("--over", "I[,J]", "Homogeneous index directions, e.g. i,k; found if absent.")
     ] = None,
+    frame: Annotated[str, option("--frame", "xyz|wall", "Axes of velocities and stresses.")] = "xyz",
 ) -> Any:
-    """Favre stresses, wall units and kinetic-energy budget of averages, over homogeneous directions."""
+    """Favre stresses, wall units and budgets of averages, over homogeneous directions."""
     from hiresx.post.turbulence import turbulence as analyse
 
-    return analyse(run, over)
+    return analyse(run, over, frame)
 
 
 @_analysis("amplification")

@@ -1,7 +1,8 @@
-"""The quantities that the kernels `average_reynolds`, `average_favre` and `average_budget` keep at every node, in their
-order."""
+"""The quantities that the kernels `average_reynolds`, `average_favre`, `average_budget` and `average_stress_budgets`
+keep at every node, in their order."""
 
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 from typing import Any
 
 from hiresx.equations import GAS_PRIMITIVE
@@ -13,23 +14,46 @@ MOMENTS = {
     "favre": ("u_u", "v_v", "w_w", "u_v", "u_w", "v_w", "u_T", "v_T", "w_T"),
 }
 _STRESS, _WORK, _RATE = "rho_ref c_ref^2", "rho_ref c_ref^3", "rho_ref c_ref^3 / L"
-# Besides means and moments, for the budget of the turbulent kinetic energy: description and scale, by name.
-BUDGET = {
-    **{f"tau_{ij}": (f"mean viscous stress tau_{ij}", _STRESS) for ij in ("xx", "yy", "zz", "xy", "xz", "yz")},
+_SYMMETRIC = ("xx", "yy", "zz", "xy", "xz", "yz")
+_IN_BOTH = {
+    **{f"tau_{ij}": (f"mean viscous stress tau_{ij}", _STRESS) for ij in _SYMMETRIC},
     **{f"d{u}_d{x}": (f"mean of d{u}/d{x}", "c_ref / L") for u in "uvw" for x in "xyz"},
     **{f"p_{u}": (f"covariance of p and {u}", _WORK) for u in "uvw"},
-    "p_dilatation": ("covariance of p and div u", _RATE),
-    **{f"u_tau_{x}": (f"sum over i of the covariances of u_i and tau_i{x}", _WORK) for x in "xyz"},
-    "tau_gradient": ("sum over i, j of the covariances of tau_ij and du_i/dx_j", _RATE),
-    **{f"k_{u}": (f"half the third moments u_i u_i {u} (favre)", "c_ref^3") for u in "uvw"},
 }
+# Besides means and moments, for the budget of the turbulent kinetic energy or for those of all Reynolds stresses:
+# description and scale, by name.
+BUDGETS = {
+    "budget": {
+        **_IN_BOTH,
+        "p_dilatation": ("covariance of p and div u", _RATE),
+        **{f"u_tau_{x}": (f"sum over i of the covariances of u_i and tau_i{x}", _WORK) for x in "xyz"},
+        "tau_gradient": ("sum over i, j of the covariances of tau_ij and du_i/dx_j", _RATE),
+        **{f"k_{u}": (f"half the third moments u_i u_i {u} (favre)", "c_ref^3") for u in "uvw"},
+    },
+    "stress_budgets": {
+        **_IN_BOTH,
+        **{f"p_strain_{ij}": (f"covariance of p and du_i/dx_j + du_j/dx_i, ij = {ij}", _RATE) for ij in _SYMMETRIC},
+        **{f"{u}_tau_{ij}": (f"covariance of {u} and tau_{ij}", _WORK) for u in "uvw" for ij in _SYMMETRIC},
+        **{
+            f"tau_gradient_{ij}": (
+                f"sum over k of the covariances of tau_ik and du_j/dx_k, and of tau_jk and du_i/dx_k, ij = {ij}", _RATE,
+            )
+            for ij in _SYMMETRIC
+        },
+        **{
+            f"{a}_{b}_{c}": (f"third moment of {a}, {b} and {c} (favre)", "c_ref^3")
+            for a, b, c in combinations_with_replacement("uvw", 3)
+        },
+    },
+}  # fmt: skip
 # The velocities whose covariance with a passive scalar `average_scalars` keeps, besides the scalar's mean.
 _WITH = ("u", "v", "w")
 
 
 def kinds(average: Any) -> list[str]:
-    """Return the kinds of averages that a table `[average]` asks for."""
-    return [kind for kind in (*MEANS, "budget") if getattr(average, kind)]
+    """Return the kinds of averages that a table `[average]` asks for. "stress_budgets" has all that "budget" has."""
+    asked = [kind for kind in (*MEANS, *BUDGETS) if getattr(average, kind)]
+    return [kind for kind in asked if kind != "budget" or "stress_budgets" not in asked]
 
 
 def means(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
@@ -39,8 +63,8 @@ def means(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
     """Return all names in the order of the arrays: those of the gas, then the mean and second moments of each
-    scalar. `kind`: "reynolds", "favre" or "budget"."""
-    if kind == "budget":
-        return tuple(BUDGET)
+    scalar. `kind`: "reynolds", "favre", "budget" or "stress_budgets"."""
+    if kind in BUDGETS:
+        return tuple(BUDGETS[kind])
     of_scalars = [name for s in scalars for name in (s, f"{s}_{s}", *(f"{c}_{s}" for c in _WITH))]
     return (*MEANS[kind], *MOMENTS[kind], *of_scalars)

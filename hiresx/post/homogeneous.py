@@ -32,14 +32,19 @@ def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]
     return blocks[0]
 
 
-def faces_of(case: Mapping[str, Any], kinds: Sequence[str]) -> set[str]:
-    """Faces of the only block to which the resolved `case` gives a boundary condition of these types."""
-    found: dict[str, str] = {}
+def conditions(case: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The boundary condition that the resolved `case` gives to each face of the only block."""
+    found: dict[str, Mapping[str, Any]] = {}
     for entry in case.get("boundary") or ():
         faces = entry.get("faces")
         for face in [f"{d}{end}" for d in "ijk" for end in ("min", "max")] if faces == "all" else faces or ():
-            found.setdefault(face, entry["type"])
-    return {face for face, kind in found.items() if kind in kinds}
+            found.setdefault(face, entry)
+    return found
+
+
+def faces_of(case: Mapping[str, Any], kinds: Sequence[str]) -> set[str]:
+    """Faces of the only block to which the resolved `case` gives a boundary condition of these types."""
+    return {face for face, entry in conditions(case).items() if entry["type"] in kinds}
 
 
 def step(coordinates: Sequence[np.ndarray], axis: int) -> np.ndarray | None:

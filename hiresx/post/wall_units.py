@@ -11,7 +11,7 @@ from hiresx.output.fields.differences import derivative
 class WallUnits(NamedTuple):
     """`u_tau` = (tau_w / rho_w)^(1/2), `viscous_length` = mu_w / (rho_w u_tau); over the nodes (n,): `y_plus` and the
     semi-local `y_star` = y (tau_w rho)^(1/2) / mu; `u_plus`, `u_van_driest` (van Driest 1951) and `u_trettel_larsson`
-    (Trettel & Larsson 2016, equation 14)."""
+    (Trettel & Larsson 2016, equation 14), None above an unresolved layer."""
 
     u_tau: float
     viscous_length: float
@@ -19,25 +19,37 @@ class WallUnits(NamedTuple):
     y_star: np.ndarray
     u_plus: np.ndarray
     u_van_driest: np.ndarray
-    u_trettel_larsson: np.ndarray
+    u_trettel_larsson: np.ndarray | None
 
 
-def wall_units(y: np.ndarray, u: np.ndarray, rho: np.ndarray, mu: np.ndarray, stress: float) -> WallUnits:
+def wall_units(
+    y: np.ndarray,
+    u: np.ndarray,
+    rho: np.ndarray,
+    mu: np.ndarray,
+    stress: float,
+    at_wall: tuple[float, float] | None = None,
+) -> WallUnits:
     """Wall units of a profile from the wall on: distances `y` (n,) from 0 up, mean velocity `u` along the wall, mean
-    density `rho`, and `mu`, the mean viscosity over Re_c; `stress` at the wall. In c_ref, rho_ref and L.
+    density `rho`, and `mu`, the mean viscosity over Re_c; `stress` at the wall. In c_ref, rho_ref and L. `at_wall`:
+    density and mu at a wall along which the first node slips, as above an unresolved layer.
 
     The slopes of density and viscosity are that of y_star, by 6th-order differences (7 nodes or more); integrals over u
     are those of the trapezoid.
     """
-    u_tau = float(np.sqrt(stress / rho[0]))
-    length = float(mu[0] / (rho[0] * u_tau))
+    rho_wall, mu_wall = at_wall or (rho[0], mu[0])
+    u_tau = float(np.sqrt(stress / rho_wall))
+    length = float(mu_wall / (rho_wall * u_tau))
     plus, y_star = u / u_tau, y * np.sqrt(stress * rho) / mu
-    root = np.sqrt(rho / rho[0])
+    root = np.sqrt(rho / rho_wall)
 
     def integral(weight: np.ndarray) -> np.ndarray:
         steps = 0.5 * (weight[1:] + weight[:-1]) * np.diff(plus)
         return np.concatenate([[0.0], np.cumsum(steps)])
 
+    if at_wall:
+        first = 0.5 * (1 + root[0]) * plus[0]
+        return WallUnits(u_tau, length, y / length, y_star, plus, first + integral(root), None)
     # (rho/rho_w)^(1/2) [1 + y rho'/(2 rho) - y mu'/mu] du+ = mu/mu_w d(y*)/d(y+) du+
     stretched = mu / mu[0] * length * _slope(y_star) / _slope(y)
     return WallUnits(u_tau, length, y / length, y_star, plus, integral(root), integral(stretched))

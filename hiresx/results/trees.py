@@ -90,7 +90,7 @@ def averages(path: Path) -> Any:
             text = _about(name)
             text["long_name"] = f"{'mean ' if name in about['variables'] else 'of the means: '}{text['long_name']}"
             held[name] = xarray.Variable(INDEXES, lazy(source(name)), text)
-        kinds = sorted({kind for at, kind, _ in attributes if at == block}, reverse=True)  # reynolds first
+        kinds = {kind for at, kind, _ in attributes if at == block}
         for kind in kinds:
             part = {
                 name: xarray.Variable(INDEXES, lazy(source(f"{kind}/{name}")), text)
@@ -98,8 +98,8 @@ def averages(path: Path) -> Any:
                 if (at, of) == (block, kind)
             }
             nodes[f"/{block}/{kind}"] = xarray.Dataset(part, places)
-        if kinds:
-            held |= _moments(source, kinds[0], nodes[f"/{block}/{kinds[0]}"])
+        if first := next((kind for kind in MOMENTS if kind in kinds), None):
+            held |= _moments(source, first, nodes[f"/{block}/{first}"])
         nodes[f"/{block}"] = xarray.Dataset(held, places)
     root = {**_case_attributes(about), "part": "", "gamma": gamma, "file": str(path)}
     root["averaged_over"] = over

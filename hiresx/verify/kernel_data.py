@@ -15,7 +15,7 @@ SIZE, HALO = (17, 7, 7), max(stencil(name).halo for name in choices("interpolati
 SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
 STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
 ORIGIN = HALO * sum(STRIDES)
-VARIABLES = 40  # more than any array of a kernel has
+VARIABLES = 40  # more than any padded array of a kernel has, and room for the averages of nodes without ghosts
 FACE = (SIZE[0], SIZE[1], 1)  # face kmin: s1, s2 along i, j, and sn along k
 
 INTEGERS = {

@@ -1,13 +1,15 @@
 """Kernels that look at a whole block, one at a time, against NumPy: reductions, norms, time-step radii, monitors' sums,
 averages. Both backends could share a mistake, which their agreement would not show."""
 
+from itertools import combinations_with_replacement
+
 import kernels_alone as alone
 import numpy as np
 import pytest
 from kernels_alone import SMALL, geometry, gradient, inside, primitive, program, random, states, sutherland, temperature
 from kernels_alone import conservative as conserved
 
-from hiresx.device.averaging import names
+from hiresx.device.averaging import BUDGETS, names
 from hiresx.rhs.sponge import moments
 
 NI, NJ, NK = alone.SIZE
@@ -231,12 +233,13 @@ def test_the_sponge_draws_to_its_reference(backend):
         np.testing.assert_allclose(r, wanted, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", list(BUDGETS))
 @pytest.mark.parametrize("viscosity", ["none", "sutherland"])
-def test_average_budget(backend, viscosity):
+def test_average_budget(backend, viscosity, kind):
     """Four samples of different weight on a curved grid: each covariance and third moment is its own."""
     kernels = program(backend, SMALL if viscosity == "none" else alone.VISCOUS, viscosity=viscosity)
     (m, jacobian), weights = geometry(), np.array([0.3, 1.0, 0.1, 0.7])
-    held = {kind: np.zeros((len(names(kind)), NK, NJ, NI)) for kind in ("reynolds", "favre", "budget")}
+    held = {of: np.zeros((len(names(of)), NK, NJ, NI)) for of in ("reynolds", "favre", kind)}
     samples = [primitive(random(n), *alone.SHAPE) for n in range(4)]
     nodes = {"width": NI, "height": NJ, "count": NI * NJ * NK}
     gathered = []
@@ -244,12 +247,12 @@ def test_average_budget(backend, viscosity):
         share, q, w = weights[n] / weights[: n + 1].sum(), conserved(s), np.stack([*s[1:4], temperature(s)])
         alike = alone.PLACE | nodes | {"sv": alone.POINTS, "q": q, "share": share}
         kernels.launch(
-            "average_budget", alone.SIZE, **alike, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)), w=w,
+            f"average_{kind}", alone.SIZE, **alike, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)), w=w,
             m=m, jacobian=jacobian, inverse_reynolds=RE, reynolds=held["reynolds"], favre=held["favre"],
-            mean=held["budget"],
+            mean=held[kind],
         )  # fmt: skip
-        for kind in ("reynolds", "favre"):
-            kernels.launch(f"average_{kind}", alone.SIZE, **alike, mean=held[kind])
+        for of in ("reynolds", "favre"):
+            kernels.launch(f"average_{of}", alone.SIZE, **alike, mean=held[of])
         g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
         mu = 0.0 if viscosity == "none" else sutherland(inside(temperature(s))) * RE
         tau = mu * (g + np.swapaxes(g, 0, 1) - 2 / 3 * np.trace(g) * np.eye(3)[:, :, None, None, None])
@@ -263,13 +266,21 @@ def test_average_budget(backend, viscosity):
     rest = [values - mean(values) for values in (u, p, g, tau)]
     (du, dp, dg, dtau), mass = rest, rho / mean(rho)
     f = u - mean(mass[:, None] * u)
-    wanted = [
-        *(mean(tau)[a, b] for a, b in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))),
-        *mean(g).reshape(9, NK, NJ, NI),
-        *mean(dp[:, None] * du), mean(dp * np.trace(dg, axis1=1, axis2=2)),
-        *mean(np.sum(du[:, :, None] * dtau, axis=1)),
-        mean(np.sum(dtau * dg, axis=(1, 2))),
-        *mean(0.5 * mass[:, None] * np.sum(f * f, axis=1)[:, None] * f),
-    ]  # fmt: skip
-    for name, found, exact in zip(names("budget"), held["budget"], wanted, strict=True):
+    pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+    wanted = [*(mean(tau)[a, b] for a, b in pairs), *mean(g).reshape(9, NK, NJ, NI), *mean(dp[:, None] * du)]
+    if kind == "budget":
+        wanted += [
+            mean(dp * np.trace(dg, axis1=1, axis2=2)),
+            *mean(np.sum(du[:, :, None] * dtau, axis=1)),
+            mean(np.sum(dtau * dg, axis=(1, 2))),
+            *mean(0.5 * mass[:, None] * np.sum(f * f, axis=1)[:, None] * f),
+        ]
+    else:
+        loss = mean(np.einsum("nik...,njk...->nij...", dtau, dg))
+        wanted += [mean(dp * (dg[:, a, b] + dg[:, b, a])) for a, b in pairs]
+        wanted += [mean(du[:, c] * dtau[:, a, b]) for c in range(3) for a, b in pairs]
+        wanted += [loss[a, b] + loss[b, a] for a, b in pairs]
+        triples = combinations_with_replacement(range(3), 3)
+        wanted += [mean(mass * f[:, a] * f[:, b] * f[:, c]) for a, b, c in triples]
+    for name, found, exact in zip(names(kind), held[kind], wanted, strict=True):
         np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12 * (abs(exact).max() + 1e-300), err_msg=name)

@@ -1,5 +1,7 @@
 """Monitors on several ranks: what they see does not depend on how the grid is cut, nor on who computes what."""
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pytest
 from netCDF4 import Dataset
@@ -7,6 +9,7 @@ from ranks import run_ranks
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.decomposition import Part
+from hiresx.device.averaging import BUDGETS
 from hiresx.grid import Block, Connection, Grid, build
 from hiresx.grid.blocks import face_range
 from hiresx.output.watch import history
@@ -27,7 +30,6 @@ WATCHED = {
     "extrema": {"every": 5},
     "conservation": {"every": 5},
     "kinetic_energy": {"every": 7},  # when nothing else has waited for ghosts
-    "average": {"every": 2, "budget": True},
 }
 NAMES = {"middle", "row", "walls", "low", "extrema", "conservation", "kinetic_energy", "residual", "own"}
 
@@ -55,6 +57,7 @@ def plane() -> tuple[Case, Grid]:
                 {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "temperature": 1.02},
             ],
             "sponge": [{"axis": "x", "start": 1.4, "end": 2.0, "strength": 1.0, "state": {"rho": 1.0, "p": P}}],
+            "average": {"every": 2, "stress_budgets": True},
             **WATCHED,
         }
     )  # fmt: skip
@@ -86,6 +89,7 @@ def solid() -> tuple[Case, None]:
                 {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "temperature": 1.02},
                 {"faces": ["kmin", "kmax"], "type": "slip-wall"},
             ],
+            "average": {"every": 2, "budget": True},
             **WATCHED,
         }
     )  # fmt: skip
@@ -155,11 +159,14 @@ def averages(run: Simulation) -> dict[tuple[str, str, str], np.ndarray]:
     return found
 
 
-# Quantities of the budget that have the rounding of each other: the components of a tensor or a vector.
+IN_ORDER = ("xx", "yy", "zz", "xy", "xz", "yz")
+# Quantities of the budgets that have the rounding of each other: the components of a tensor or a vector.
 ALIKE = [
     *([f"d{u}_d{x}" for x in "xyz"] for u in "uvw"),
-    [f"tau_{ij}" for ij in ("xx", "yy", "zz", "xy", "xz", "yz")],
+    *([f"{name}_{ij}" for ij in IN_ORDER] for name in ("tau", "p_strain", "tau_gradient")),
+    [f"{u}_tau_{ij}" for u in "uvw" for ij in IN_ORDER],
     *([f"{name}_{x}" for x in axes] for name, axes in (("p", "uvw"), ("u_tau", "xyz"), ("k", "uvw"))),
+    ["_".join(abc) for abc in combinations_with_replacement("uvw", 3)],
 ]
 
 
@@ -178,7 +185,7 @@ def compare_averages(found, expected) -> None:
     largest = {name: max(np.abs(v).max() for (_, _, n), v in expected.items() if n == name) for _, _, name in expected}
     for key, values in expected.items():
         a, _, b = key[2].partition("_")
-        if key[1] == "budget":
+        if key[1] in BUDGETS:
             tolerance = MOMENTS * terms_of(key[2], largest)
         else:
             tolerance = MOMENTS * np.sqrt(largest[f"{a}_{a}"] * largest[f"{b}_{b}"]) if b else TOLERANCE * largest[a]
@@ -251,7 +258,7 @@ def test_histories_and_averages_go_on_with_other_ranks_and_cuts(tmp_path, alone)
     compare(tables, alone["plane"][0])
     with Dataset(tmp_path / "whole/averages.nc") as whole, Dataset(tmp_path / "parts/averages.nc") as parts:
         expected, found = dict(leaves(whole)), dict(leaves(parts))
-    assert found.keys() == expected.keys() and len(found) == 3 + 2 * (3 + 6 + 15 + 15 + 26)
+    assert found.keys() == expected.keys() and len(found) == 3 + 2 * (3 + 6 + 15 + 15 + 58)
     assert found["averaged_over"] > 0.1 and np.abs(found["left/favre/u_v"]).max() > 1e-4
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)

@@ -1,5 +1,6 @@
 """averages.nc: a field file whose blocks have the means, which `hiresx plot` takes, and in each of them the groups
-"reynolds" and "favre" with all means and second moments, and "budget" where the case asks for it."""
+"reynolds" and "favre" with all means and second moments, and "budget" or "stress_budgets" where the case asks for
+it."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.averaging import BUDGET, means, names
+from hiresx.device.averaging import BUDGETS, means, names
 from hiresx.equations import equations
 from hiresx.mpi.background import Work
 from hiresx.mpi.communicator import Communicator
@@ -46,8 +47,8 @@ class AverageSeries(Series):
 
 def _about(name: str, kind: str) -> tuple[str, str]:
     """Description and scale of an average."""
-    if kind == "budget":
-        return BUDGET[name]
+    if kind in BUDGETS:
+        return BUDGETS[kind][name]
     factors = [derived.about(factor) for factor in name.split("_")]
     if len(factors) == 1:
         return f"mean {factors[0].long_name} ({kind})", factors[0].scale

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import Later, Piece
-from hiresx.device.averaging import MEANS, MOMENTS, kinds, names
+from hiresx.device.averaging import BUDGETS, MEANS, MOMENTS, kinds, names
 from hiresx.equations import equations
 from hiresx.mpi.background import JointWriter
 from hiresx.output.fields import block_neighbours
@@ -60,7 +60,8 @@ class AverageMonitor(Attachment):
             ]
             for kind in self._kinds
         }
-        self._velocities = Velocities(solver) if spec.budget else None
+        self._budget = next((kind for kind in self._kinds if kind in BUDGETS), None)
+        self._velocities = Velocities(solver) if self._budget else None
         self._fill = None if self._velocities is None else solver.program.prepare(self._velocities.calls)
 
     @property
@@ -119,7 +120,7 @@ class AverageMonitor(Attachment):
         for kind in reversed(self._kinds):  # the budget wants the others of before
             self._weight[kind] += weight
             share = weight / self._weight[kind]
-            if kind == "budget":
+            if kind == self._budget:
                 self._sample_budget(solver, share)
                 continue
             for state, mean in zip(solver.states, self._sums[kind], strict=True):
@@ -142,15 +143,15 @@ class AverageMonitor(Attachment):
             ni, nj, nk = state.size
             reynolds, favre, mean = sums
             solver.program.launch(
-                "average_budget", state.size, **state.place, **self._velocities.arguments(state),
+                f"average_{self._budget}", state.size, **state.place, **self._velocities.arguments(state),
                 sv=state.variable_stride, q=state.q, width=ni, height=nj, count=ni * nj * nk, share=share,
                 reynolds=reynolds, favre=favre, mean=mean,
             )  # fmt: skip
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}, means and second
-        moments of the fluctuations such as u_v; "rho" and "p" of Favre are the unweighted means. "budget": as
-        `hiresx.device.averaging.BUDGET` says."""
+        moments of the fluctuations such as u_v; "rho" and "p" of Favre are the unweighted means. "budget" or
+        "stress_budgets": as `hiresx.device.averaging.BUDGETS` says."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()
@@ -180,12 +181,14 @@ class AverageMonitor(Attachment):
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         """Continue averages from a checkpoint. Averages with another start time, and averages that it does not hold,
-        begin anew. If it does not hold the budget, all begin anew, since the budget and the moments must be of the same
-        samples."""
+        begin anew. If it does not hold what the budget needs, all begin anew, since this and the moments must be of the
+        same samples."""
         self._begun = False
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
-        anew = captured["start"] != self._spec.start or (self._spec.budget and "budget.weight" not in captured)
+        anew = captured["start"] != self._spec.start or (
+            self._budget is not None and f"{self._budget}.weight" not in captured
+        )
         for kind in self._kinds:
             weight = 0.0 if anew else captured.get(f"{kind}.weight", 0.0)
             self._weight[kind] = float(weight)

@@ -1,0 +1,153 @@
+"""Walls at the ends of mean profiles: their friction, and the profiles in their wall units.
+
+The stress on a no-slip wall is that of the averages. Of a wall with a model the resolved gradient says nothing: its
+stress is the mean of what the model gave, which the history of a `[[force]]` has, and its density and viscosity are
+those of its temperature.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.boundaries import ModelledWall
+from hiresx.errors import HiresxError
+from hiresx.post import homogeneous
+from hiresx.post.budgets import Place
+from hiresx.post.wall_units import wall_units
+
+# Of the temperature of an adiabatic wall with a model, which the run does not keep.
+RECOVERY = 0.89
+# Cosine beyond which a wall counts as normal to the x axis.
+PARALLEL = 0.999
+# Share of the averaged time below which a history of the stress is too short to go unsaid.
+KNOWN = 0.9
+_TEXTS = {
+    "y_plus": "distance from the wall in viscous lengths",
+    "y_star": "semi-local distance from the wall",
+    "u_plus": "mean velocity along the wall over u_tau",
+    "u_van_driest": "u_plus transformed by van Driest (1951)",
+    "u_trettel_larsson": "u_plus transformed by Trettel & Larsson (2016)",
+}
+
+
+def walls_and_units(
+    run: Any, held: Mapping[str, np.ndarray], place: Place, axis: int
+) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]], list[str]]:
+    """A row for each wall at an end of the direction `axis` that is left of the averages of `run`, with the moments
+    `held`; profiles in the wall units of the nearer wall; and warnings of walls whose stress is not known."""
+    law, conditions = Case.model_validate(run.case).gas, homogeneous.conditions(run.case)
+    walls = _ends(run.case, axis)
+    if not walls or law.reynolds is None:
+        return [], {}, []
+    x = np.stack([c.ravel() for c in place.coordinates], axis=1)
+    n = x.shape[0]
+    mu = (law.viscosity.viscosity(held["T"]) / law.reynolds).ravel()
+    rho, u = held["rho"].ravel(), held["u"].reshape(3, n)
+    tau, slopes = _stress(held, place, mu).reshape(3, 3, n), place.slopes[axis].reshape(3, n)
+    rows, found, distances, warnings = [], [], [], []
+    for face, end in walls.items():
+        modelled, normal = conditions[face]["type"] == "modelled-wall", _normal(slopes, end)
+        order = slice(None) if end == 0 else slice(None, None, -1)
+        still, t, at_wall = u[:, end], float(held["T"].ravel()[end]), None
+        if modelled:
+            source, traction, told = _force(run, face)
+            warnings += told
+            if traction is None:
+                continue
+            wall = ModelledWall.model_validate(conditions[face])
+            still = np.array(wall.velocity)
+            slip = u[:, end] - still
+            t = wall.temperature or t + 0.5 * (law.gamma - 1) * RECOVERY * float(slip @ slip)
+            viscosity = float(law.viscosity.viscosity(np.array(t)) / law.reynolds)
+            at_wall = law.gamma * float(held["p"].ravel()[end]) / t, viscosity
+        else:
+            source, traction = "the averages", tau[:, :, end] @ normal
+        traction = traction - (traction @ normal) * normal
+        stress, y = float(np.linalg.norm(traction)), (x - x[end]) @ normal
+        if stress == 0.0:
+            continue
+        along = traction / stress @ (u - still[:, None])
+        units = wall_units(y[order], along[order], rho[order], mu[order], stress, at_wall)
+        row = {
+            "wall": face, "stress": stress, "stress_from": source, "u_tau": units.u_tau,
+            "rho": at_wall[0] if at_wall else float(rho[end]), "T": t, "viscous_length": units.viscous_length,
+            "first_y_plus": float(units.y_plus[1]),
+        }  # fmt: skip
+        if len(walls) == 2:
+            row["re_tau"] = 0.5 * float(np.abs(y).max()) / units.viscous_length
+        rows.append(row)
+        found.append([None if values is None else values[order] for values in units[2:]])
+        distances.append(y)
+    if not found:
+        return [], {}, warnings
+    nearer = np.argmin(distances, axis=0)
+    profiles = {"wall_distance": (np.min(distances, axis=0), "distance from the wall", "L")}
+    for m, (name, text) in enumerate(_TEXTS.items()):
+        of_walls = [values for units in found if (values := units[m]) is not None]
+        if len(of_walls) == len(found):
+            profiles[name] = np.choose(nearer, of_walls), text, "1"
+    return rows, profiles, warnings
+
+
+def wall_frame(case: Mapping[str, Any], place: Place, axis: int) -> np.ndarray:
+    """The axes (3, 3), row by row, of the frame of the first wall at an end of the direction `axis` that is left: along
+    the x axis as the wall has it (the z axis where that is normal to it), off the wall, and normal to both.
+    Raises HiresxError without a wall."""
+    walls = _ends(case, axis)
+    if not walls:
+        raise HiresxError("there is no wall whose frame could be taken", 'take frame "xyz"')
+    normal = _normal(place.slopes[axis].reshape(3, -1), next(iter(walls.values())))
+    near = np.eye(3)[0 if abs(normal[0]) < PARALLEL else 2]
+    along = near - (near @ normal) * normal
+    along /= np.linalg.norm(along)
+    return np.stack([along, normal, np.cross(along, normal)])
+
+
+def _ends(case: Mapping[str, Any], axis: int) -> dict[str, int]:
+    """The walls at the ends of a direction: the place of the node on it, by face."""
+    letter, there = homogeneous.LETTERS[axis], homogeneous.faces_of(case, ["no-slip-wall", "modelled-wall"])
+    return {face: end for face, end in ((f"{letter}min", 0), (f"{letter}max", -1)) if face in there}
+
+
+def _normal(slopes: np.ndarray, end: int) -> np.ndarray:
+    """The unit vector off the wall at an `end`, of the `slopes` (3, n) of the index across it."""
+    normal: np.ndarray = slopes[:, end] / np.linalg.norm(slopes[:, end]) * (1 if end == 0 else -1)
+    return normal
+
+
+def _stress(held: Mapping[str, np.ndarray], place: Place, mu: np.ndarray) -> np.ndarray:
+    """The mean stress where the averages have it, else that of the mean profile."""
+    if "tau" in held:
+        return held["tau"]
+    g = np.stack([place.gradient(row) for row in held["u"]])
+    divergence = np.einsum("aa...->...", g) * np.eye(3).reshape(3, 3, 1, 1, 1)
+    return mu.reshape(held["rho"].shape) * (g + np.swapaxes(g, 0, 1) - 2 / 3 * divergence)
+
+
+def _force(run: Any, face: str) -> tuple[str, np.ndarray | None, list[str]]:
+    """The `[[force]]` that names this face alone; its mean friction per area over the time of the averages, None where
+    there is no such history; and what is to be said of it. A sample stands for the time since the one before."""
+    clock = "step" if run.case["time"].get("local") else "time"
+    end, over = float(run.averages[clock].values), float(run.averages.attrs["averaged_over"])
+    for entry in run.case.get("force") or ():
+        if list(entry["faces"]) != [face] or entry.get("range") or entry["name"] not in run.histories:
+            continue
+        history = run.history(entry["name"])
+        times = np.clip(history[clock].values.astype(float), end - over, end)
+        weights = np.diff(times, prepend=times[0])
+        covered = float(weights.sum())
+        if covered > 0:
+            friction = np.stack([history[f"friction_{x}"].values for x in "xyz"]) / history["area"].values
+            source = f'force "{entry["name"]}"'
+            told = f"the stress at {face} is that of {covered:.4g} of the {over:.4g} that are averaged, by {source}"
+            return source, friction @ weights / covered, [told] if covered < KNOWN * over else []
+    return (
+        "",
+        None,
+        [
+            f"no wall units at {face}: the run keeps no stress of its wall model; add a [[force]] with "
+            f'faces = ["{face}"] and run again'
+        ],
+    )
