@@ -1,7 +1,7 @@
 """The key `vortex` of far fields: the circulation of a lifting airfoil in the state far away."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -48,25 +48,23 @@ class Vortex(Table):
         return float(np.pi * distance * np.hypot(state.u, state.v) * np.sqrt(1 - square))
 
 
+def _vortices(case: "Case") -> Iterator[tuple[int, Vortex, State]]:
+    """Yield the numbers of the far fields with a vortex, their vortices and states."""
+    for n, condition in enumerate(case.boundary):
+        far: Any = condition
+        if getattr(far, "vortex", None) is not None:
+            yield n, far.vortex, far.state
+
+
 def vortex_of(case: "Case") -> tuple[Vortex, State] | None:
     """The vortex of the far fields of a case, and the stream that it is in."""
-    for condition in case.boundary:
-        if (found := getattr(condition, "vortex", None)) is not None:
-            return found, condition.state
-    return None
+    return next(((vortex, state) for _, vortex, state in _vortices(case)), None)
 
 
 def vortex_errors(case: "Case") -> Iterator[PydanticCustomError]:
     """Yield the errors of a case whose far field cannot have a vortex."""
-    found = vortex_of(case)
-    if found is None:
-        return
-    first, stream = found
     names = [force.name for force in case.force]
-    for n, condition in enumerate(case.boundary):
-        vortex = getattr(condition, "vortex", None)
-        if vortex is None:
-            continue
+    for n, vortex, s in _vortices(case):
         place = f"boundary.{n}.vortex"
         if not case.time.local:
             yield case_error(f"{place} is for steady flow, by local steps: leave it out, or take time.local")
@@ -75,12 +73,11 @@ def vortex_errors(case: "Case") -> Iterator[PydanticCustomError]:
         if vortex.force not in names:
             there = ", ".join(f'"{name}"' for name in names) or "none"
             yield case_error(f'{place}.force = "{vortex.force}": there is no [[force]] of that name (there is {there})')
-        s = condition.state
         square = (s.u**2 + s.v**2) * s.rho / (case.gas.gamma * s.p)
         if not 0 < square < 1:
             yield case_error(
                 f"{place} is for a subsonic stream along x and y, and that of boundary.{n}.state has the Mach number "
                 f"{square**0.5:.4g}: leave it out"
             )
-        if (vortex, s) != (first, stream):
+        if (vortex, s) != vortex_of(case):
             yield case_error(f"{place}: another far field has another vortex or state; a flow has one of each")
