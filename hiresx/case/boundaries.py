@@ -13,6 +13,7 @@ from hiresx.case.face_formulas import FaceValue
 from hiresx.case.model import Listed, Positive, State, Table, Vector, case_error
 from hiresx.case.scalars import ScalarName, ScalarValue
 from hiresx.case.synthetic_turbulence import SyntheticTurbulence
+from hiresx.case.vortex import Vortex
 
 Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
 Faces = Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)]
@@ -364,6 +365,7 @@ class FarField(Condition, Scalars):
     kernel = "characteristic"
     type: Literal["far-field"] = "far-field"
     state: State = Field(description="state far away")
+    vortex: Vortex | None = Field(None, description="circulation about a lifting airfoil; absent: the state alone")
 
 
 if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources

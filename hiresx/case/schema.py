@@ -50,6 +50,7 @@ from hiresx.case.surfaces import Surface, surface_errors
 from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
 from hiresx.case.turbulence import Turbulence, transported_scalars, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
+from hiresx.case.vortex import vortex_errors
 from hiresx.case.waves import at
 from hiresx.equations.stencil import Stencil, stencil
 from hiresx.equations.storage import STORAGE
@@ -337,7 +338,7 @@ class Case(Table):
             *scheme_errors(self.scheme), *implicit_errors(self), *surface_errors(self),
             *turbulence_errors(self), *body_force_errors(self), *source_errors(self), *face_value_errors(self),
             *synthetic_turbulence_errors(self), *modelled_wall_errors(self), *refine_errors(self),
-            *local_step_errors(self),
+            *local_step_errors(self), *vortex_errors(self),
         )  # fmt: skip
         for found in errors:
             raise found

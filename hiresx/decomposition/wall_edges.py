@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hiresx.grid.blocks import direction, side
+from hiresx.grid.blocks import Range, direction, side
 
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition, Patch
@@ -21,12 +21,12 @@ BEYOND = 3
 def is_edged(whole: "Decomposition", patch: "Patch") -> bool:
     """True if the wall has an edge on a patch or at its ends: a sharp end is an edge too. What is beyond the ends of a
     patch of one node across tells nothing of it."""
-    return any(_edges(_with_nodes_beyond(whole, patch, e, BEYOND)).any() for e in _tangents(whole, patch))
+    return any(edges(nodes_beyond(whole, patch.block, patch.range, e, BEYOND)).any() for e in _tangents(whole, patch))
 
 
 def is_bent(whole: "Decomposition", patch: "Patch") -> bool:
     """True if the wall turns at nodes that are no edges: pieces between edges are not all straight."""
-    return any(_bends(_with_nodes_beyond(whole, patch, e, 0)).any() for e in _tangents(whole, patch))
+    return any(_bends(nodes_beyond(whole, patch.block, patch.range, e, 0)).any() for e in _tangents(whole, patch))
 
 
 def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray:
@@ -38,7 +38,7 @@ def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray
     for e in _tangents(whole, patch):
         # The turn at the first and the last node of a line is not known: what is marked is right up to `reach`.
         beyond = 2 * reach + BEYOND
-        edge = _edges(_with_nodes_beyond(whole, patch, e, beyond))
+        edge = edges(nodes_beyond(whole, patch.block, patch.range, e, beyond))
         near = edge.copy()
         for step in range(1, reach + 1):
             near[..., step:] |= edge[..., :-step]
@@ -58,19 +58,19 @@ def _tangents(whole: "Decomposition", patch: "Patch") -> list[int]:
     return [e for e in whole.blocks[patch.block].active if e != direction(patch.face)]
 
 
-def _with_nodes_beyond(whole: "Decomposition", patch: "Patch", e: int, count: int) -> np.ndarray:
-    """x, y, z of a patch and of up to `count` nodes beyond its ends along e, in its block or over connections, nan
-    where there is none: (dimensions, ..., n), along e."""
-    block = whole.blocks[patch.block]
-    (lo, hi), size = patch.range[e], block.size[e]
-    box = [np.arange(*r) for r in patch.range]
+def nodes_beyond(whole: "Decomposition", b: int, range_: Range, e: int, count: int) -> np.ndarray:
+    """x, y, z of the nodes `range_` of block `b` and of up to `count` nodes beyond its ends along e, in the block or
+    over connections, nan where there is none: (dimensions, ..., n), along e."""
+    block = whole.blocks[b]
+    (lo, hi), size = range_[e], block.size[e]
+    box = [np.arange(*r) for r in range_]
     box[e] = np.arange(lo - count, hi + count)
     index = np.stack(np.meshgrid(*box, indexing="ij"))
     nodes = np.full(index.shape, np.nan)
     inside = (index[e] >= 0) & (index[e] < size)
     nodes[:, inside] = block.node(*index[:, inside])
     for c in whole.connections:
-        if c.block == patch.block and direction(c.face) == e:
+        if c.block == b and direction(c.face) == e:
             there = (index[e] >= size) if side(c.face) > 0 else (index[e] < 0)
             for along in range(3):
                 if along != e:
@@ -81,7 +81,7 @@ def _with_nodes_beyond(whole: "Decomposition", patch: "Patch", e: int, count: in
     return np.moveaxis(nodes[: len(block.active)], 1 + e, -1)
 
 
-def _edges(face: np.ndarray) -> np.ndarray:
+def edges(face: np.ndarray) -> np.ndarray:
     """Where grid lines along the last axis of (dimensions, ..., n) have a corner: (..., n - 2), of all nodes but the
     first and the last; nodes that are nan are none. The first and the last turn are only beside others: what is next
     to them is not known."""
@@ -96,7 +96,7 @@ def _edges(face: np.ndarray) -> np.ndarray:
 
 def _bends(face: np.ndarray) -> np.ndarray:
     """Where grid lines along the last axis turn without a corner, but for the first and the last turn."""
-    return np.asarray(((_turns(face) > STRAIGHT) & ~_edges(face))[..., 1:-1])
+    return np.asarray(((_turns(face) > STRAIGHT) & ~edges(face))[..., 1:-1])
 
 
 def _turns(face: np.ndarray) -> np.ndarray:

@@ -263,15 +263,43 @@ class Prescribe(FaceCondition):
 
 
 class Characteristic(FaceCondition):
-    """Far field: waves that enter bring the state of the case, waves that leave that of the flow."""
+    """Far field: waves that enter bring the state of the case, waves that leave that of the flow. `vortex`: that of the
+    far field, if it has one, whose `circulation` is 0 at first."""
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float):
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        state: BlockState,
+        patch: Patch,
+        gamma: float,
+        extended: tuple[np.ndarray, ...],
+    ):
         super().__init__(backend, program, state, patch)
-        s = cast(FarField, patch.condition).state
+        self._gamma, self.vortex = gamma, getattr(patch.condition, "vortex", None)
         n1, n2 = self.extent
-        target = np.empty((len(GAS_CONSERVED), n2, n1))
-        target[...] = np.reshape(conservative(gamma, *np.array([s.rho, s.u, s.v, s.w, s.p])), (-1, 1, 1))
-        self._target = backend.to_device(target.astype(state.real))
+        # Of the ghosts, where they lie: beyond the last node of a coarse grid the vortex is weaker than at it.
+        places = np.zeros((2, 1 + self._halo, n2, n1))
+        if self.vortex is not None:
+            places = np.stack(self._coordinates(extended, 1 + self._halo)[:2])
+        self._x, self._y = places
+        self._target = backend.zeros((self._halo, len(GAS_CONSERVED), n2, n1), state.real)
+        self.circulate(0.0)
+
+    def circulate(self, circulation: float) -> None:
+        """Set the state far away to that with a `circulation`, in c_ref L."""
+        s = cast(FarField, self.patch.condition).state
+        rho, u, v, p = np.array([s.rho, s.u, s.v, s.p]).reshape(4, 1, 1, 1) + np.zeros(self._x[1:].shape)
+        if self.vortex is not None:
+            rho, u, v, p = self.vortex.flow(s, self._gamma, circulation, self._x[1:], self._y[1:])
+        target = np.stack(conservative(self._gamma, rho, u, v, np.full(rho.shape, s.w), p), axis=1)
+        self._backend.copy(self._target, self._backend.to_device(target.astype(self._target.dtype)))
+
+    @property
+    def largest_circulation(self) -> float:
+        """The circulation that the far field takes at most (`Vortex.largest`)."""
+        state = cast(FarField, self.patch.condition).state
+        return np.inf if self.vortex is None else self.vortex.largest(state, self._gamma, self._x, self._y)
 
     def ghost(self) -> None:
         s, (n1, n2) = self.state, self.extent
@@ -372,7 +400,7 @@ def condition(
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":
-        return Characteristic(backend, program, state, patch, gamma)
+        return Characteristic(backend, program, state, patch, gamma, extended)
     if spec.type == "supersonic-inflow":
         s = cast(SupersonicInflow, spec).state
 

@@ -14,6 +14,7 @@ from hiresx.case import Case
 from hiresx.case.functions import STATE
 from hiresx.case.outputs import Output
 from hiresx.case.validation import check_state
+from hiresx.case.vortex import vortex_of
 from hiresx.equations.gas import Gas, conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.shaping import coarsen
@@ -74,12 +75,14 @@ def _step(nodes: int, coarser: int) -> int:
 
 
 def _coarser(case: Case) -> Case:
-    """The case of the coarser run: nothing is written or watched."""
+    """The case of the coarser run: nothing is written, or watched but the lift that a vortex of the far field needs."""
     implicit = case.implicit.model_copy(
         update={"sequence": case.implicit.sequence - 1, "drop": min(case.implicit.drop, ENOUGH)}
     )
     nothing: dict[str, Any] = dict.fromkeys(("extrema", "conservation", "kinetic_energy"))
-    nothing |= dict.fromkeys(("monitors", "probe", "force", "surface"), ())
+    nothing |= dict.fromkeys(("monitors", "probe", "surface"), ())
+    vortex = vortex_of(case)
+    nothing["force"] = tuple(f for f in case.force if vortex is not None and f.name == vortex[0].force)
     time = case.time.model_copy(update={"wall_limit": None})
     return case.model_copy(update={"implicit": implicit, "output": Output(), "time": time, **nothing})
 

@@ -106,3 +106,6 @@ class Steady(Implicit):
     """Base of integrators that iterate towards steady flow."""
 
     steady = True
+
+    def look_again(self, system: System) -> None:
+        """Between two steps: the conditions at faces have changed, and with them the residual. Collective."""

@@ -6,7 +6,7 @@
 // the grid.
 // What enters slowly does so by the share of `entering_share`, without which the rates would jump where a speed changes its
 // sign, as along a face that the flow grazes: with round-off there, and in the midst of Newton's method.
-// target[variable][j][i] of the patch: a whole conservative state.
+// target[layer][variable][j][i] of the ghosts of the patch, from the face outwards: a whole conservative state.
 #include "../continuation.h"
 
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
@@ -16,11 +16,12 @@ KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, strid
     real entering[gas_variables], leaving[gas_variables], change[gas_variables], share[gas_variables], ghost[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
-    for (int v = 0; v < gas_variables; ++v) difference[v] = target[(long long)v * n1 * n2 + at] - state[v];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
-    space.project(difference, entering);
     continue_cubically(q, p, sn, sv, increment);
     for (int l = 1; l <= ghost_layers; ++l) {
+        const real *given = target + (long long)(l - 1) * gas_variables * n1 * n2 + at;
+        for (int v = 0; v < gas_variables; ++v) difference[v] = given[(long long)v * n1 * n2] - state[v];
+        space.project(difference, entering);
         space.project(increment[l - 1], leaving);
         for (int v = 0; v < gas_variables; ++v) change[v] = entering[v] - leaving[v];
         entering_shares(space, state[0], change, share);

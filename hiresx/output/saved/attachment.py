@@ -14,7 +14,8 @@ class Attachment:
     """Base of everything that is called after each step of a run. A subclass overrides the calls that it needs.
 
     `name` is unique within a run; a checkpoint stores what `capture` returns under it. Between steps the solver's state
-    is complete, and an attachment must not change it. Only the body force sets the acceleration of the next step.
+    is complete, and an attachment must not change it. Only the body force sets the acceleration of the next step, and
+    only the vortex of a far field its circulation.
     """
 
     name: str

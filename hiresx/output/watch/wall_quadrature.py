@@ -1,34 +1,52 @@
-"""Weights of the nodes of walls that go on from block to block: those of the uncut wall, however it is cut.
+"""Shares of the nodes of walls that go on from block to block: those of the uncut wall, however it is cut.
 
-Along each direction of a wall its nodes form lines, over connections too. A line that ends has the weights of a closed
-formula there (`hiresx.output.watch.quadrature`), one that comes back to itself the weight 1 throughout. A node that two
-blocks hold counts half in each.
+Along each direction of a wall its nodes form lines, over connections too. A line that ends, or has an edge
+(`hiresx.decomposition.wall_edges`), has the weights of a closed formula there (`hiresx.output.watch.quadrature`), one
+that comes back to itself the weight 1 throughout. A node that two blocks hold counts half in each, one at an edge on
+each of its sides. Near such ends the metrics come from differences through the corner, or from coordinates continued
+beyond the end; there areas are made of one-sided differences along the wall alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
 
 from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
-from hiresx.grid.blocks import FACES, direction, layer, side
+from hiresx.decomposition.wall_edges import edges, nodes_beyond
+from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH
+from hiresx.grid.blocks import FACES, direction, face_range, layer, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
 from hiresx.output.watch.quadrature import REACH, corrections
 
 # A face of a block, by number and name.
 Place = tuple[int, str]
+# Nodes beyond a block that the weights and differences of its own nodes depend on.
+_AROUND = max(REACH, DIFFERENCE_NODES)
+
+
+class Shares(NamedTuple):
+    """Weights of the nodes of a face, [k, j, i] without its direction, and their areas per node out of the block,
+    (3, ...), nan where the metrics have them."""
+
+    weights: np.ndarray
+    areas: np.ndarray
 
 
 class _Run(NamedTuple):
-    """Nodes `first` to `last` - 1 of line number `line` along direction `along` of a face."""
+    """Nodes `first` to `last` - 1 of line number `line` along direction `along` of a face. `open`: whether the lower
+    and the upper end may go on in a connected block; an edge ends a run."""
 
     place: Place
     along: int
     line: int
     first: int
     last: int
+    open: tuple[bool, bool]
 
 
 class _End(NamedTuple):
@@ -39,24 +57,100 @@ class _End(NamedTuple):
     shared: bool
 
 
-def wall_weights(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, np.ndarray]:
-    """Return the weights of the nodes of `walls`, masks of the nodes of faces ([k, j, i] without the face's direction),
-    in integrals over all of these. The sum of weight times area times a field is its integral."""
-    weights = {place: mask.astype(float) for place, mask in walls.items()}
-    ways = {(place, e) for place in walls for e in _tangents(place[1]) if decomposition.blocks[place[0]].size[e] > 1}
-    lines = {(*place, e): _lines(place, e, mask) for place, mask in walls.items() for e in _tangents(place[1])
-             if (place, e) in ways}  # fmt: skip
-    found = [run for of_way in lines.values() for run in of_way]
-    at = {(*run[:3], run.first): n for n, run in enumerate(found)}
-    at |= {(*run[:3], run.last - 1): n for n, run in enumerate(found)}
-    links = _links(decomposition, walls, found, at)
-    factors = {(*place, e): np.ones(walls[place].shape) for place, e in ways}
+def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[Shares]]:
+    """Return the shares of the nodes of `walls`, masks of the nodes of faces ([k, j, i] without the face's direction),
+    in integrals over all of these: the sum over the list and the nodes of weight times area times a field. The first
+    of a list has all nodes, others have those at edges once more, with the areas of other sides."""
+    over: dict[Place, list[Connection]] = {}
+    for c in decomposition.connections:
+        if not c.over_a_pole:
+            over.setdefault((c.block, c.face), []).append(c)
+    lines: dict[tuple[Place, int], _Lines] = {}
+    found: list[_Run] = []
+    for place, mask in walls.items():
+        for e in _tangents(place[1]):
+            if decomposition.blocks[place[0]].size[e] > 1:
+                lines[place, e] = _Lines(decomposition, place, e)
+                found += _runs(decomposition, over, place, e, mask, lines[place, e].edges)
+    ends = {
+        (run.place, run.along, run.line, run.last - 1 if upper else run.first): n
+        for n, run in enumerate(found)
+        for upper in (False, True)
+        if run.open[upper]
+    }
+    links = _links(decomposition, over, walls, found, ends)
     for n, run in enumerate(found):
-        array = np.moveaxis(factors[(*run.place, run.along)], _axis(run.place[1], run.along), -1)
-        array[run.line, run.first : run.last] = _along(found, links, n)
-    for (b, face, _), values in factors.items():
-        weights[b, face] *= values
-    return weights
+        beyond = _beyond(found, links, n, False), _beyond(found, links, n, True)
+        lines[run.place, run.along].add(run, beyond, _along(found, links, n, beyond))
+    return {
+        place: _shares(place, mask, {e: lines[place, e] for e in _tangents(place[1]) if (place, e) in lines})
+        for place, mask in walls.items()
+    }
+
+
+class _Lines:
+    """The lines of nodes of a face along direction `e`, in arrays (2, lines, nodes) of one side of each node and, at
+    edges, of the other: `weights`, 0 where there is no other side, derivatives `tangents` (2, 3, lines, nodes) of the
+    coordinates, and whether these are one-sided, `near` an end. `edges` (lines, nodes): where the lines turn."""
+
+    def __init__(self, decomposition: Decomposition, place: Place, e: int):
+        block = decomposition.blocks[place[0]]
+        nodes = nodes_beyond(decomposition, place[0], face_range(place[1], block.size), e, _AROUND)
+        count = nodes.shape[-1]
+        self._nodes = np.zeros((3, nodes[0].size // count, count))
+        self._nodes[: len(nodes)] = nodes.reshape(len(nodes), -1, count)
+        self.edges = edges(self._nodes)[:, _AROUND - 1 : 1 - _AROUND]
+        shape = self.edges.shape
+        self.weights, self.near = np.zeros((2, *shape)), np.zeros((2, *shape), dtype=bool)
+        central = sum(
+            factor * self._nodes[..., m : m + shape[-1]]
+            for m, factor in enumerate(CENTRAL_DIFFERENCE, _AROUND - DIFFERENCE_REACH)
+        )
+        self.tangents = np.stack([central, central])
+        self._held = np.zeros(shape, dtype=bool)
+
+    def add(self, run: _Run, beyond: tuple[int, int], weights: np.ndarray) -> None:
+        """Add the `weights` of the nodes of a run, beyond whose ends its line has so many nodes."""
+        first, last = run.first - beyond[0], run.last + beyond[1]
+        width = min(DIFFERENCE_NODES, last - first)
+        for m, weight in zip(range(run.first, run.last), weights, strict=True):
+            other = int(self._held[run.line, m])
+            at = other, run.line, m
+            self._held[run.line, m] = True
+            self.weights[at] = weight
+            start = min(max(m - DIFFERENCE_REACH, first), last - width)
+            if start != m - DIFFERENCE_REACH or width < DIFFERENCE_NODES:
+                row = self._nodes[:, run.line, _AROUND + start : _AROUND + start + width]
+                self.tangents[other, :, run.line, m] = row @ _derivative(width, m - start)
+                self.near[at] = True
+
+
+@cache
+def _derivative(nodes: int, at: int) -> np.ndarray:
+    """Factors of the values at `nodes` nodes, one apart, in the derivative of the polynomial through them at number
+    `at`."""
+    powers = np.arange(nodes)
+    right = (powers == 1).astype(float)
+    return np.linalg.solve((np.arange(nodes) - at) ** powers[:, None].astype(float), right)
+
+
+def _shares(place: Place, mask: np.ndarray, lines: Mapping[int, _Lines]) -> list[Shares]:
+    face, found = place[1], []
+    for sides in product((0, 1), repeat=len(lines)):
+        of = dict(zip(lines, sides, strict=True))
+        weights, near = mask.astype(float), np.zeros(mask.shape, dtype=bool)
+        slopes = [np.reshape(unit, (3, *(1 for _ in mask.shape))) + np.zeros(mask.shape) for unit in np.eye(3)]
+        for e, other in of.items():
+            axis = _tangents(face).index(e)
+            weights *= np.moveaxis(lines[e].weights[other], -1, axis)
+            near |= np.moveaxis(lines[e].near[other], -1, axis)
+            slopes[e] = np.moveaxis(lines[e].tangents[other], -1, 1 + axis)
+        if any(sides) and not weights.any():
+            continue
+        d = direction(face)
+        areas = side(face) * np.cross(slopes[(d + 1) % 3], slopes[(d + 2) % 3], axis=0)
+        found.append(Shares(weights, np.where(near, areas, np.nan)))
+    return found
 
 
 def _tangents(face: str) -> list[int]:
@@ -64,49 +158,79 @@ def _tangents(face: str) -> list[int]:
     return [e for e in (2, 1, 0) if e != direction(face)]
 
 
-def _axis(face: str, e: int) -> int:
-    return _tangents(face).index(e)
+def _runs(
+    decomposition: Decomposition,
+    over: Mapping[Place, Sequence[Connection]],
+    place: Place,
+    e: int,
+    mask: np.ndarray,
+    edge: np.ndarray,
+) -> Iterator[_Run]:
+    """Yield the pieces between edges of the lines of nodes of a `mask`, from the lower end on. An edge at an end of the
+    block belongs to both its sides: where the nodes of a connection are not doubled, one of them is the node alone."""
+    size = decomposition.blocks[place[0]].size[e]
+    for m, line in enumerate(np.moveaxis(mask, _tangents(place[1]).index(e), -1)):
+        for lo, hi in runs(line):
+            open_ = [lo == 0, hi == size]
+            alone = [False, False]
+            for upper, node in enumerate((lo, hi - 1)):
+                if open_[upper] and edge[m, node]:
+                    c = _connection(over, place, e, bool(upper), _node(decomposition, place, e, m, node))
+                    open_[upper] = False
+                    alone[upper] = c is not None and layout_of(c, decomposition.blocks) == "offset"
+            cuts = [lo, *(lo + 1 + np.flatnonzero(edge[m, lo + 1 : hi - 1])).tolist(), hi - 1]
+            if alone[0]:
+                yield _Run(place, e, m, lo, lo + 1, (True, False))
+            for n, (first, last) in enumerate(pairwise(cuts)):
+                ends = open_[0] and n == 0, open_[1] and n == len(cuts) - 2
+                yield _Run(place, e, m, first, last + 1, ends)
+            if alone[1]:
+                yield _Run(place, e, m, hi - 1, hi, (False, True))
 
 
-def _lines(place: Place, e: int, mask: np.ndarray) -> list[_Run]:
-    lines = np.moveaxis(mask, _axis(place[1], e), -1)
-    return [_Run(place, e, m, *run) for m, line in enumerate(lines) for run in runs(line)]
+def _node(decomposition: Decomposition, place: Place, e: int, line: int, number: int) -> np.ndarray:
+    """Indexes (3, 1) of a node of a line along e on a face."""
+    b, face = place
+    (other,) = (a for a in _tangents(face) if a != e)
+    node = np.zeros((3, 1), dtype=np.int64)
+    node[direction(face)], node[other], node[e] = layer(face, decomposition.blocks[b].size)[0], line, number
+    return node
+
+
+def _connection(
+    over: Mapping[Place, Sequence[Connection]], place: Place, e: int, upper: bool, node: np.ndarray
+) -> Connection | None:
+    """The connection through which a line along e goes on beyond its last `node`."""
+    for c in over.get((place[0], FACES[2 * e + upper]), ()):
+        if all(lo <= node[a, 0] < hi for a, (lo, hi) in enumerate(c.range)):
+            return c
+    return None
 
 
 def _links(
     decomposition: Decomposition,
+    over: Mapping[Place, Sequence[Connection]],
     walls: Mapping[Place, np.ndarray],
     found: Sequence[_Run],
-    at: Mapping[tuple[Place, int, int, int], int],
+    ends: Mapping[tuple[Place, int, int, int], int],
 ) -> dict[tuple[int, bool], _End]:
-    """What the ends of the runs, (number, upper), are joined to."""
-    over: dict[Place, list[Connection]] = {}
-    for c in decomposition.connections:
-        if not c.over_a_pole:
-            over.setdefault((c.block, c.face), []).append(c)
+    """What the open ends of the runs, (number, upper), are joined to."""
     links: dict[tuple[int, bool], _End] = {}
     for n, run in enumerate(found):
-        (b, face), e = run.place, run.along
-        size = decomposition.blocks[b].size
-        (other,) = (a for a in _tangents(face) if a != e)
-        for upper, there in ((False, run.first == 0), (True, run.last == size[e])):
-            if not there:
+        for upper in (False, True):
+            if not run.open[upper]:
                 continue
-            node = np.zeros((3, 1), dtype=np.int64)
-            node[direction(face)], node[other] = layer(face, size)[0], run.line
-            node[e] = run.last - 1 if upper else 0
-            for c in over.get((b, FACES[2 * e + upper]), ()):
-                if all(lo <= node[a, 0] < hi for a, (lo, hi) in enumerate(c.range)):
-                    if (end := _joined(decomposition, walls, at, c, face, node)) is not None:
-                        links[n, upper] = end
-                    break
+            node = _node(decomposition, run.place, run.along, run.line, run.last - 1 if upper else run.first)
+            c = _connection(over, run.place, run.along, upper, node)
+            if c is not None and (end := _joined(decomposition, walls, ends, c, run.place[1], node)) is not None:
+                links[n, upper] = end
     return links
 
 
 def _joined(
     decomposition: Decomposition,
     walls: Mapping[Place, np.ndarray],
-    at: Mapping[tuple[Place, int, int, int], int],
+    ends: Mapping[tuple[Place, int, int, int], int],
     c: Connection,
     face: str,
     node: np.ndarray,
@@ -127,7 +251,7 @@ def _joined(
     if any(not 0 <= there[a] < size[a] for a in range(3)) or there[axis] != layer(place[1], size)[0]:
         return None
     (other,) = (a for a in _tangents(place[1]) if a != e)
-    n = at.get((place, e, int(there[other]), int(there[e])))
+    n = ends.get((place, e, int(there[other]), int(there[e])))
     return None if n is None else _End(n, bool(there[e] > 0), shared)
 
 
@@ -140,10 +264,11 @@ def _beyond(found: Sequence[_Run], links: Mapping[tuple[int, bool], _End], n: in
     return min(count, REACH)
 
 
-def _along(found: Sequence[_Run], links: Mapping[tuple[int, bool], _End], n: int) -> np.ndarray:
-    """The weights of the nodes of run number `n` along its line."""
+def _along(
+    found: Sequence[_Run], links: Mapping[tuple[int, bool], _End], n: int, beyond: tuple[int, int]
+) -> np.ndarray:
+    """The weights of the nodes of run number `n` along its line, which has so many nodes beyond its ends."""
     length = found[n].last - found[n].first
-    beyond = [_beyond(found, links, n, upper) for upper in (False, True)]
     at_ends = np.zeros(length + REACH)
     at_ends[:REACH][: length + sum(beyond)] = corrections(length + sum(beyond))
     weights = np.ones(length) + at_ends[beyond[0] : beyond[0] + length]

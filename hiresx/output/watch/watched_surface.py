@@ -26,13 +26,15 @@ _ONE_SIDED = np.array(ONE_SIDED_DIFFERENCES) / 60
 @dataclass(frozen=True)
 class FaceNodes:
     """Nodes on a face of a whole block that belong to `group`, with their quadrature weights: [k, j, i] without the
-    face's direction, 0 for a node that does not count. `mirror`: the face is a slip wall or plane of symmetry."""
+    face's direction, 0 for a node that does not count. `mirror`: the face is a slip wall or plane of symmetry. `areas`
+    (3, ...): outward areas of the nodes; nan, or None for all of them: those of the metrics."""
 
     block: int
     face: str
     weights: np.ndarray
     group: int
     mirror: bool = False
+    areas: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,8 @@ class _Piece:
         state, block = solver.states[n], solver.decomposition.blocks[nodes.block]
         d = direction(nodes.face)
         across = [e for e in (2, 1, 0) if e != d]
-        weights = nodes.weights[tuple(slice(*box[e]) for e in across)]
+        here = tuple(slice(*box[e]) for e in across)
+        weights = nodes.weights[here]
         chosen = np.argwhere(weights != 0)
         self.n = len(chosen)
         if not self.n:
@@ -203,16 +206,20 @@ class _Piece:
         first = state.origin + np.array(strides) @ own
         i, j, k = own
         around = (slice(None), *(slice(int(m.min()), int(m.max()) + 1) for m in (k, j, i)))
-        here = (slice(None), *(m - m.min() for m in (k, j, i)))
+        within = (slice(None), *(m - m.min() for m in (k, j, i)))
 
         def at(array: Any) -> np.ndarray:
             """Values (variables, n) of a device array at the nodes; only their box is copied."""
-            return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[here]
+            return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[within]
 
         outward = side(nodes.face)
         radius = self.radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
         shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
-        self.area = outward * at(state.areas[d]) * shares
+        area = outward * at(state.areas[d])
+        if nodes.areas is not None:
+            given = nodes.areas[:, *here][:, *chosen.T]
+            area = np.where(np.isfinite(given), given, area)
+        self.area = area * shares
         # 1/y of axisymmetric flow; on the axis, where no area is, nothing
         curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
         self.curvature = 1 / curved

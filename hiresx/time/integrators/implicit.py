@@ -82,6 +82,14 @@ class Scheme(Steady):
             factor = min(factor, 1.0 if linear_drop < HARDLY_SOLVED else SLOWER_UNSOLVED)
         self.memory |= {"residual": after, "cfl": min(settings.largest_cfl, cfl * factor)}
 
+    def look_again(self, system: System) -> None:
+        if "residual" not in self.memory:
+            return
+        system.state(self._x)
+        self._linear.change(self._x, self._f)
+        self.memory["residual"] = self._residual(system)
+        system.accept(self._x, system.time)
+
     def _first_cfl(self) -> float:
         """Return the CFL number to begin a step with: that of the case where it is another than that of the last step,
         as in a restart."""

@@ -11,7 +11,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
-from hiresx.output.watch.wall_quadrature import wall_weights
+from hiresx.output.watch.wall_quadrature import wall_shares
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver
@@ -59,10 +59,10 @@ class ForceMonitor(Monitor):
         whole: dict[tuple[int, str], np.ndarray] = {}
         for b, face, nodes, _ in walls:
             whole[b, face] = whole.get((b, face), False) | nodes
-        weights = wall_weights(solver.decomposition, whole)
+        shares = wall_shares(solver.decomposition, whole)
         for b, face, nodes, mirror in walls:
             if b in here:
-                faces.append(FaceNodes(b, face, weights[b, face] * nodes, 0, mirror))
+                faces += [FaceNodes(b, face, w * nodes, 0, mirror, areas) for w, areas in shares[b, face]]
         self._surface = WatchedSurface(solver, faces, 1)
         self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure

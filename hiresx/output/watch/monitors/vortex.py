@@ -1,0 +1,104 @@
+"""The vortex of far fields: its circulation follows the lift of the airfoil, and both have a history.
+
+The circulation of a step is that of the lift at its start. A Newton step takes it as given, so that its equations stay
+those of a stencil, and the lift that it makes gives the next one: what the far field does to the lift at a distance of
+many chords is a small part of it, by which the difference falls from step to step.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.model import State
+from hiresx.case.vortex import Vortex, vortex_of
+from hiresx.decomposition import Decomposition
+from hiresx.errors import HiresxError
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.monitors.force import ForceMonitor
+from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.rhs.boundary import Characteristic
+from hiresx.solver import Solver
+from hiresx.time.linearised import Steady
+
+COLUMNS = (
+    Column("circulation", "that of the far field in the step that begins here, clockwise", "c_ref L"),
+    Column("lift", "force on the walls, across the stream to its left", "rho_ref c_ref^2 L"),
+)
+# Explicit steps from one circulation to the next: each changes the flow little.
+EXPLICIT = 10
+
+
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    """Build the monitor of the vortex, if a far field has one."""
+    found = vortex_of(case)
+    return [] if found is None else [VortexMonitor(*found, simulation.solver, simulation.out)]
+
+
+def check(case: Case, decomposition: Decomposition) -> None:
+    """Raises HiresxError for a far field with a vortex on a grid that is not plane."""
+    if vortex_of(case) is None:
+        return
+    for block in decomposition.blocks:
+        if block.active != (0, 1):
+            size = " x ".join(map(str, block.size))
+            raise HiresxError(
+                f"a far field has a vortex, which is for plane flow, and block '{block.name}' has {size} nodes",
+                "leave vortex out; a wing needs a far field at a greater distance",
+            )
+
+
+class VortexMonitor(Monitor):
+    """Sets the circulation of all far fields with a vortex."""
+
+    def __init__(self, spec: Vortex, stream: State, solver: Solver, out: Path | None):
+        every = 1 if isinstance(solver.integrator, Steady) else EXPLICIT
+        super().__init__(solver.comm, "vortex", "vortex", COLUMNS, every, None, out)
+        check(solver.case, solver.decomposition)
+        number, force = next((n, f) for n, f in enumerate(solver.case.force) if f.name == spec.force)
+        self._force, self._every = ForceMonitor(f"force.{number}", force, solver, None), every
+        self._stream = np.array([stream.u, stream.v])
+        self._per_lift = 1 / (stream.rho * float(np.hypot(*self._stream)))
+        self._far = [c for c in solver.conditions if isinstance(c, Characteristic) and c.vortex is not None]
+        (self._largest,) = self._comm.min([min([c.largest_circulation for c in self._far], default=np.inf)])
+        if not self._largest > 0:
+            raise HiresxError(
+                f"the centre {list(spec.centre)} of the vortex lies on the far field", "place it within the airfoil"
+            )
+        self._circulation, self._followed = 0.0, -1
+
+    def after_step(self, solver: Solver) -> None:
+        if solver.steps % self._every == 0 and solver.steps != self._followed:
+            self._follow(solver)
+        super().after_step(solver)
+
+    def measure(self, solver: Solver) -> dict[str, float]:
+        return {"circulation": self._circulation, "lift": self._lift(solver)}
+
+    def _lift(self, solver: Solver) -> float:
+        force, (u, v) = self._force.measure(solver), self._stream
+        return float((force["force_y"] * u - force["force_x"] * v) / np.hypot(u, v))
+
+    def _follow(self, solver: Solver) -> None:
+        """Take the circulation that belongs to the lift, by the theorem of Kutta and Joukowski. Collective."""
+        wanted = float(np.clip(self._lift(solver) * self._per_lift, -self._largest, self._largest))
+        self._circulate(wanted)
+        self._followed = solver.steps
+        if isinstance(solver.integrator, Steady):
+            solver.integrator.look_again(solver.system)
+
+    def _circulate(self, circulation: float) -> None:
+        self._circulation = circulation
+        for condition in self._far:
+            condition.circulate(circulation)
+
+    def capture(self) -> dict[str, Any]:
+        return super().capture() | {"circulation": self._circulation, "followed": self._followed}
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        super().restore(captured)
+        self._followed = int(captured["followed"])
+        self._circulate(float(captured["circulation"]))
