@@ -2,12 +2,12 @@
 
 from types import SimpleNamespace
 
-from hiresx.grid.blocks import FACES
+from hiresx.grid.blocks import FACES, direction
 from hiresx.rhs.boundary import together
 
 
 def condition(rank: int, face: str, *calls: str) -> SimpleNamespace:
-    return SimpleNamespace(rank=rank, patch=SimpleNamespace(face=face), calls=lambda method: [*calls])
+    return SimpleNamespace(order=(rank, 0, direction(face)), calls=lambda method: [*calls])
 
 
 def test_faces_of_one_direction_and_rank():
