@@ -34,7 +34,7 @@ class FaceCondition:
     kernel: str | None = None
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
-    # Whether nodes take what the case gives for them: of those of one rank, the one given first in the case writes last.
+    # Whether nodes take what the case gives for them: of such conditions of one rank, the case's first writes last.
     gives_nodes = False
     # Whether `rate` needs what the mass fluxes leave in the field `wall_sums` behind the face (kernels/wall_sums.h).
     closed = False

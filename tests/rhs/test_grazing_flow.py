@@ -1,5 +1,5 @@
-"""Where a flow grazes an open boundary, round-off in its normal velocity changes nothing but round-off, of the gas and of
-what it carries."""
+"""Where a flow grazes an open boundary, round-off in its normal velocity changes nothing but round-off, of the gas and
+of what it carries."""
 
 import numpy as np
 import pytest
