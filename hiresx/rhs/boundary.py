@@ -294,7 +294,8 @@ def meet(conditions: Sequence[FaceCondition]) -> None:
             if corner is not None:
                 others = [p for p in patches if direction(p.face) != direction(c.patch.face)]
                 c.meet(corner, wall_corners.beside_walls(state.size, others))
-        slipping = [c for c in here if isinstance(c, Reflect | ModelledWall)]
+        # the axis too leaves no velocity normal to it
+        slipping = [c for c in here if isinstance(c, Reflect | ModelledWall | AxisCondition)]
         if slipping:
             corners = wall_corners.slip_corners(state.size, [c.patch for c in slipping], slipping[0].areas)
         for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
