@@ -396,7 +396,7 @@ def test_bow_shock_of_a_sphere(where):
 
 @pytest.mark.parametrize("turned", [False, True], ids=["axis-across-j", "axis-across-i"])
 def test_gas_stops_where_an_oblique_slip_wall_ends_at_the_axis(turned):
-    """The condition across the last index direction had its way: gas crossed the wall or the axis at 9e-4 and 6e-4 here."""
+    """The condition across the last index direction had its way: gas crossed the wall or the axis at 9e-4 or 6e-4."""
     i, j = np.meshgrid(np.linspace(0, 1, 15), np.linspace(0, 1, 13), indexing="ij" if turned else "xy")
     x, y = i * (1 + 0.3 * j), j.copy()
     order = np.s_[::-1] if turned else np.s_[:]  # right-handed again
