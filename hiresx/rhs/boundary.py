@@ -7,6 +7,7 @@ header in kernels/boundary/ and a class here that names it.
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -180,6 +181,7 @@ class Prescribe(FaceCondition):
     have the same time. A profile that gives `Waves` is evaluated once, and the device computes the state at each
     time."""
 
+    gives_nodes = True
     continued = False
     flux_degree = 3
 
@@ -320,7 +322,8 @@ def meet(conditions: Sequence[FaceCondition]) -> None:
             if corner is not None:
                 others = [p for p in patches if direction(p.face) != direction(c.patch.face)]
                 c.meet(corner, wall_corners.beside_walls(state.size, others))
-        slipping = [c for c in here if isinstance(c, Reflect | ModelledWall)]
+        # the axis too leaves no velocity normal to it
+        slipping = [c for c in here if isinstance(c, Reflect | ModelledWall | AxisCondition)]
         if slipping:
             corners = wall_corners.slip_corners(state.size, [c.patch for c in slipping], slipping[0].areas)
         for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
@@ -329,12 +332,9 @@ def meet(conditions: Sequence[FaceCondition]) -> None:
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
-    """Launches of `method` of all conditions with `arguments`, sorted by rank. The launches of each list act on
+    """Launches of `method` of all conditions with `arguments`, in their order. The launches of each list act on
     disjoint nodes and are independent, such as those of faces of one direction and rank."""
-
-    def order(condition: FaceCondition) -> tuple[int, int]:
-        return condition.rank, direction(condition.patch.face)
-
+    order = attrgetter("order")
     groups = groupby(sorted(conditions, key=order), key=order)
     return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method, *arguments)])]
 

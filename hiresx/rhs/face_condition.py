@@ -34,6 +34,8 @@ class FaceCondition:
     kernel: str | None = None
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
+    # Whether nodes take what the case gives for them: of such conditions of one rank, the case's first writes last.
+    gives_nodes = False
     # Whether `rate` needs what the mass fluxes leave in the field `wall_sums` behind the face (kernels/wall_sums.h).
     closed = False
     # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.
@@ -68,6 +70,11 @@ class FaceCondition:
         """Return the area vectors (3, nk, nj, ni) of direction `d` in a box of nodes of the part."""
         taken = self.state.interior(self.state.areas[d])[(slice(None), *slices(box))]
         return np.asarray(self._backend.to_host(taken), dtype=float)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Conditions write nodes and ghosts in this order, those of the same one at once."""
+        return self.rank, -self.patch.place * self.gives_nodes, self._direction
 
     def prepare(self, time: float) -> None:
         """On the host: make the values that the case gives for `time` (in L / c_ref) ready for `node`."""
@@ -178,6 +185,7 @@ class GivenNodes(FaceCondition):
     """An inflow that sets the state of the nodes on the face to `_target` (5, n2, n1), conservative. Its ghosts are
     extrapolated by cubics through the face's node and the nodes inside."""
 
+    gives_nodes = True
     primitive_degree = flux_degree = 3
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):

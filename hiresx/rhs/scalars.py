@@ -189,6 +189,7 @@ class Wall(ScalarCondition):
 class Prescription(ScalarCondition):
     """A passive scalar at inflows with a given state."""
 
+    gives_nodes = True
     in_ghosts = True
     continued = False
     flux_degree = 3
@@ -238,6 +239,8 @@ class Leaving(Open):
 
 class Entering(Open):
     """A passive scalar at inflows where it is given and the state of the gas is computed."""
+
+    gives_nodes = True
 
     def node(self) -> None:
         self._hold_nodes()

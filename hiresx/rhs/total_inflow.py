@@ -19,6 +19,7 @@ class TotalInflow(FaceCondition):
     """An inflow with given total pressure, total temperature and direction at the nodes on the face."""
 
     kernel = "total_inflow"
+    gives_nodes = True
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         super().__init__(backend, program, state, patch)

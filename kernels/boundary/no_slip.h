@@ -86,7 +86,8 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
         const long long step = inward == nullptr ? sn : inward[at];
         real t[4], gain = real(0);
         for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + l * step, sv);
-        wall = within_reach(inside, t, heated(heat, at, conduction, m, jacobian, p, sv, inside));
+        // mu of the next node, which no wall sets: where walls meet, none counts for the order in which they come
+        wall = within_reach(inside, t, heated(heat, at, conduction, m, jacobian, p, sv, t[1]));
         // a wall of given temperature that this one meets says it
         if (corner != nullptr && corner[count + at] == real(0)) wall = inside;
         if (wall == inside) {  // the kinetic energy alone changes, so that nothing is rounded where nothing does

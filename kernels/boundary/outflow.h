@@ -118,7 +118,7 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
         sum[18] += area * s.rho * dot(velocity, n);
         const real signed_weight = weight[0] * divergence;
         sum[13] += signed_weight;
-        sum[14] += signed_weight * divergence;
+        sum[14] += weight[0] * leaving;  // with what is faint, so that no line goes through a divergence of round-off
         for (int c = 0; c < 3; ++c) sum[15 + c] += signed_weight * velocity[c];
     }
     for (int c = 0; c < outflow_sums_count; ++c) partial[((long long)j * outflow_sums_count + c) * threads + i] = sum[c];

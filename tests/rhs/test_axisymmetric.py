@@ -392,3 +392,26 @@ def test_bow_shock_of_a_sphere(where):
     standoff = distance[last] + share * (distance[last + 1] - distance[last])
     assert standoff == pytest.approx(0.143 * np.exp(3.24 / 16), rel=0.02)
     assert block.state("p")[0, 0, 0] / P == pytest.approx(21.068, rel=0.01)
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["axis-across-j", "axis-across-i"])
+def test_gas_stops_where_an_oblique_slip_wall_ends_at_the_axis(turned):
+    """The condition across the last index direction had its way: gas crossed the wall or the axis at 9e-4 or 6e-4."""
+    i, j = np.meshgrid(np.linspace(0, 1, 15), np.linspace(0, 1, 13), indexing="ij" if turned else "xy")
+    x, y = i * (1 + 0.3 * j), j.copy()
+    order = np.s_[::-1] if turned else np.s_[:]  # right-handed again
+    grid = Grid((Block("plane", *(c[order][None].copy() for c in (x, y)), np.zeros((1, *x.shape))),))
+    state = {"rho": 1.0, "u": 0.2, "w": 0.1, "p": P}
+    axis, wall = (["imin"], ["jmin"]) if turned else (["jmin"], ["imax"])
+    block = finished({
+        "time": {"steps": 2, "cfl": 0.4},
+        "initial": {"state": state},
+        "boundary": [
+            {"faces": axis, "type": "axis"},
+            {"faces": wall, "type": "slip-wall"},
+            {"faces": "all", "type": "far-field", "state": state},
+        ],
+    }, grid).blocks[0]  # fmt: skip
+    corner = (0, 0, 0) if turned else (0, 0, -1)
+    for name in "uvw":
+        assert abs(block.state(name)[corner]) < 1e-15

@@ -12,6 +12,7 @@ COLD = {"type": "no-slip-wall", "temperature": 0.9, "scalars": {"dye": 0.2}}
 HOT = {"type": "no-slip-wall", "temperature": 1.3, "velocity": [0.1, 0.2, -0.1], "scalars": {"dye": 0.8}}
 ADIABATIC = {"type": "no-slip-wall", "velocity": [0.0, 0.1, 0.2]}
 HEATED = {"type": "no-slip-wall", "heat_flux": 0.003}
+COOLED = {"type": "no-slip-wall", "heat_flux": -0.01, "velocity": [0.3, 0.1, -0.2]}
 BLOWN = {"type": "no-slip-wall", "temperature": 1.1, "normal_velocity": 0.05}
 SLIP, MIRROR = {"type": "slip-wall"}, {"type": "symmetry"}
 MODELLED = {"type": "modelled-wall", "exchange_nodes": 3}
@@ -69,6 +70,7 @@ def ran(walls, turn) -> np.ndarray:
     [
         pytest.param((COLD, HOT, ADIABATIC, HEATED, SLIP, MIRROR), id="all-kinds"),
         pytest.param((HOT, SLIP, COLD, MIRROR, BLOWN, ADIABATIC), id="three-held-at-a-corner"),
+        pytest.param((HEATED, COOLED, HEATED, COOLED, HEATED, COOLED), id="heated-and-cooled"),
         pytest.param(
             (SLIP, ADIABATIC, MIRROR, HOT, SLIP, ADIABATIC), id="three-slip-at-a-corner", marks=pytest.mark.slow
         ),
