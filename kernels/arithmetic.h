@@ -6,15 +6,25 @@
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HD __device__ __forceinline__
 #elif defined(HX_EMULATED)
-#include <cmath>
 #define HD inline
 #else
-#include <cmath>
-#include <cstdlib>
 #define HD inline __attribute__((always_inline))
 #ifndef HX_POINTS  // no kernel of the text visits packs
 #define HX_CPU
 #endif
+#endif
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+// What kernels call of C, declared here: to read <cmath> takes a compiler as long as to compile a small part of the solver.
+#include <stddef.h>
+extern "C" {
+double sqrt(double) noexcept, pow(double, double) noexcept, exp(double) noexcept, log(double) noexcept;
+double sin(double) noexcept, cos(double) noexcept, acos(double) noexcept, fma(double, double, double) noexcept;
+double floor(double) noexcept, rint(double) noexcept;
+float sqrtf(float) noexcept, powf(float, float) noexcept, expf(float) noexcept, logf(float) noexcept;
+float sinf(float) noexcept, cosf(float) noexcept, acosf(float) noexcept;
+void *aligned_alloc(size_t, size_t) noexcept;
+void free(void *) noexcept;
+}
 #endif
 
 // What is computed at one point (i, j, k) of a range. How the range is visited is generated around it:

@@ -1,5 +1,6 @@
 // A number that counts what is done with it: `real` of the emulated kernels where HX_COUNTED is defined, to know the
 // arithmetic of each kernel. A sum, a difference, a product, a quotient, a root and a power are one operation each.
+#include <cmath>
 #include <type_traits>
 
 static thread_local long long hx_operations;

@@ -31,12 +31,11 @@ def heard_signals():
         signal.signal(number, signal.SIG_IGN)
 
 
-# Tests of flows, files and ranks, for which the compiler optimises less. What each kernel gives as users have it, by
-# -O3, is compared in tests/device, in tests/verify and in test_backends_agree.py; the other rooms have few kernels. A
-# CXX of the caller is left as it is: `CXX=g++ pytest` has all tests compile as users do.
-LESS_OPTIMISED = ("decomposition", "exchange", "output", "rhs", "time")
-# What is printed of runs may tell the place of a greatest difference, which goes by a last bit.
-AS_USERS = ("test_backends_agree.py", "test_info_diff.py")
+# Rooms and files whose kernels are compiled as users have them, by -O3: tests/device, tests/verify and
+# test_backends_agree.py compare what each kernel gives, and what test_info_diff.py sees printed of runs may tell the
+# place of a greatest difference, which goes by a last bit. For all other tests, of flows, files, ranks and commands,
+# the compiler optimises less. A CXX of the caller is left as it is: `CXX=g++ pytest` has all compile as users do.
+AS_USERS = {"device", "verify", "test_backends_agree.py", "test_info_diff.py"}
 # Without a path, so that copies of these files find each other's kernels in a cache. By -O0 kernels would take so long
 # that nothing is gained.
 COMPILER = """bash -c 'exec g++ "${@/#-O[23]/-O1}"' g++"""
@@ -50,10 +49,10 @@ def pytest_runtest_setup(item):
     if GIVEN_COMPILER is not None:
         return
     room = item.path.relative_to(Path(__file__).parent).parts[0]
-    if room in LESS_OPTIMISED and item.path.name not in AS_USERS:
-        os.environ["CXX"] = COMPILER
-    else:
+    if AS_USERS & {room, item.path.name}:
         os.environ.pop("CXX", None)
+    else:
+        os.environ["CXX"] = COMPILER
 
 
 LONG = Path(__file__).parent / "long.txt"

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from scalar_cases import SCHMIDT
 
 from hiresx import Case
 from hiresx.decomposition import domain
@@ -12,6 +13,8 @@ from hiresx.device import backend
 from hiresx.solver import Solver
 
 NU, AGE = 0.01, 0.05
+# With the numbers of scalar_cases.py, so that kernels are those of other tests.
+SCALARS = [{"name": "s", "schmidt": SCHMIDT["dye"]}, {"name": "one", "schmidt": SCHMIDT["ink"], "initial": 1.0}]
 WALLS = [
     {"faces": ["imin"], "type": "no-slip-wall", "temperature": 1.0},
     {"faces": ["imax"], "type": "slip-wall"},

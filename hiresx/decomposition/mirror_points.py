@@ -332,12 +332,17 @@ def _walk(
 
 def _at(rows: BlockMap, xi: np.ndarray, tangents: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """As `BlockMap.at`, with the same result whichever way indexes run along `tangents`."""
+    return rows.at(xi)[0], _slopes(rows, xi, tangents)
+
+
+def _slopes(rows: BlockMap, xi: np.ndarray, tangents: Sequence[int]) -> np.ndarray:
+    """The derivatives of `_at` alone."""
     slopes = []
     for signs in product((-ASIDE, ASIDE), repeat=len(tangents)):
         aside = xi.copy()
         aside[:, tangents] += signs
         slopes.append(rows.at(aside)[1])
-    return rows.at(xi)[0], np.asarray(sum(slopes) / len(slopes))
+    return np.asarray(sum(slopes) / len(slopes))
 
 
 def _feet(rows: BlockMap, d: int, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
@@ -414,7 +419,7 @@ def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.nd
             for step in (-2, -1, 1, 2):
                 aside = xi.copy()
                 aside[:, e] += step * STEP
-                there[step] = _normals(_at(rows, aside, tangents)[1], d, side(along))
+                there[step] = _normals(_slopes(rows, aside, tangents), d, side(along))
             change = (8 * (there[1] - there[-1]) - (there[2] - there[-2])) / (12 * STEP)
             bend[chosen, :m, :m] += change[:, :, None] * dual[:, None, :, n]
     points = np.einsum("nab,nb->na", feet.turn, points) + feet.shift

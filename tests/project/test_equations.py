@@ -15,7 +15,6 @@ What a number means cannot be read off it, so this looks where such numbers are 
 import ast
 import re
 
-import pytest
 from paths import ROOT
 
 ROOMS = ("case", "decomposition", "device", "exchange", "rhs", "solver", "time", "output", "scaling", "simulation")
@@ -150,28 +149,31 @@ def stencil_literals_of_kernels(text: str) -> list[str]:
     return reaches + [m[0] for pattern in REACHES for m in re.finditer(pattern, text)]
 
 
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in [*PYTHON, *REACHING]])
-def test_no_reach_is_spelt_out(path):
-    assert stencil_literals(path.read_text(encoding="utf-8")) == []
+def found_in(paths, look) -> dict[str, list]:
+    """What `look`, given its text, finds in each file, where it finds anything."""
+    assert paths
+    every = {str(path.relative_to(ROOT)): look(path.read_text(encoding="utf-8")) for path in paths}
+    return {name: found for name, found in every.items() if found}
 
 
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in KERNELS])
-def test_no_reach_is_spelt_out_in_kernels(path):
-    if path.name != "central_difference.h":
-        assert stencil_literals_of_kernels(path.read_text(encoding="utf-8")) == []
+def test_no_reach_is_spelt_out():
+    assert found_in([*PYTHON, *REACHING], stencil_literals) == {}
 
 
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in PYTHON])
-def test_no_size_is_spelt_out(path):
-    if str(path.relative_to(ROOT)) not in OTHERS:
-        assert literals(path.read_text(encoding="utf-8")) == []
+def test_no_reach_is_spelt_out_in_kernels():
+    others = [path for path in KERNELS if path.name != "central_difference.h"]
+    assert found_in(others, stencil_literals_of_kernels) == {}
 
 
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in KERNELS])
-def test_no_size_is_spelt_out_in_kernels(path):
-    if path.name not in UNLIKE:
-        text = path.read_text(encoding="utf-8")
-        assert [m[0] for pattern in IN_KERNELS for m in re.finditer(pattern, text)] == []
+def test_no_size_is_spelt_out():
+    assert found_in([path for path in PYTHON if str(path.relative_to(ROOT)) not in OTHERS], literals) == {}
+
+
+def test_no_size_is_spelt_out_in_kernels():
+    def look(text):
+        return [m[0] for pattern in IN_KERNELS for m in re.finditer(pattern, text)]
+
+    assert found_in([path for path in KERNELS if path.name not in UNLIKE], look) == {}
 
 
 def test_the_rule_sees_them():

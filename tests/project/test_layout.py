@@ -72,18 +72,31 @@ def _imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("path", "package"), [pytest.param(*s, id=str(s[0].relative_to(ROOT))) for s in _sources()])
-def test_imports_run_downwards(path, package):
-    if package == "__init__":
-        return  # names the public things, resolved on use
-    for used in _imports(path) - {package, "__version__", "cases"}:
+def _upwards(path: Path, package: str) -> list[str]:
+    """What a file of a package imports that it may not."""
+    said, found = f"{path.relative_to(ROOT)} imports hiresx.", []
+    for used in sorted(_imports(path) - {package, "__version__", "cases"}):
         if package in BESIDE:
-            assert used in BESIDE[package], f"{path.name} imports hiresx.{used}: {package} may use {BESIDE[package]}"
+            if used not in BESIDE[package]:
+                found.append(f"{said}{used}: {package} may use {BESIDE[package]}")
         elif used in BESIDE:
-            assert package in USERS[used], f"{path.name} imports hiresx.{used}, which is for {USERS[used]}"
-        else:
-            assert used in LEVEL, f"{path.name} imports hiresx.{used}, which is in no layer: add it to LAYERS"
-            assert LEVEL[used] < LEVEL[package], f"{path.name} imports upwards: hiresx.{package} -> hiresx.{used}"
+            if package not in USERS[used]:
+                found.append(f"{said}{used}, which is for {USERS[used]}")
+        elif used not in LEVEL:
+            found.append(f"{said}{used}, which is in no layer: add it to LAYERS")
+        elif LEVEL[used] >= LEVEL[package]:
+            found.append(f"{said}{used}, upwards from {package}")
+    return found
+
+
+def test_imports_run_downwards(tmp_path, monkeypatch):
+    # Of __init__ not: it names the public things, resolved on use.
+    sources = [(path, package) for path, package in _sources() if package != "__init__"]
+    assert len(sources) > 100 and [line for source in sources for line in _upwards(*source)] == []
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("from hiresx import topology, nothing\nimport hiresx.cli.app, hiresx.grid\n")
+    assert len(_upwards(wrong, "rhs")) == 3 and len(_upwards(wrong, "topology")) == 3
 
 
 def _modules() -> dict[str, Path]:

@@ -21,9 +21,11 @@ from scalar_cases import (
     shocks,
     start,
 )
+from touched import touched
 from wall_sums import total
 
 from hiresx import Simulation
+from hiresx.bench import bytes_moved
 from hiresx.device import backend
 from hiresx.grid import Grid
 from hiresx.solver import Solver
@@ -73,6 +75,17 @@ def test_the_gas_does_not_feel_them(where):
     for name, values in without.primitives(0).items():
         # an optimiser may fuse other multiplications and additions where kernels are others
         np.testing.assert_allclose(with_them.primitives(0)[name], values, rtol=0, atol=1e-14)
+
+
+def test_the_update_with_viscous_fluxes_moves_what_is_counted():
+    """The launch with which a stage ends on GPUs, which no measurement on a CPU makes; here with the differences of all
+    directions, of which the sweeps carry some."""
+    made = solver(case((8, 8, 8), reynolds=100.0, periodic=("x", "y", "z")), where="emulated")
+    made.choose_dt()
+    (state,), (viscous,) = made.states, made.terms.viscous
+    ((carried,), *_) = made.integrator.viscous_updates(made.program, state, viscous.difference.inner)
+    call = made.program.call(carried.name, carried.extent, **carried.arguments | state.derivative_strides)
+    assert touched(made.program, call) == bytes_moved.reals(call.name, call.arguments)
 
 
 def advected(n, where="cpu"):

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from same_everywhere import same_everywhere
+from scalar_cases import CARRIED, NAMES, SCHMIDT
 from wholes import whole
 
 from hiresx import Case, Simulation
@@ -60,9 +61,9 @@ def layers(x, y, z):
 
 
 def coloured(where="cpu", comm=None, plan="auto", **arguments):
-    inflow = {"faces": ["imin"], "type": "supersonic-inflow", "state": STATE, "scalars": {"s": 0.5}}
+    inflow = {"faces": ["imin"], "type": "supersonic-inflow", "state": STATE, **CARRIED}
     boundary = [inflow, {"faces": ["imax"], "type": "supersonic-outflow"}, PERIODIC]
-    scalar = [{"name": "s", "initial": 1.0}]
+    scalar = [{"name": name, "schmidt": SCHMIDT[name], "initial": 1.0} for name in NAMES]
     spec = through(
         100.0, 10.0, plan, boundary=boundary, scalar=scalar, time={"steps": 12, "cfl": 0.5},
         checkpoint={"every_steps": 5},

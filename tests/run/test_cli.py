@@ -374,7 +374,7 @@ class Full(io.StringIO):
 
 
 def test_output_that_cannot_be_written_is_named(monkeypatch, capfd):
-    for words in (["new"], ["doctor", "--json"]):
+    for words in (["new"], ["check", "sod", "--json"]):
         monkeypatch.setattr(sys, "stdout", Full())
         assert cli.execute(words) == 2
         err = " ".join(capfd.readouterr().err.split())

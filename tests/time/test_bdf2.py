@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from ranks import run_ranks
-from unsteady_flows import BLOWN, WALLS, after, blob, layer, line, parted, periodic, wave
+from unsteady_flows import BLOWN, SCALARS, WALLS, after, blob, layer, line, parted, periodic, wave
 from wholes import whole
 
 from hiresx import Case, Simulation
@@ -196,7 +196,7 @@ def replaced(case: Case):
 
 
 BESIDE = {
-    "scalars": {"scalar": [{"name": "s", "schmidt": 0.5}, {"name": "one", "initial": 1.0}]},
+    "scalars": {"scalar": SCALARS},
     "large eddies": {"turbulence": {"model": "smagorinsky", "constant": 0.5}, "gas": {"reynolds": 1e3}},
     "dynamic model": {"turbulence": {"model": "dynamic_smagorinsky"}, "gas": {"reynolds": 1e4}},
 }

@@ -4,7 +4,7 @@ themselves."""
 import numpy as np
 import pytest
 from ranks import run_ranks
-from unsteady_flows import WALLS, after, blob, layer, line, parted, periodic
+from unsteady_flows import SCALARS, WALLS, after, blob, layer, line, parted, periodic
 from wholes import whole
 
 from hiresx import Simulation
@@ -117,7 +117,7 @@ def test_ranks_agree():
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_memory_is_told(name):
-    case = periodic(name, scalar=[{"name": "s"}])
+    case = periodic(name, scalar=SCALARS)
     solver = Solver(case, backend("cpu"))
     solver.initialize(blob)
     solver.step(0.002)
