@@ -13,10 +13,11 @@ from pydantic import BaseModel, Tag, ValidationError
 from hiresx.errors import HiresxError
 
 
-def closest(word: str, among: Sequence[str]) -> str | None:
-    """The entry of `among` that `word` was probably meant to be, None when nothing is near."""
+def closest(word: str, among: Sequence[str], cutoff: float = 0.6) -> str | None:
+    """The entry of `among` that `word` was probably meant to be, None when none is alike by `cutoff` (difflib's ratio)
+    or more."""
     folded = {name.lower().replace("_", "-"): name for name in among}
-    near = difflib.get_close_matches(str(word).lower().replace("_", "-"), folded, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(word).lower().replace("_", "-"), folded, n=1, cutoff=cutoff)
     return folded[near[0]] if near else None
 
 
@@ -66,7 +67,8 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
     for item in error.errors(include_url=False):
         path, level = _walk(model, item["loc"])
         if item["type"] == "missing" and path and isinstance(path[-1], int):
-            path = path[:-1]  # a list that is too short: the fault is the list's
+            path = path[:-1]  # a list that is too short: the fault is the list's, and the last entry says its length
+            faults.pop(path, None)
         faults.setdefault(path, []).append(_describe(item, path, level, model))
         wanted.setdefault(path, "" if item["type"] == "case" else _meaning(model, item["loc"]))
     lines, hints, meanings = [], [], []
@@ -214,7 +216,7 @@ def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseM
         owners = " or ".join(dict.fromkeys(f'{tag} = "{name}"' for tag, name in filter(None, kinds)))
         return f"only {owners} has {'it' if meant == key else meant}; here there are {', '.join(here)}"
     everywhere = _all_keys(model)
-    elsewhere = everywhere.get(key) or everywhere.get(closest(key, list(everywhere)) or "")
+    elsewhere = everywhere.get(key) or everywhere.get(closest(key, list(everywhere), 0.8) or "")
     if elsewhere:
         return f"did you mean {' or '.join(elsewhere[:3])}?"
     return f"keys of {_dotted_key(path[:-1]) or 'a case'}: {', '.join(here)}"

@@ -15,7 +15,7 @@ from hiresx.case.face_formulas import face_formulas
 from hiresx.case.implicit import NAME as IMPLICIT
 from hiresx.case.kinds import KINDS, default_of
 from hiresx.case.named_scheme import without_governed
-from hiresx.case.relations import resolve_relations
+from hiresx.case.relations import resolve_relations, valid_groups
 from hiresx.case.schema import Case, default, monitor_keys
 from hiresx.case.source import source_formulas
 from hiresx.case.toml import read
@@ -77,7 +77,7 @@ def load(
         data = _set(data, keys, value, override)
         given |= {keys[1]} if keys[0] == "parameters" and len(keys) > 1 else set()
         layers.insert(0, ("--set", _nest(keys, value)))
-    for group in _groups(data.get("alternatives")):
+    for group in map(frozenset, valid_groups(data.get("alternatives"))):
         if len(group & given) > 1:
             both = " and ".join(sorted(group & given))
             raise HiresxError(f"--set parameters: {both} have the same meaning", "give one of them")
@@ -183,7 +183,7 @@ def merge(
     result = copy.deepcopy(dict(base))
     if path in KINDS and (kind := KINDS[path](over)) not in (None, KINDS[path](base)):
         result = {key: value for key, value in result.items() if key in kind.model_fields}
-    excluding = _groups(groups) if path == ("parameters",) else ALTERNATIVES.get(path, ())
+    excluding = map(frozenset, valid_groups(groups)) if path == ("parameters",) else ALTERNATIVES.get(path, ())
     for group in excluding:
         if group & over.keys():
             result = {key: value for key, value in result.items() if key not in group}
@@ -195,14 +195,6 @@ def merge(
         else:
             result[key] = copy.deepcopy(value)
     return result
-
-
-def _groups(alternatives: Any) -> tuple[frozenset[str], ...]:
-    """Return the valid part of `alternatives` of a case file. `Case` rejects the rest."""
-    listed = alternatives if isinstance(alternatives, list | tuple) else ()
-    return tuple(
-        frozenset(name for name in group if isinstance(name, str)) for group in listed if isinstance(group, list)
-    )
 
 
 def parse_override(text: str) -> tuple[list[str], Any]:

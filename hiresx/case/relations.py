@@ -277,6 +277,14 @@ def _dotted_key(key: Key) -> str:
     return ".".join(map(str, key))
 
 
+def valid_groups(alternatives: Any) -> tuple[tuple[str, ...], ...]:
+    """Return the valid part of `alternatives` of a case file. `Case` rejects the rest."""
+    listed = alternatives if isinstance(alternatives, list | tuple) else ()
+    return tuple(
+        tuple(name for name in group if isinstance(name, str)) for group in listed if isinstance(group, list | tuple)
+    )
+
+
 def _derived_parameters(data: Mapping[str, Any], directory: Path | None, file: str) -> dict[str, Any]:
     """Return the parameters that the function `derived` of case.py computes. Of mutually exclusive parameters it
     receives the first one; the others must agree with its result."""
@@ -284,7 +292,7 @@ def _derived_parameters(data: Mapping[str, Any], directory: Path | None, file: s
     given = data.get("parameters") or {}
     if call is None or not isinstance(given, Mapping):
         return {}
-    groups = [group for group in data.get("alternatives") or () if isinstance(group, list | tuple)]
+    groups = valid_groups(data.get("alternatives"))
     passed = dict(given)
     for group in groups:
         there = [name for name in group if name in given]

@@ -322,7 +322,7 @@ class Case(Table):
     @classmethod
     def _scalars_written(cls, data: Any) -> Any:
         # Where a case does not say what to write, its scalars are written too.
-        if not isinstance(data, Mapping) or not data.get("scalar"):
+        if not isinstance(data, Mapping) or not isinstance(data.get("scalar"), list | tuple) or not data["scalar"]:
             return data
         output = data.get("output", {})
         if not isinstance(output, Mapping) or "variables" in output:

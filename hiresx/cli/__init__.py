@@ -138,7 +138,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
 
     from hiresx.cli.app import VERBS
 
-    message = error.format_message()
+    message = error.format_message() or "no verb is given"
     verb = next((word for word in arguments if word in VERBS), None)
     # Of a verb of a verb its own page, where the fault lies there: hiresx post slice.
     path = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(filter(None, ("hiresx", verb)))

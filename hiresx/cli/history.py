@@ -57,7 +57,8 @@ def history(
         )
         for column, values in flat.items():
             # before the first step there are no rates to have norms of, and no step of the implicit integrator
-            unknown = table.kind in (RESIDUAL, IMPLICIT) and flat["step"][:1] == 0 and not math.isfinite(values[0])
+            begins = table.kind in (RESIDUAL, IMPLICIT) and table.samples > 0 and flat["step"][0] == 0
+            unknown = begins and not math.isfinite(values[0])
             if bad := len(values) - len(_finite(values)) - int(unknown):
                 terminal.say(
                     f"{column}: {bad} of {plural(len(values), 'sample')} not finite, left out of least and largest"

@@ -1,13 +1,23 @@
 """Arguments and options that several verbs share."""
 
+import math
 from typing import Annotated, Any
 
 import typer
 
 
+def _finite(param: typer.CallbackParam, value: Any) -> Any:
+    """Return the `value` of an option. Raises HiresxError for nan and inf."""
+    from hiresx.errors import HiresxError
+
+    if isinstance(value, float) and not math.isfinite(value):
+        raise HiresxError(f"{param.opts[0]} {value:g} is not a finite number", "give a number, or leave the option out")
+    return value
+
+
 def option(name: str, metavar: str | None, text: str, also: str | None = None, **more: Any) -> Any:
     """An option with its help `text`; `also`: another name of it; `more`: as typer.Option takes it."""
-    return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **more)
+    return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **{"callback": _finite, **more})
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:

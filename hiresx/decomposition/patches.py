@@ -231,10 +231,14 @@ class _Cover:
                 block = self.grid.blocks[b]
                 at = np.argwhere(holder == 0)[0]
                 where = "" if holder.any() else " (the whole face)"
+                axis = AXES[direction(face)]
+                hint = f'add a [[boundary]] with faces = ["{face}"]'
+                if axis in self.grid.period[b]:
+                    hint += f'; where the flow repeats itself, faces = ["{axis}min", "{axis}max"] and type = "periodic"'
                 raise HiresxError(
                     f"block '{block.name}', face {face}: no boundary condition at node "
                     f"{self._node(b, face, at, face_range(face, block.size))}{where}",
-                    f'add a [[boundary]] with faces = ["{face}"]',
+                    hint,
                 )
 
     def _node(self, b: int, face: str, at: np.ndarray, range_: Range) -> str:

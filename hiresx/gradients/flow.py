@@ -139,6 +139,14 @@ class SteadyFlow:
         """Set the state to x, with the conditions at nodes."""
         self.system.accept(x, self.system.time)
 
+    def start_beside(self, other: "SteadyFlow", x: Vector) -> None:
+        """Set the state to x, the converged state of `other`, whose case is nearly the same, and the CFL number to the
+        one with which `other` ended. From `time.cfl` the small disturbance would first travel through the grid as a
+        wave, and could grow there."""
+        self.put(x)
+        memory = other.integrator.memory
+        self.integrator.memory |= {key: memory[key] for key in ("asked_cfl", "cfl") if key in memory}
+
     def residual(self, x: Vector, into: Vector) -> None:
         """Compute f(x)."""
         self.put(x)

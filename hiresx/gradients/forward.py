@@ -155,7 +155,7 @@ def _converged_differences(
             case = family.shifted(of, n * tangent.step)
         there = SteadyFlow(case, flow.backend, flow.comm)
         try:
-            there.put(x)
+            there.start_beside(flow, x)
             there.converge(math.inf, AS_FAR * flow.report["residual"])
             there.polish()
             say(f"{of.key} + {n * tangent.step:.3g}: {there.simulation.step_count} steps")

@@ -113,6 +113,11 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
             "a grid of two dimensions lies in the plane x-y, with one node, or two equal planes, in one direction",
         )
     low, high = volume_extremes(block)
+    if low == high == 0.0:
+        return (
+            f"an extent of {max(extents):.3g} is so small that volumes of cells are 0 in double precision",
+            "take another unit of length: for a grid from a file, [grid] scale",
+        )
     near = FLAT * max(abs(low), abs(high))
     if not high > near:
         some = "" if high < -near else ", some of its cells without volume"

@@ -112,6 +112,16 @@ def test_case_file(place, text, parts):
     [
         (["--set", "time.clf=0.3"], ["--set time.clf", "unknown key", 'did you mean "cfl"?']),
         (["--set", "nothing=1"], ["--set nothing", "unknown key", "keys of a case"]),
+        (["--set", "nope.x=1"], ["--set nope", "unknown key", "keys of a case"]),
+        (["--set", "grid.n=[]"], ["grid.n = []: must be a longer list: 3 entries or more\n"]),
+        (["--set", "grid.upper=[1e-300, 1e-300, 0.0]"], ["extent of 1e-300 is so small", "another unit of length"]),
+        (
+            ["--set", "grid.periodic=['x']", "--set", "boundary.0.faces=['jmin', 'jmax']"],
+            [
+                "face imin: no boundary",
+                '; where the flow repeats itself, faces = ["imin", "imax"] and type = "periodic"',
+            ],
+        ),
         (["--set", "boundary.3.type='slip-wall'"], ["--set boundary.3.type", "no entry 3"]),
         (["--set", "time.cfl"], ["time.cfl", "key=value"]),
         (["--set", "scheme.flux='roo'"], ["scheme.flux", 'did you mean "roe"?']),

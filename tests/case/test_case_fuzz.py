@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hiresx import HiresxError
-from hiresx.case import bundled_cases, find
+from hiresx.case import Case, bundled_cases, find
 from hiresx.case.loader import load
 from hiresx.case.toml import dumps
 
@@ -90,3 +90,17 @@ def test_changed_text(tmp_path, data):
     file = tmp_path / "case.toml"
     file.write_bytes((text[:at] + put + text[at + cut :]).encode("utf-8", "surrogatepass"))
     survives(file)
+
+
+WRONG = [3, float("nan"), True, "x", [3], [[{"a": 1}]], {"a": 1}]
+
+
+@pytest.mark.parametrize("key", [field.alias or name for name, field in Case.model_fields.items()])
+def test_every_table_of_a_wrong_type(key):
+    """A case with a function `derived`, so that what this reads is wrong too."""
+    for wrong in WRONG:
+        tables = copy.deepcopy(CASES["planar-jet"]) | {key: wrong}
+        try:
+            Case.from_dict(tables, directory=find("planar-jet").parent)
+        except HiresxError as error:
+            assert error.message and error.hint is not None

@@ -229,3 +229,15 @@ def test_csv_keeps_every_digit(tmp_path, capsys):
     assert {"name": "middle", "samples": 5, "places": 1}.items() <= listed[0].items()
     assert execute(["history", str(tmp_path / "run"), "midle"]) == 2
     assert "middle" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("steps", [[], [12, 16]])
+def test_a_residual_history_without_the_first_step_is_summarised(tmp_path, capsys, steps):
+    """That of a run that went on in another folder or whose history was damaged, and one without samples."""
+    kept = History("residual", "residual", [Column("rho", "norm", "1")], folder=tmp_path)
+    kept.start()
+    for step in steps:
+        kept.add(step, 0.1 * step, {"rho": 0.5 * step})
+    kept.close()
+    assert execute(["history", str(kept.path)]) == 0
+    assert ("12" if steps else "nan") in capsys.readouterr().out

@@ -137,6 +137,8 @@ def test_version_and_bare_command(hiresx_command):
         (["post", "slice", "a", "p", "--zzz"], ["--zzz", "see hiresx post slice --help"]),
         (["post", "slyce"], ['no verb "slyce"', 'did you mean "slice"']),
         (["run", "sod", "--steps", "few"], ["--steps", "see hiresx run --help"]),
+        (["post", "jet", "a", "--from", "nan"], ["--from nan is not a finite number", "leave the option out"]),
+        (["plot", "a", "--width", "inf"], ["--width inf is not a finite number"]),
         (["run", "sodd"], ['no bundled case "sodd"', 'did you mean "sod"?']),
         (["run", "sod", "--set", "time.ned=1"], ["--set time.ned = 1: unknown key", 'did you mean "end"?']),
         (["run", "sod", "--set", "output.variables=['mahc']"], ["mahc", "mach"]),
@@ -157,6 +159,11 @@ def test_faults(hiresx_command, monkeypatch, place, arguments, expected, as_json
         assert out == "" and err.startswith("error: ")
         text = err
     assert all(part in text for part in expected), text
+
+
+def test_a_verb_of_a_verb_that_is_not_given(hiresx_command):
+    status, out, err = hiresx_command("post")
+    assert status == 2 and "error: no verb is given\n  see hiresx post --help" in out + err
 
 
 # --- run

@@ -1,6 +1,7 @@
 """Derivatives of steady flows: against closed forms, against differences of converged flows, and what is refused."""
 
 import json
+import math
 
 import pytest
 from ranks import run_ranks
@@ -61,11 +62,15 @@ def duct(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def solver(duct):
-    family = CaseFamily(duct, (), {})
-    flow = SteadyFlow(family.case(), "cpu", world())
+def steady(duct):
+    flow = SteadyFlow(CaseFamily(duct, (), {}).case(), "cpu", world())
     flow.converge(1e10)
-    return TangentSolver(family, flow, forward._ignore)
+    return flow
+
+
+@pytest.fixture(scope="module")
+def solver(duct, steady):
+    return TangentSolver(CaseFamily(duct, (), {}), steady, forward._ignore)
 
 
 LIFT = -PRESSURE * LENGTH / (0.5 * SPEED**2)
@@ -90,6 +95,17 @@ def test_of_a_uniform_flow_in_closed_form(solver, key, force, lift):
 def test_what_has_no_influence_is_refused(solver):
     with pytest.raises(HiresxError, match=r"--by time.cfl: neither the steady flow nor what is asked of it depends"):
         solver.solve(parameter(solver.case, "time.cfl"), ["floor.force_y"], 1e-3)
+
+
+def test_a_flow_beside_a_converged_one_takes_few_steps(solver, steady, duct):
+    """From `time.cfl` on it takes 31, and in a wide grid a small disturbance grew until `time.steps`."""
+    beside = SteadyFlow(CaseFamily(duct, (), {"parameters.back": PRESSURE + 3e-4}).case(), "cpu", world())
+    beside.start_beside(steady, solver.state)
+    beside.converge(math.inf, 10 * steady.report["residual"])
+    assert beside.simulation.step_count <= 10
+    assert beside.measure(beside.state(), ["floor.force_y"])["floor.force_y"] == pytest.approx(
+        -LENGTH * (PRESSURE + 3e-4)
+    )
 
 
 @pytest.mark.slow
