@@ -142,20 +142,23 @@ def test_interpolation_along_every_direction():
 
 
 @pytest.mark.parametrize("positivity", ["fallback", "limiter"])
-@pytest.mark.parametrize(("peak", "kept"), [(9.0, True), (12.0, False)])
-def test_states_beyond_a_factor_of_five_fall_back_to_the_node(positivity, peak, kept):
-    """Beside a peak of density in gas at rest the polynomial gives 1 + 60/128 (peak - 1)."""
+@pytest.mark.parametrize("variable", [0, 4], ids=["density", "pressure"])
+@pytest.mark.parametrize(("peak", "kept"), [(7.0, 1.0), (9.0, 4 / 19), (12.0, 0.0)])
+def test_states_far_from_their_node_are_drawn_to_it(positivity, peak, kept, variable):
+    """Beside a peak in gas at rest the polynomial gives 1 + 60/128 (peak - 1): up to a factor of 4 all of it is kept,
+    from 5 on nothing, and in between in proportion to the inverse of the factor (here 4.75): the rates never jump."""
     s = np.ones((5, LINE))
-    s[0, 12], s[1:4] = peak, 0.0
-    m = np.ones((3, LINE))
+    s[1:4] = 0.0
+    s[variable, 12] = peak
+    q, m = conservative(s), np.ones((3, LINE))
     minus, plus = np.zeros((2, 5, LINE))
     choices = {"weights": "linear", "space": "component", "positivity": positivity}
     kernels = program("emulated", ("half_point.h", "inviscid.h"), **choices)
     line = {"o": 3, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
-    kernels.launch("interpolate", (LINE - 6, 1, 1), **line, q=conservative(s), m=m, minus=minus, plus=plus)
-    wanted = 1 + 60 / 128 * (peak - 1) if kept else 1.0
+    kernels.launch("interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=minus, plus=plus)
+    wanted = q[variable, 11] * (1 + kept * 60 / 128 * (peak - 1))
     # the limiter marks by the sign
-    np.testing.assert_allclose([abs(minus[0, 11]), abs(plus[0, 12])], wanted, rtol=1e-13)
+    np.testing.assert_allclose([abs(minus[variable, 11]), abs(plus[variable, 12])], wanted, rtol=1e-13)
 
 
 # ---- fluxes

@@ -216,6 +216,29 @@ def test_nothing_grows_at_curved_walls(skew, flux):
     assert ring_error(12, skew, vortex, 40.0, flux=flux, weights="js") < (2e-4 if flux == "hllc" else 1e-2)
 
 
+def test_a_jet_of_one_row_on_a_curved_wall_is_not_continued():
+    """Where the wall's nodes are faster than the gas before them by several sound speeds, 6 and 0.3, ghosts have about
+    the speed of that gas. With the slope of the velocity they had 46."""
+    spec = case([{"faces": "all", "type": "slip-wall"}], {"steps": 1, "cfl": 0.5})
+
+    def jet(x, y, z):
+        r = np.hypot(x, y)
+        speed = np.where(r < 1.01, 6.0, 0.3)
+        return 1 + 0 * r, -speed * y / r, speed * x / r, 0 * r, P + 0 * r
+
+    solver = after(spec, ring(12, 0.0), 0, initial=jet)
+    solver.right_hand_side()
+    (state,) = solver.states
+    whole = np.asarray(solver.backend.to_host(state.q))
+    whole = whole.reshape(len(whole), -1)[:, : np.prod(state.shape)].reshape(len(whole), *state.shape)
+    hi, hj, hk = state.halo
+    rho, u, v = whole[:3, hk, :, hi : hi + state.size[0]]
+    speed = np.hypot(u, v) / rho
+    assert abs(speed[hj] - 6).max() < 1e-9
+    assert speed[:hj].max() < 0.5
+    assert speed[:hj].min() > 0
+
+
 # ---- cuts, ranks, precisions, what is carried
 
 
