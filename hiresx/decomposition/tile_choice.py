@@ -11,7 +11,7 @@ from hiresx.case.refine import REFINABLE
 from hiresx.decomposition.levels import spaces_of
 from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.refinement import Taken, around_tiles, may_end, reach_of, take_around
+from hiresx.decomposition.refinement import Taken, along_lines, around_tiles, may_end, reach_of, take_around
 from hiresx.grid.blocks import Range, direction, intersection, side
 from hiresx.grid.cutting import image
 
@@ -73,7 +73,7 @@ class TileChoice:
             self._take_partners(level, taken[level])
             if level > 1:
                 for tiles, around, below in zip(taken[level], self.around[level], taken[level - 1], strict=True):
-                    below |= np.einsum("kji,kc,jb,ia->cba", tiles, *reversed(around), optimize=True) > 0
+                    below |= along_lines(tiles, around)
         return taken
 
     def _take_partners(self, level: int, taken: Taken) -> None:
