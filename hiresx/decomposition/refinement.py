@@ -284,10 +284,8 @@ def _with_tiles(
     blocks = []
     for b, box in pieces:
         count[b] = count.get(b, -1) + 1
-        at = slices(box)
         block = fine.blocks[b]
-        nodes = triple(kept(c[at]) for c in (block.x, block.y, block.z))
-        blocks.append(Block(f"{block.name}-level{level}-{count[b]}", *nodes))
+        blocks.append(block.part(f"{block.name}-level{level}-{count[b]}", box, kept))
     joined = [
         *cuts(fine.blocks, pieces, halo),
         *cut_connections(fine.blocks, fine.connections, pieces, halo),
