@@ -279,7 +279,7 @@ class PatchedExchange(InterpolatedGhosts):
             backend, program, comm, domain, states, lambda: patched_donors.find_donors(domain.whole, domain.extended)
         )
 
-    def _shares(self, domain: Domain, found: Sequence[patched_donors.PatchedDonors]) -> Iterator[patched_donors.Rows]:
+    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = patched_donors.shape_maps(domain.whole)
         return patched_donors.rows(domain.whole, domain.cut, maps, donor, xi)
