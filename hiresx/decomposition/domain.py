@@ -54,7 +54,7 @@ class Domain:
         extended = self.extended[part.whole]
         if isinstance(extended, GhostLayers):
             return coordinates_in_box(self.whole.blocks[part.whole], extended, self.halo, _box(part, self.halo))
-        return triple(np.ascontiguousarray(c[_box(part, self.halo)]) for c in extended)
+        return triple(c[_box(part, self.halo)] for c in extended)
 
 
 def domain(

@@ -1,21 +1,27 @@
 """Where the flow wants a finer level: the criteria of `[refine]`, node by node, and the tiles that they mean."""
 
 from collections.abc import Sequence
-from itertools import product
+from functools import lru_cache
 
 import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.case.refine import Refine
 from hiresx.decomposition.hierarchy import Hierarchy
-from hiresx.decomposition.refinement import Taken
+from hiresx.decomposition.refinement import Taken, along_lines
 from hiresx.grid.blocks import Range
 
 
+def looked_at(table: Refine) -> int:
+    """How many of rho, u, v, w the criterion of `table` looks at."""
+    return 4 if table.criterion == "vorticity" else 1
+
+
 def criterion(table: Refine, flow: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyond: np.ndarray) -> np.ndarray:
-    """The criterion of `table` at the nodes of a box, (nk, nj, ni), from `flow`: rho, u, v, w, and coordinates `nodes`:
-    x, y, z, all with one node more on both sides of every direction that has more than one node. `beyond` (3, 2): along
-    i, j, k and on which side these have no meaning: a line is then not looked at at its last node.
+    """The criterion of `table` at the nodes of a box, (nk, nj, ni), from `flow`: the first `looked_at` of rho, u, v, w,
+    and coordinates `nodes`: x, y, z, all with one node more on both sides of every direction that has more than one
+    node. `beyond` (3, 2): along i, j, k and on which side these have no meaning: a line is then not looked at at its
+    last node.
 
     "density-curvature" is half the second difference of density over the floor times density and the smaller of the
     first differences to the two next nodes (after Sun and Takayama, Journal of Computational
@@ -97,32 +103,21 @@ class Flags:
     def add(self, level: int, base: int, box: Range, value: np.ndarray) -> None:
         """Evaluate the `value` (nk, nj, ni) of the criterion at the nodes `box` of a block on `level`, and record the
         tiles that it selects."""
-        margin = self._table.nodes_around
+        table, finer = self._table, level + 1
+        lattice = self._hierarchy.lattices[finer][base]
+        space = self._hierarchy.spaces[finer, base]
+        wrapped = [wrap is not None and wrap.step == n for wrap, n in zip(space.wrapped, space.size, strict=True)]
         for taken, threshold, around in (
-            (self.above, self._table.refine_above, margin),
-            (self.held, self._table.coarsen_above, 0),
+            (self.above, table.refine_above, table.nodes_around),
+            (self.held, table.coarsen_above, 0),
         ):
-            index = np.argwhere(value > threshold)[:, ::-1] + [lo for lo, _ in box]
-            if len(index):
-                self._take(taken[level + 1][base], level + 1, base, index, around)
-
-    def _take(self, taken: np.ndarray, level: int, base: int, index: np.ndarray, around: int) -> None:
-        """Take the tiles of a level that hold nodes around nodes `index` (n, 3) of the level before."""
-        space, ends = self._hierarchy.spaces[level, base], self._hierarchy.lattices[level][base]
-        size = space.size
-        found = []
-        for d in range(3):
-            if size[d] == 1:
-                found.append([np.zeros(len(index), int)])
-                continue
-            # The node itself, and what lies halfway to the next ones.
-            places = [2 * index[:, d] + step for step in _steps(around, self._table.tile)]
-            wrap = space.wrapped[d]
-            if wrap is not None and wrap.step == size[d]:
-                places = [place % size[d] for place in places]
-            found.append([np.searchsorted(ends[d], np.clip(p, 0, size[d] - 1), "right") - 1 for p in places])
-        for i, j, k in product(*found):
-            taken[k, j, i] = True
+            chosen = value > threshold
+            if chosen.any():
+                lines = zip(box, lattice, wrapped, strict=True)
+                taken[finer][base] |= along_lines(
+                    chosen,
+                    [_tiles_over(nodes, tuple(ends), joined, around, table.tile) for nodes, ends, joined in lines],
+                )
 
     def wanted(self, there: Sequence[Taken]) -> list[Taken]:
         """The tiles that the criterion asks for where those of `there` exist."""
@@ -142,6 +137,21 @@ class Flags:
                 for some in level:
                     some[...] = found[first : first + some.size].reshape(some.shape)
                     first += some.size
+
+
+@lru_cache(maxsize=1024)
+def _tiles_over(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
+    """Along a direction of a level (nodes, tiles of the next level), 1 where a tile, which begin and end at `ends`,
+    holds one of the nodes on and halfway beside a node of the level or `around` nodes from these, 0 elsewhere.
+    `wrapped`: whether the last tile goes on in the first."""
+    found = np.zeros((nodes[1] - nodes[0], len(ends) - 1), np.float32)
+    if ends[-1] == 1:
+        return found + 1
+    # The node itself, and what lies halfway to the next ones.
+    places = 2 * np.arange(*nodes)[:, None] + _steps(around, tile)
+    places = places % ends[-1] if wrapped else np.clip(places, 0, ends[-1] - 1)
+    found[np.arange(len(found))[:, None], np.searchsorted(ends, places, "right") - 1] = 1
+    return found
 
 
 def _steps(around: int, tile: int) -> list[int]:

@@ -1,6 +1,6 @@
 """Copies of ghost nodes of connected faces: their sources and targets."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -120,12 +120,12 @@ def _ends(connection: Connection, size: Size, donor: Size, halo: int) -> tuple[n
 _ends_again = lru_cache(maxsize=1024)(_ends)
 
 
-def flat_index(index: np.ndarray, block: Block, halo: int) -> np.ndarray:
-    """Flat indexes into the padded array of index triples (3, n)."""
+def flat_index(index: np.ndarray | Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
+    """Flat indexes into the padded array of index triples (3, n), or of three arrays that broadcast."""
     return _flat(index, block.size, halo)
 
 
-def _flat(index: np.ndarray, size: Size, halo: int) -> np.ndarray:
+def _flat(index: np.ndarray | Sequence[np.ndarray], size: Size, halo: int) -> np.ndarray:
     hi, hj, hk = _padding(size, halo)
     _, nj, ni = _padded_shape(size, halo)
     return (((index[2] + hk) * nj + index[1] + hj) * ni + index[0] + hi).astype(np.int32)

@@ -1,76 +1,156 @@
 """Between levels: the nodes that ghosts of tiles come from, and the nodes that take the values of finer levels."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition.halo_copies import flat_index
-from hiresx.decomposition.levels import Levels, Space, stencils
-from hiresx.decomposition.patched_donors import PatchedDonors, Rows, layers_behind, linear, share
-from hiresx.decomposition.patches import Decomposition
-from hiresx.grid.blocks import intersection, shift_range
+from hiresx.decomposition.levels import Tile, stencils
+from hiresx.decomposition.patched_donors import Rows, layers_behind, linear, share
+from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.grid.blocks import Range, direction, shift_range, side
 from hiresx.grid.patched import PATCHED, WIDTH
 
 
-def find_level_donors(whole: Decomposition) -> list[PatchedDonors]:
-    """The ghosts of all tiles that lie among nodes of the level before: `donor` is the whole block's own number, and
-    `xi` the place in the indexes that the level before has of the same block of the grid: a half or a whole number."""
-    assert whole.levels is not None
-    found = []
-    for place, patch in enumerate(whole.patches):
-        if patch.condition.type != PATCHED:
-            continue
-        index = layers_behind(patch, range(1, whole.stencil.halo + 1)).reshape(3, -1)
-        first = np.array([lo for lo, _ in whole.levels.tiles[patch.block].box])
-        xi = (index + first[:, None]).T / 2
-        found.append(PatchedDonors(place, index, np.full(len(xi), patch.block), xi, 0.0, 0.0))
-    return found
+@dataclass(frozen=True, eq=False)
+class TileGhosts:
+    """The ghosts behind a face of a tile that lie among nodes of the level before: `place`, the patch of the whole
+    blocks; `index` (3, n), their nodes in the whole block, layer by layer."""
+
+    place: int
+    index: np.ndarray
+
+    per = 1  # places for each ghost
 
 
-def level_rows(whole: Decomposition, cut: Decomposition, donor: np.ndarray, xi: np.ndarray) -> Iterator[Rows]:
-    """Yield the contributions of all parts of `cut`, in their order, to the ghosts at `xi` (n, 3) of the tiles `donor`
-    (n,), both from `find_level_donors`. Each has the weights of the sixth-order and of the linear interpolation."""
-    levels = whole.levels
+def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
+    """The ghosts of all tiles that lie among nodes of the level before."""
+    layers = range(1, whole.stencil.halo + 1)
+    return [
+        TileGhosts(place, layers_behind(patch, layers).reshape(3, -1))
+        for place, patch in enumerate(whole.patches)
+        if patch.condition.type == PATCHED
+    ]
+
+
+def level_rows(whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts]) -> Iterator[Rows]:
+    """Yield the contributions of all parts of `cut`, in their order, to the ghosts of `found`, numbered through. Each
+    has the weights of the sixth-order and of the linear interpolation.
+
+    The ghosts of a face are a box of nodes, and so are the nodes of a part: nodes and weights are found along each
+    direction and multiplied out.
+    """
+    levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
-    tiles = np.array([(tile.level, tile.base) for tile in levels.tiles])[donor]
-    prepared = {}
-    for level, base in np.unique(tiles, axis=0).tolist():
-        at = np.flatnonzero((tiles == (level, base)).all(axis=1))
-        space = levels.spaces[level - 1, base]
-        start, weights = _weights(xi[at], space, whole.stencil.halo)
-        prepared[level - 1, base] = at, start, np.stack([weights, linear(xi[at], start)])
+    faces: dict[tuple[int, int], list[_Face]] = {}
+    number = 0
+    for entry in found:
+        patch = whole.patches[entry.place]
+        tile = levels.tiles[patch.block]
+        faces.setdefault((tile.level - 1, tile.base), []).append(_Face.of(patch, tile, halo, number))
+        number += entry.index.shape[1]
+    ends_of = {key: np.array([face.box for face in some]) for key, some in faces.items()}
     for p, part in enumerate(cut.parts):
         tile = levels.tiles[part.whole]
-        if (tile.level, tile.base) not in prepared:
+        key = tile.level, tile.base
+        if key not in faces:
             continue
-        at, start, weights = prepared[tile.level, tile.base]
-        space = levels.spaces[tile.level, tile.base]
+        space = levels.spaces[key]
         box = shift_range(part.box, triple(lo for lo, _ in tile.box))
         for turn in product(*((0, -1, 1) if w else (0,) for w in space.wrapped)):
-            step = np.array([t * w.step if w else 0 for t, w in zip(turn, space.wrapped, strict=True)])
-            image, ends = start - step, np.array(box).T
-            near = np.flatnonzero(((image + WIDTH > ends[0]) & (image < ends[1])).all(axis=1))
-            made = share(start[near], weights[:, near], space.size, box, turn, step) if near.size else None
-            if made is not None:
-                chosen, first, widths, own = made
-                flat = flat_index(first.T, cut.blocks[p], cut.stencil.halo)
-                yield Rows(p, at[near[chosen]], flat, widths, own)
+            lines = [
+                _along(n, wrap.step if wrap else 0, halo, ends, t)
+                for n, wrap, ends, t in zip(space.size, space.wrapped, box, turn, strict=True)
+            ]
+            kept = np.array([(line.first, line.first + len(line.start)) for line in lines])
+            near = (np.maximum(ends_of[key][..., 0], kept[:, 0]) < np.minimum(ends_of[key][..., 1], kept[:, 1])).all(1)
+            made = [faces[key][n].share(lines) for n in np.flatnonzero(near)]
+            if made:
+                ghost, first, weights = (np.concatenate(some, axis=-1) for some in zip(*made, strict=True))
+                flat = flat_index(first, cut.blocks[p], halo)
+                yield Rows(p, ghost, flat, triple(WIDTH if n > 1 else 1 for n in space.size), weights)
 
 
-def _weights(xi: np.ndarray, space: Space, halo: int) -> tuple[np.ndarray, np.ndarray]:
-    """First nodes (n, 3) and weights (n, 3, WIDTH) of interpolations, 0 and (1, 0, ...) along directions of one
-    node."""
-    base, weights = np.zeros(xi.shape, int), np.zeros((*xi.shape, WIDTH))
-    weights[:, :, 0] = 1.0
-    for d, (n, wrap) in enumerate(zip(space.size, space.wrapped, strict=True)):
-        if n > 1:
-            # Over a period whose ends share nodes there need not be tiles on both sides.
-            low, high = (-halo, n + halo) if wrap is not None and wrap.step == n else (0, n)
-            base[:, d], weights[:, d] = stencils(xi[:, d], low, high)
-    return base, weights
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Along a direction the nodes of a level, from `first` on, to whose interpolation from the level before a part
+    contributes: first nodes in the part `start` (n,), and weights (2, WIDTH, n)."""
+
+    first: int
+    start: np.ndarray
+    weights: np.ndarray
+
+
+@lru_cache(maxsize=512)
+def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _Line:
+    """The line of a part with the nodes `ends` of a direction of `n` nodes, which continues in itself with `step` nodes
+    (0: it does not). `turn`: see `share`."""
+    if n == 1:
+        return _Line(0, np.zeros(1, int), np.broadcast_to(np.eye(WIDTH)[:, :1], (2, WIDTH, 1)))
+    shift = turn * step
+    places = np.arange(2 * (ends[0] + shift - WIDTH), 2 * (ends[1] + shift + WIDTH))
+    xi = places / 2
+    # Over a period whose ends share nodes there need not be tiles on both sides.
+    base, weights = stencils(xi, *((-halo, n + halo) if step == n else (0, n)))
+    whole = np.zeros((2, len(xi), 3, WIDTH))
+    whole[..., 0] = 1.0
+    whole[:, :, 0] = weights, linear(xi[:, None], base[:, None])[:, 0]
+    starts = np.zeros((len(xi), 3), int)
+    starts[:, 0] = base
+    made = share(starts, whole, (n, 1, 1), (ends, (0, 1), (0, 1)), (turn, 0, 0), (shift, 0, 0))
+    if made is None:
+        return _Line(0, np.zeros(0, int), np.zeros((2, WIDTH, 0)))
+    chosen, start, _, own = made
+    return _Line(int(places[chosen[0]]), start[:, 0], own[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Face:
+    """The ghosts behind a face of a tile, numbered from `number` on: layer by layer, in each along i first. `nodes`:
+    their nodes along i, j and k, in the indexes of the level; `direction`: that of the face."""
+
+    number: int
+    direction: int
+    nodes: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, patch: Patch, tile: Tile, halo: int, number: int) -> "_Face":
+        d = direction(patch.face)
+        origin = [lo for lo, _ in tile.box]
+        nodes = [np.arange(lo + o, hi + o) for (lo, hi), o in zip(patch.range, origin, strict=True)]
+        nodes[d] = nodes[d] + side(patch.face) * np.arange(1, halo + 1)
+        return cls(number, d, triple(nodes))
+
+    @property
+    def box(self) -> Range:
+        return triple((int(along.min()), int(along.max()) + 1) for along in self.nodes)
+
+    def share(self, lines: Sequence[_Line]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The ghosts (n,) to which a part with these lines contributes, their first nodes in the part (3, n), and the
+        weights (2, 3, WIDTH, n)."""
+        sizes = [1, *(1 if d == self.direction else len(self.nodes[d]) for d in (2, 1, 0))]
+        sizes[0] = len(self.nodes[self.direction])
+        steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
+        ghost, columns, shapes = self.number, [], []
+        for d, (nodes, line) in enumerate(zip(self.nodes, lines, strict=True)):
+            axis = 0 if d == self.direction else 3 - d
+            column = nodes - line.first
+            kept = np.flatnonzero((column >= 0) & (column < len(line.start)))
+            shape = [1, 1, 1, 1]
+            shape[axis] = len(kept)
+            ghost = ghost + (kept * steps[axis]).reshape(shape)
+            columns.append(column[kept])
+            shapes.append(shape)
+        found = np.shape(ghost)
+        first, weights = np.empty((3, *found), int), np.empty((2, 3, WIDTH, *found))
+        for d, (line, column, shape) in enumerate(zip(lines, columns, shapes, strict=True)):
+            first[d] = line.start[column].reshape(shape)
+            weights[:, d] = line.weights[..., column].reshape(2, WIDTH, *shape)
+        return np.ravel(ghost), first.reshape(3, -1), weights.reshape(2, 3, WIDTH, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,79 +166,28 @@ class Injection:
 
 def injections(whole: Decomposition, cut: Decomposition) -> list[Injection]:
     """For every node that lies under a finer level, the node of the finest level there, grouped by donor and block."""
-    levels = whole.levels
-    assert levels is not None
+    assert whole.levels is not None
+    tiles = [whole.levels.tiles[part.whole] for part in cut.parts]
+    level, base = np.array([t.level for t in tiles]), np.array([t.base for t in tiles])
+    origin = np.array([[lo for lo, _ in t.box] for t in tiles]).reshape(-1, 3, 1)
+    boxes = np.array([part.box for part in cut.parts]).reshape(-1, 3, 2) + origin
+    origins = boxes[:, :, :1]
     found = []
-    of_level = np.array([t.level for t in levels.tiles])
-    starts_of = np.array([[lo for lo, _ in t.box] for t in levels.tiles]).reshape(-1, 3)
-    finer_over = _tiles_over(levels)
-    parts: dict[int, list[int]] = {}
-    for p, part in enumerate(cut.parts):
-        parts.setdefault(part.whole, []).append(p)
-    for b, tile in enumerate(levels.tiles):
-        finest = _finest_over(levels, b, finer_over(b))
-        covered = np.flatnonzero(finest.ravel() >= 0)
-        if not covered.size:
-            continue
-        k, j, i = np.unravel_index(covered, finest.shape)
-        donor = finest.ravel()[covered]
-        index = np.stack([i, j, k])
-        origin = np.array([lo for lo, _ in tile.box])[:, None]
-        source = (index + origin) * 2 ** (of_level[donor] - tile.level) - starts_of[donor].T
-        # nodes of one donor side by side
-        order = np.argsort(donor, kind="stable")
-        donors, first = np.unique(donor[order], return_index=True)
-        for d, nodes in zip(donors, np.split(order, first[1:]), strict=True):
-            for p in parts.get(b, ()):
-                inside, to = _in_part(cut, p, index[:, nodes])
-                for q in parts.get(int(d), ()):
-                    there, flat = _in_part(cut, q, source[:, nodes])
-                    both = inside & there
-                    if both.any():
-                        found.append(Injection(q, p, to[both], flat[both]))
+    for p in range(len(tiles)):
+        # a node of the part's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
+        step = 2 ** np.maximum(level - level[p], 0)[:, None]
+        low = np.maximum(-(-boxes[:, :, 0] // step), boxes[p, :, 0])
+        high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[p, :, 1])
+        over = np.flatnonzero((low < high).all(axis=1) & (base == base[p]) & (level > level[p]))
+        free = np.ones((boxes[p, :, 1] - boxes[p, :, 0])[::-1], bool)
+        for q in over[np.argsort(-level[over], kind="stable")].tolist():
+            first = low[q] - boxes[p, :, 0]
+            under = free[tuple(map(slice, first[::-1], (first + high[q] - low[q])[::-1]))]
+            # in the index of the level; the finest come first and leave the others what they do not cover
+            index = np.array(np.nonzero(under)[::-1]) + low[q][:, None]
+            under[...] = False
+            if index.size:
+                ends = (p, index), (q, index * step[q])
+                to, source = (flat_index(at - origins[r], cut.blocks[r], cut.stencil.halo) for r, at in ends)
+                found.append(Injection(q, p, to, source))
     return sorted(found, key=lambda entry: (entry.donor, entry.block))
-
-
-def _tiles_over(levels: Levels) -> Callable[[int], list[int]]:
-    """The tiles of finer levels of the same block of the grid that may lie over a tile, by number; coarser first."""
-    number = np.array([t.level for t in levels.tiles])
-    base = np.array([t.base for t in levels.tiles])
-    boxes = np.array([t.box for t in levels.tiles], dtype=np.int64).reshape(-1, 3, 2)
-    order = np.argsort(number, kind="stable")
-
-    def over(b: int) -> list[int]:
-        # a node of the tile's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
-        step = 2 ** np.maximum(number - number[b], 0)[:, None]
-        low, high = boxes[:, :, 0] // step, -(-boxes[:, :, 1] // step)
-        meets = ((low < boxes[b, :, 1]) & (high > boxes[b, :, 0])).all(axis=1)
-        chosen = meets & (base == base[b]) & (number > number[b])
-        return [int(n) for n in order[chosen[order]]]
-
-    return over
-
-
-def _in_part(cut: Decomposition, p: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the nodes (3, n) of a whole block lie in a part, and flat indexes, which say nothing of the others."""
-    box = np.array(cut.parts[p].box)
-    inside = ((index >= box[:, :1]) & (index < box[:, 1:])).all(axis=0)
-    return np.asarray(inside), flat_index(index - box[:, :1], cut.blocks[p], cut.stencil.halo)
-
-
-def _finest_over(levels: Levels, b: int, over: Sequence[int]) -> np.ndarray:
-    """Of each node of a whole block, (nk, nj, ni), the tile of the finest level that has it too, -1 where none has.
-    `over`: the tiles that may, the finest last."""
-    tile = levels.tiles[b]
-    found = np.full([hi - lo for lo, hi in reversed(tile.box)], -1)
-    for n in over:
-        other = levels.tiles[n]
-        step = 2 ** (other.level - tile.level)
-        size = levels.spaces[tile.level, tile.base].size
-        under = triple(
-            (0, 1) if size[d] == 1 else (-(-lo // step), (hi - 1) // step + 1) for d, (lo, hi) in enumerate(other.box)
-        )
-        shared = intersection(tile.box, under)
-        if shared is not None:
-            origin = [lo for lo, _ in tile.box]
-            at = tuple(slice(shared[d][0] - origin[d], shared[d][1] - origin[d]) for d in (2, 1, 0))
-            found[at] = n
-    return found

@@ -59,13 +59,13 @@ def with_tiles(
     nodes: Sequence[Sequence[Extended]],
     lattices: Sequence[Sequence[list[list[int]]]],
     taken: Sequence[Taken],
-    boxes: Callable[[Sequence[Sequence[int]], np.ndarray], Iterator[Range]] | None = None,
+    joined: bool = False,
 ) -> tuple[Decomposition, list[Extended]]:
     """The blocks of `grids[0]` with the tiles `taken` of all levels behind them, and the coordinates with ghosts of all
     of them. `grids`, `nodes`: whole blocks and their coordinates with ghosts, `lattices`: where tiles begin and end, by
-    level. `boxes`: makes blocks of the tiles of a lattice that are taken, by default one of each (`boxes_of`). Raises
-    HiresxError as `refine`."""
-    boxes = boxes or boxes_of
+    level. `joined`: whether adjacent tiles become one block (`joined_boxes`), and coordinates are views of those given.
+    Raises HiresxError as `refine`."""
+    boxes, kept = (joined_boxes, np.asarray) if joined else (boxes_of, np.ascontiguousarray)
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
@@ -75,9 +75,9 @@ def with_tiles(
         spaces |= spaces_of(grids[level], level)
         if not pieces:
             continue
-        made = _with_tiles(made, grids[level], pieces, level)
+        made = _with_tiles(made, grids[level], pieces, level, kept)
         tiles += [Tile(level, b, box) for b, box in pieces]
-        coordinates += [_part(nodes[level][b], box, coarse.stencil.halo) for b, box in pieces]
+        coordinates += [_part(nodes[level][b], box, coarse.stencil.halo, kept) for b, box in pieces]
     return replace(made, levels=Levels(tuple(tiles), spaces)), coordinates
 
 
@@ -121,9 +121,9 @@ def _base(made: Decomposition, block: int) -> int:
     return made.levels.tiles[block].base
 
 
-def _part(extended: Extended, box: Range, halo: int) -> Extended:
+def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray], np.ndarray]) -> Extended:
     at = tuple(slice(lo, hi + 2 * halo) for lo, hi in reversed(box))
-    return triple(np.ascontiguousarray(c[at]) for c in extended)
+    return triple(kept(c[at]) for c in extended)
 
 
 # ---- which tiles there are
@@ -261,20 +261,31 @@ def around_tiles(
     return triple(found)
 
 
+def along_lines(taken: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
+    """Which boxes of another lattice (k, j, i) have one of `taken`, nodes or tiles (k, j, i). `lines`: for i, j and k
+    (taken, boxes), above 0 where a box has them along that direction."""
+    found = np.tensordot(lines[2], lines[1].T @ (taken.astype(np.float32) @ lines[0]), (0, 0))
+    return np.asarray(found > 0)
+
+
 # ---- what surrounds them
 
 
-def _with_tiles(made: Decomposition, fine: Decomposition, pieces: Sequence[Piece], level: int) -> Decomposition:
+def _with_tiles(
+    made: Decomposition,
+    fine: Decomposition,
+    pieces: Sequence[Piece],
+    level: int,
+    kept: Callable[[np.ndarray], np.ndarray],
+) -> Decomposition:
     """`made` with the tiles `pieces` of the blocks of `fine` behind its own blocks."""
     first, halo = len(made.blocks), made.stencil.halo
     count: dict[int, int] = {}
     blocks = []
     for b, box in pieces:
         count[b] = count.get(b, -1) + 1
-        at = slices(box)
         block = fine.blocks[b]
-        nodes = triple(np.ascontiguousarray(c[at]) for c in (block.x, block.y, block.z))
-        blocks.append(Block(f"{block.name}-level{level}-{count[b]}", *nodes))
+        blocks.append(block.part(f"{block.name}-level{level}-{count[b]}", box, kept))
     joined = [
         *cuts(fine.blocks, pieces, halo),
         *cut_connections(fine.blocks, fine.connections, pieces, halo),

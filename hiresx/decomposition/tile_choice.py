@@ -8,10 +8,11 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.case.refine import REFINABLE
+from hiresx.decomposition.filled_tiles import filled
 from hiresx.decomposition.levels import spaces_of
 from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.refinement import Taken, around_tiles, may_end, reach_of, take_around
+from hiresx.decomposition.refinement import Taken, along_lines, around_tiles, may_end, reach_of, take_around
 from hiresx.grid.blocks import Range, direction, intersection, side
 from hiresx.grid.cutting import image
 
@@ -64,16 +65,19 @@ class TileChoice:
 
     def choose(self, flagged: Sequence[Taken]) -> list[Taken]:
         """The regions and the `flagged` tiles, by level and block, with what must be there with them: the tiles on the
-        other side of joins, and those of the level before under and around every tile."""
+        other side of joins, those that make blocks fewer, and those of the level before under and around every tile."""
         taken = [
             [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)
         ]
         for level in range(len(self.grids) - 1, 0, -1):
             self._take_partners(level, taken[level])
+            lattices = zip(self.lattices[level], taken[level], self.allowed[level], strict=True)
+            taken[level] = [filled(*block) for block in lattices]
+            self._take_partners(level, taken[level])
             if level > 1:
                 for tiles, around, below in zip(taken[level], self.around[level], taken[level - 1], strict=True):
-                    below |= np.einsum("kji,kc,jb,ia->cba", tiles, *reversed(around), optimize=True) > 0
+                    below |= along_lines(tiles, around)
         return taken
 
     def _take_partners(self, level: int, taken: Taken) -> None:

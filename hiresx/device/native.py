@@ -83,9 +83,7 @@ def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
         raise HiresxError(
             f"no memory for an array of {size / 2**30:.3g} GiB", "take a coarser grid, or a machine with more memory"
         ) from None
-    start = -raw.ctypes.data % ALIGNMENT
-    found: Array = raw[start : start + size].view(dtype).reshape(shape).view(Array)
-    return found
+    return Array(shape, dtype, raw, -raw.__array_interface__["data"][0] % ALIGNMENT)
 
 
 class NativeEvent:

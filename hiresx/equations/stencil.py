@@ -5,6 +5,7 @@ say there what stencils they weigh.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from hiresx import kernels
@@ -49,7 +50,7 @@ class Stencil:
     difference_reach: int = DIFFERENCE_REACH
     filter_reach: int = 0
 
-    @property
+    @cached_property
     def halo(self) -> int:
         """Ghost layers that every block holds beyond a face."""
         return max(self.interpolation_reach, self.correction_reach, self.difference_reach, self.filter_reach)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition import Domain
-from hiresx.decomposition.level_donors import Injection, find_level_donors, injections, level_rows
-from hiresx.decomposition.patched_donors import PatchedDonors, Rows
+from hiresx.decomposition.level_donors import Injection, TileGhosts, find_level_donors, injections, level_rows
+from hiresx.decomposition.patched_donors import Rows
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.exchange.patched_ghosts import InterpolatedGhosts, PatchedExchange
@@ -28,9 +28,8 @@ class LevelGhosts(PatchedExchange):
         )
         self._under = UnderFiner(backend, program, comm, domain, states)
 
-    def _shares(self, domain: Domain, found: Sequence[PatchedDonors]) -> Iterator[Rows]:
-        donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
-        return level_rows(domain.whole, domain.cut, donor, xi)
+    def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[Rows]:
+        return level_rows(domain.whole, domain.cut, found)
 
     def close(self) -> None:
         super().close()

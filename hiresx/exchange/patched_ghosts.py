@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain, mirror_points, mirror_rows, patched_donors
+from hiresx.decomposition.level_donors import TileGhosts
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
@@ -22,7 +23,7 @@ from hiresx.rhs.terms.body_force import acceleration
 STATE, FLUX = "state", "fluxes"
 TAG = 7
 # What is known of all ghosts of a patch.
-Located = patched_donors.PatchedDonors | mirror_points.MirrorSources
+Located = patched_donors.PatchedDonors | TileGhosts | mirror_points.MirrorSources
 # What launches the giving and the taking, and the buffers: of what leaves, of what comes, and of that in host memory.
 _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 
@@ -278,7 +279,7 @@ class PatchedExchange(InterpolatedGhosts):
             backend, program, comm, domain, states, lambda: patched_donors.find_donors(domain.whole, domain.extended)
         )
 
-    def _shares(self, domain: Domain, found: Sequence[patched_donors.PatchedDonors]) -> Iterator[patched_donors.Rows]:
+    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = patched_donors.shape_maps(domain.whole)
         return patched_donors.rows(domain.whole, domain.cut, maps, donor, xi)

@@ -3,7 +3,8 @@
 Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples) is in the order i, j, k.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -134,6 +135,16 @@ class Block:
                 )
             object.__setattr__(self, name, array)
         self._check_size()
+
+    def part(self, name: str, box: Range, kept: Callable[[np.ndarray], np.ndarray] = np.asarray) -> "Block":
+        """The nodes `box` of a block in memory as a block of that name, without regions: views, or what `kept` makes of
+        them. Nodes of a block are finite; the box has nodes enough."""
+        found = copy(self)
+        for axis in "xyz":
+            object.__setattr__(found, axis, kept(getattr(self, axis)[slices(box)]))
+        object.__setattr__(found, "name", name)
+        object.__setattr__(found, "regions", {})
+        return found
 
     def _check_size(self) -> None:
         for axis, n in zip(AXES, self.size, strict=True):

@@ -6,19 +6,15 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
-from hiresx.decomposition.flags import Flags, criterion
+from hiresx.decomposition.flags import Flags, criterion, looked_at
 from hiresx.decomposition.hierarchy import Choosing, Hierarchy
 from hiresx.decomposition.refinement import Taken, boxes_of
 from hiresx.device.state import BlockState
-from hiresx.equations.gas import Gas
 from hiresx.grid.blocks import FACES, Range, shift_range, whole_box
 from hiresx.grid.patched import PATCHED
 from hiresx.mpi.communicator import Communicator
 from hiresx.solver import Solver
 from hiresx.solver.initial_flow import Flow
-
-# Of the primitive variables those that a criterion looks at.
-LOOKED_AT = ("rho", "u", "v", "w")
 
 
 def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
@@ -47,8 +43,9 @@ def _value(
     """The criterion at the nodes of a part."""
     sides = zip(reversed(state.halo), reversed(state.size), strict=True)
     at = tuple(slice(h - 1, h + n + 1) if h else slice(0, 1) for h, n in sides)  # and a layer of ghosts
-    q = state.from_storage(np.ascontiguousarray(solver.backend.to_host(state.q)[(slice(None), *at)]))
-    found = Gas.of(solver.case).primitive(q)
+    kept = solver.backend.to_host(state.q[: looked_at(hierarchy.table)])
+    rho, *momentum = kept[(slice(None), *at)].astype(np.float64)
+    flow = [rho, *(m / rho for m in momentum)]
     whole, size = state.part, ground.whole.blocks[state.part.whole].size
     beyond = np.zeros((3, 2), bool)
     for n, face in enumerate(FACES):
@@ -56,7 +53,7 @@ def _value(
         ends = whole.box[d][upper] == (size[d] if upper else 0)
         beyond[d, upper] = ends and (whole.whole, face) in physical
     nodes = _window(ground.coordinates(state.part), whole_box(state.size), ground.halo)
-    return criterion(hierarchy.table, [found[name] for name in LOOKED_AT], nodes, beyond)
+    return criterion(hierarchy.table, flow, nodes, beyond)
 
 
 def _window(extended: Sequence[np.ndarray], box: Range, halo: int) -> list[np.ndarray]:
@@ -94,7 +91,9 @@ def _at_start(hierarchy: Hierarchy, flow: Flow) -> list[Taken]:
             for box in boxes:
                 nodes = _window(hierarchy.nodes[level][b], box, hierarchy.grids[0].stencil.halo)
                 gas, _ = flow(*nodes)
-                held = [np.broadcast_to(np.asarray(a, float), nodes[0].shape) for a in gas[: len(LOOKED_AT)]]
+                held = [
+                    np.broadcast_to(np.asarray(a, float), nodes[0].shape) for a in gas[: looked_at(hierarchy.table)]
+                ]
                 # what the flow is behind the ends of a block is not said
                 beyond = np.array([[lo == 0, hi == n] for (lo, hi), n in zip(box, block.size, strict=True)])
                 flags.add(level, b, box, criterion(hierarchy.table, held, nodes, beyond))

@@ -5,6 +5,7 @@ sixth order in the spacing, by polynomials of degree 5, or the linear one where 
 a tenth and more, with a smooth passage between, as ghosts of tiles do (kernels/interpolated.h)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -171,6 +172,7 @@ class _Window:
         return found
 
 
+@lru_cache(maxsize=1024)
 def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.ndarray]:
     """Along a direction of a level that has `n` nodes on the level before: the nodes of that which the nodes lo ... hi
     - 1 come from, and the weights (2, hi - lo, nodes), of sixth order and linear."""

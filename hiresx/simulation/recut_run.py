@@ -61,7 +61,10 @@ class RecutRun(AttachedRun):
         plan: Plan | None = None,
     ) -> Epoch:
         began = wall.monotonic()
-        self._go_to(cut_again(self._ground, parts))
+        ground = cut_again(self._ground, parts)
+        with self.comm.together():
+            self._refuse_oversized(ground)
+        self._go_to(ground)
         seconds = float(self.comm.max(wall.monotonic() - began))
         epoch = Epoch.of(self.solver, len(self.epochs) + 1, reason, self._weights, weights, plan, seconds)
         self._weights = weights
@@ -72,8 +75,6 @@ class RecutRun(AttachedRun):
     def _go_to(self, ground: Domain) -> None:
         """Go on with another cut, or other tiles. Collective; raises as `rebuild`."""
         before = self._ground
-        with self.comm.together():
-            self._refuse_oversized(ground)
         self._check()
         opened = bool(self._open)
         carried = HandOver(self.solver, self.attachments if opened else [], self._continuation.captured, ground)

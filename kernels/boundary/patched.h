@@ -9,20 +9,27 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
     real high[conserved_variables], low[conserved_variables], along[6];
     for (int v = 0; v < conserved_variables; ++v) high[v] = low[v] = real(0);
     const real *w = weights + i;
-    for (int a = 0; a < wi; ++a) along[a] = w[(long long)a * n];
+    // Ghosts between levels often lie on a node along a direction: there one weight is 1 and the others are 0.
+    int first = wi, last = 0;
+    for (int a = 0; a < wi; ++a) {
+        along[a] = w[(long long)a * n];
+        if (along[a] != real(0)) first = first < a ? first : a, last = a + 1;
+    }
     for (int c = 0; c < wk; ++c)
         for (int b = 0; b < wj; ++b) {
             const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
             const real over = w[(long long)(24 + b) * n] * w[(long long)(30 + c) * n];
             const auto p = q + giving[i] + (long long)b * sj + (long long)c * sk;
-            for (int v = 0; v < conserved_variables; ++v) {
-                real sum = real(0);
-                for (int a = 0; a < wi; ++a) sum += along[a] * p[v * sv + a];
-                high[v] += across * sum;
-            }
+            if (across != real(0))
+                for (int v = 0; v < conserved_variables; ++v) {
+                    real sum = real(0);
+                    for (int a = first; a < last; ++a) sum += along[a] * p[v * sv + a];
+                    high[v] += across * sum;
+                }
             if (over == real(0)) continue;
             for (int a = 0; a < wi; ++a) {
                 const real weight = over * w[(long long)(18 + a) * n];
+                if (weight == real(0)) continue;
                 for (int v = 0; v < conserved_variables; ++v) low[v] += weight * p[v * sv + a];
             }
         }

@@ -105,12 +105,12 @@ def test_tiles_that_stay_keep_their_state_and_new_ones_have_that_of_the_nodes_th
 
 
 def test_a_block_that_stays_keeps_its_memory_and_has_the_metrics_of_a_solver_made_anew(monkeypatch):
-    """Beside it, on another row of tiles, a tile is given up."""
-    place = [0.62]
+    """Away from it, so far that nothing fills the gap, tiles are given up."""
+    place = [0.9]
 
     def disc(table, flow, nodes, beyond):
         x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
-        return ((x - 0.25) ** 2 + (y - place[0]) ** 2 < 0.004).astype(float)
+        return ((x - 0.8) ** 2 + (y - place[0]) ** 2 < 0.004).astype(float)
 
     monkeypatch.setattr(flow_flags, "criterion", disc)
     table = {"levels": 1, "margin": 0, "region": [{"i": [4, 14], "j": [18, 20]}]}

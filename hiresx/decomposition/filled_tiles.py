@@ -1,0 +1,72 @@
+"""Tiles that are taken although nothing asks for them, so that tiles make fewer and larger blocks."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from hiresx.decomposition.refinement import joined_boxes
+
+# A block costs as much as so many nodes: by the ends of its grid lines, its ghosts, its launches, and its share of a
+# change of the levels (docs/refinement.md).
+BLOCK = 400
+# Passes in which blocks are joined. Two or three do nearly all.
+PASSES = 4
+
+
+def filled(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Tiles (k, j, i) of `lattice`: those `taken`, and those `allowed` ones that fill the box around two blocks of
+    joined tiles where it has fewer additional nodes than the blocks are worth that it replaces, `BLOCK` each."""
+    # Between two looks at the flow few levels change.
+    ends = tuple(tuple(along) for along in lattice)
+    return _filled(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()
+
+
+@lru_cache(maxsize=256)
+def _filled(lattice: tuple[tuple[int, ...], ...], shape: tuple[int, ...], tiles: bytes, may_be: bytes) -> np.ndarray:
+    taken, allowed = (np.frombuffer(some, bool).reshape(shape) for some in (tiles, may_be))
+    places, nodes = [range(n + 1) for n in reversed(taken.shape)], nodes_of_tiles(lattice)
+    boxes = np.array([*joined_boxes(places, taken)], np.int64).reshape(-1, 3, 2)
+    for _ in range(PASSES if len(boxes) > 1 else 0):
+        made = _joined(nodes, taken, allowed, boxes)
+        after = np.array([*joined_boxes(places, made)], np.int64).reshape(-1, 3, 2)
+        if BLOCK * (len(boxes) - len(after)) <= nodes[made & ~taken].sum():
+            break
+        taken, boxes = made, after
+    return taken
+
+
+def nodes_of_tiles(lattice: Sequence[Sequence[int]]) -> np.ndarray:
+    """The number of nodes of every tile (k, j, i)."""
+    return np.asarray(np.einsum("k,j,i->kji", *(np.diff(ends) for ends in reversed(lattice))))
+
+
+def _joined(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """`taken`, of tiles of so many `nodes`, and the tiles of boxes around two of `boxes` (n, 3, 2), the most gainful
+    first, none twice."""
+    one, other = np.triu_indices(len(boxes), 1)
+    low = np.minimum(boxes[one, :, 0], boxes[other, :, 0])
+    high = np.maximum(boxes[one, :, 1], boxes[other, :, 1])
+    more = _sums(np.where(taken, 0, nodes), low, high)
+    near = (more < BLOCK * len(boxes)) & (_sums(~(taken | allowed), low, high) == 0)
+    low, high, more = low[near], high[near], more[near]
+    inside = (boxes[:, :, 0] >= low[:, None]).all(axis=2) & (boxes[:, :, 1] <= high[:, None]).all(axis=2)
+    gain = BLOCK * (inside.sum(axis=1) - 1) - more
+    made, begun = taken.copy(), np.zeros_like(taken)
+    for n in np.argsort(-gain, kind="stable"):
+        box = tuple(map(slice, low[n][::-1], high[n][::-1]))
+        if gain[n] <= 0:
+            break
+        if not begun[box].any():
+            made[box] = begun[box] = True
+    return made
+
+
+def _sums(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Sums (n,) of `values` (k, j, i) over boxes `low` to `high` (n, 3), along i, j, k."""
+    total = np.pad(values.astype(np.int64).cumsum(0).cumsum(1).cumsum(2), ((1, 0),) * 3)
+    found = np.zeros(len(low), np.int64)
+    for corner in np.ndindex(2, 2, 2):
+        at = [np.where(upper, last, first) for upper, first, last in zip(corner, low.T, high.T, strict=True)]
+        found += (-1) ** (3 - sum(corner)) * total[tuple(reversed(at))]
+    return found

@@ -1,0 +1,88 @@
+"""The ghosts of tiles as sums over nodes of the level before, against the interpolation of each ghost by itself."""
+
+import numpy as np
+import pytest
+
+from hiresx.case import Case
+from hiresx.decomposition import Part, domain, padded_shape
+from hiresx.decomposition.level_donors import find_level_donors, level_rows
+from hiresx.decomposition.levels import stencils
+from hiresx.decomposition.patched_donors import linear
+from hiresx.grid.blocks import whole_box
+
+REGIONS = {
+    "inside, and at both ends of the period": [{"level": 2, "i": [0, 3], "j": [9, 14]}],
+    "at the ends of a block": [{"level": 1, "i": [16, 23], "j": [16, 23]}],
+}
+
+
+def halves(whole):
+    """Every block as two parts."""
+    for n, block in enumerate(whole.blocks):
+        (_, end), *rest = whole_box(block.size)
+        yield from (Part(n, ((lo, hi), *rest)) for lo, hi in ((0, end // 2), (end // 2, end)))
+
+
+def made(region, periodic, parts):
+    return domain(
+        Case.from_dict(
+            {
+                "grid": {
+                    "generator": "box",
+                    "n": [24, 24, 1],
+                    "lower": [0.0, 0.0, 0.0],
+                    "upper": [1.0, 1.0, 0.0],
+                    "periodic": ["x"] if periodic else [],
+                },
+                "boundary": [
+                    *([{"faces": ["imin", "imax"], "type": "periodic"}] if periodic else []),
+                    {"faces": "all", "type": "slip-wall"},
+                ],
+                "refine": {"tile": 16, "region": region},
+                "initial": {"state": {"rho": 1.0, "u": 0.0, "v": 0.0, "p": 1.0}},
+                "time": {"steps": 1, "cfl": 0.5},
+            }
+        ),
+        parts=parts,
+    )
+
+
+@pytest.mark.parametrize("parts", [None, lambda whole: [*halves(whole)]], ids=["whole", "halves"])
+@pytest.mark.parametrize(("region", "periodic"), [*zip(REGIONS.values(), (True, False), strict=True)], ids=REGIONS)
+def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, parts):
+    ground = made(region, periodic, parts)
+    whole, halo = ground.whole, ground.halo
+    found = find_level_donors(whole)
+    values = {}  # of each part of a level with ghosts, its numbers of the whole level
+    for p, part in enumerate(ground.cut.parts):
+        tile = whole.levels.tiles[part.whole]
+        n = whole.levels.spaces[tile.level, tile.base].size[0]
+        i, j = (np.arange(lo, hi) + first for (lo, hi), (first, _) in zip(part.box[:2], tile.box[:2], strict=True))
+        padded = np.full(padded_shape(ground.cut.blocks[p], halo), np.nan)
+        padded[0, halo : halo + len(j), halo : halo + len(i)] = np.sin(i % n) + np.cos(2.0 * j)[:, None]
+        values[p] = padded.ravel()
+    sums = np.zeros((2, sum(f.index.shape[1] for f in found)))
+    for rows in level_rows(whole, ground.cut, found):
+        own, (wi, wj, _) = values[rows.part], rows.widths
+        row = padded_shape(ground.cut.blocks[rows.part], halo)[2]
+        nodes = rows.start + np.arange(wi)[:, None, None] + row * np.arange(wj)[:, None]
+        weights = rows.weights[:, 0, :wi, None] * rows.weights[:, 1, None, :wj] * rows.weights[:, 2, None, None, 0]
+        sums[:, rows.ghost] += (weights * own[nodes]).sum(axis=(1, 2))
+    number = 0
+    assert found
+    for entry in found:
+        tile = whole.levels.tiles[whole.patches[entry.place].block]
+        space = whole.levels.spaces[tile.level - 1, tile.base]
+        for at in entry.index.T:
+            xi = [(n + lo) / 2 for n, (lo, _) in zip(at[:2], tile.box[:2], strict=True)]
+            weights, nodes = [], []
+            for d, n in enumerate(space.size[:2]):
+                wrapped = space.wrapped[d] is not None and space.wrapped[d].step == n
+                first, sixth = stencils(np.array([xi[d]]), *((-halo, n + halo) if wrapped else (0, n)))
+                second = linear(np.array([[xi[d]]]), first[:, None])[:, 0]
+                nodes.append(first[0] + np.arange(6))
+                weights.append(np.concatenate([sixth, second]))
+            flow = np.sin(nodes[0] % space.size[0]) + np.cos(2.0 * nodes[1])[:, None]
+            wanted = np.einsum("wi,wj,ji->w", *weights, flow)
+            assert sums[:, number] == pytest.approx(wanted, abs=1e-13)
+            number += 1
