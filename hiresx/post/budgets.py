@@ -83,6 +83,7 @@ class Place:
         return reduce(np.add, (derivative(f, axis) * self.slopes[axis] for axis in self._along), none)
 
     def divergence(self, vector: np.ndarray) -> np.ndarray:
+        """The divergence of a mean (3, ...)."""
         return sum((self.gradient(vector[n])[n] for n in range(3)), np.zeros(vector.shape[1:]))
 
 
