@@ -328,7 +328,7 @@ def test_all_kinds_are_listed_from_the_folder():
     kinds = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     assert kinds == {
         "average", "body_force", "conservation", "extrema", "force", "implicit", "kinetic_energy", "outflow", "user",
-        "probe", "residual", "surface",
+        "probe", "residual", "surface", "vortex",
     }  # fmt: skip
 
 
