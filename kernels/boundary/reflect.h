@@ -97,7 +97,10 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
     real shear = real(0);
     for (int c = 0; c < 3; ++c) shear += (along[c][0] - u[c]) * (along[c][0] - u[c]);
     const real jump = larger(jump_sensor(density[1], density[2], density[0]), jump_sensor(pressure[1], pressure[2], pressure[0]));
-    const real share = correction_scale(larger(jump, square_root(shear * density[0] / (gas_gamma * pressure[0])) * real(0.25)));
+    // without a pressure or density above 0, which polynomials may give beside shocks, as at a jump
+    const real admissible = smaller(density[0], pressure[0]) > real(0) ? real(1) : real(0);
+    const real mach2 = shear * density[0] * admissible / (gas_gamma * larger(pressure[0], real(1e-30)));
+    const real share = admissible * correction_scale(larger(jump, square_root(mach2) * real(0.25)));
     // -2 d f' and d^2 f'' at the foot of the parabola f through the image, the foot and the third place
     const real apart = of(10), weight = share / (apart - real(1));
     auto odd = [&](const real *f) {
