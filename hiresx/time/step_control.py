@@ -41,7 +41,8 @@ class ControlledStages(Stages):
 
     @property
     def next_step(self) -> float | None:
-        return self.memory.get("dt")
+        # a restart may have left the tolerance out
+        return None if self._linear.settings.tolerance is None else self.memory.get("dt")
 
     @abstractmethod
     def solve_step(self, system: System) -> list[Solved]:

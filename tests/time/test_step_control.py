@@ -93,6 +93,15 @@ def test_a_run_goes_on_to_the_last_bit(name, tmp_path):
     np.testing.assert_array_equal(rest.blocks[0].state("p"), through.blocks[0].state("p"))
 
 
+def test_a_restart_without_the_tolerance_has_the_steps_of_the_case(tmp_path):
+    free = periodic("esdirk3", steps=3, time={"dt": 0.01}, implicit={"tolerance": 1e-3})
+    Simulation(free, "cpu", initial=blob, out=tmp_path / "run").run(progress=False)
+    fixed = periodic("esdirk3", steps=5, time={"dt": 0.01})
+    rest = Simulation(fixed, restart=tmp_path / "run", backend="cpu")
+    rest.run(progress=False)
+    assert rest.solver.dt == 0.01
+
+
 @pytest.mark.parametrize("sizes", [(0.1, 0.1, 0.1), (0.2, 0.1, 0.3), (0.05, 0.2, 0.07)])
 def test_the_estimate_of_bdf2(sizes):
     """Its step to `dt` and the parabola through three states are both off by the third derivative times a number."""
