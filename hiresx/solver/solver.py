@@ -111,9 +111,7 @@ class Solver:
         self.system = FlowSystem(
             self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed, case
         )  # fmt: skip
-        connect(
-            case, self.integrator, self._blocks, self._ghosts, self._conditions, self.step_size, self.system
-        )  # fmt: skip
+        connect(case, self.integrator, self._blocks, self._ghosts, self._conditions, self.step_size, self.system)
         self._lookers: dict[int, list[Call]] = {}
         self.device_resident_steps = DeviceResidentSteps(
             case, self._blocks, self._ghosts, self._conditions, self.step_size, self.system, self.integrator
@@ -337,6 +335,7 @@ class Solver:
         try:
             with self.system.by(perform_watched):
                 self.system.step(self.time, self.dt)
+                self._set_dt(self.system.dt)
         except (_StepAbandoned, FloatingPointError):
             return False
         self._count()
