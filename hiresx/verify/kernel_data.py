@@ -52,6 +52,8 @@ SIGNALLED = {
 # Of waves on a face: what one point writes no other one does.
 SUMMED = {"points": SIZE[0], "terms": 3, "waving": 0b10111, "apart": SHAPE[0] * STRIDES[2]}
 WAVES = {"wave_weights": {"frequencies": SIZE[0]}, "gas_waves": SUMMED, "scalar_waves": SUMMED}
+# Of chains of multiply-adds: round-off of one round decays over a thousand, so that more rounds sum up more of it.
+CHAINS = {"multiply_adds": {"count": 10}}
 # One box of two facets, and nodes beside them that are shifted a little.
 BOXES = {
     "wall_distance": {
@@ -123,7 +125,9 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     switches = [name for _, name in signature.arguments if name in SWITCHES]
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
-        given = next((some[signature.name] for some in (LINES, SIGNALLED, WAVES, BOXES) if signature.name in some), {})
+        given = next(
+            (some[signature.name] for some in (LINES, SIGNALLED, WAVES, CHAINS, BOXES) if signature.name in some), {}
+        )
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)
         yield {

@@ -104,7 +104,8 @@ def errors_without_hint(trees: dict[str, ast.Module]) -> list[str]:
                 around = [f for f in nodes if isinstance(f, FUNCTIONS) and f.lineno < call.lineno <= f.end_lineno]
                 hints += _values(hints[0].id, around[-1]) if around else []
             if not hints or any(map(_is_empty, hints)):
-                found.append(f"{path}: {_last_name(call.func)}({ast.unparse(call.args[0])})")
+                what = ast.unparse(call.args[0]).replace('"', "'")  # which of them, depends on the version of Python
+                found.append(f"{path}: {_last_name(call.func)}({what})")
     return found
 
 
@@ -126,7 +127,7 @@ def test_every_error_says_what_to_do():
     assert errors_without_hint(_trees()) == [
         "hiresx/cli/run.py: HiresxError(str(fault))",
         "hiresx/cli/run.py: HiresxError('interrupted')",
-        "hiresx/cli/run.py: HiresxError(done.get('error') or f\"the run is {status or 'without a record'}\")",
+        "hiresx/cli/run.py: HiresxError(done.get('error') or f'the run is {status or 'without a record'}')",
     ]
 
 

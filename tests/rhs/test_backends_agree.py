@@ -19,6 +19,10 @@ CONFIGURATIONS = {
     "differences": Configuration(viscosity="constant", precision="differences", reference=(1.0, 0.1, 0.2, 0.3, 2.0)),
 }
 
+# Limits of single precision that are not 1e-6: extrapolations sum up differences with weights of up to 15, terms that
+# are larger than the sum. Multiply-adds that are fused or not round these terms differently.
+LIMITS = {"viscous_extrapolate": 3e-6, "no_slip_bend": 3e-6, "axisymmetric_friction_limit": 1e-5}
+
 
 @pytest.fixture(scope="module", params=CONFIGURATIONS)
 def programs(request):
@@ -51,7 +55,7 @@ def test_single_precision_agrees_and_what_is_given_stays(programs):
                     written += not np.array_equal(reference, values[called])
                     for other in results[1:]:
                         error = np.max(np.abs(other[called] - reference)) / np.max(np.abs(reference))
-                        assert error <= 1e-6, (name, called)
+                        assert error <= LIMITS.get(name, 1e-6), (name, called)
                 else:
                     for found in results:
                         assert np.array_equal(found[called], values[called]), (name, called)
