@@ -65,11 +65,7 @@ def page(results: dict[str, Result], out: Path) -> str:
     for result in sorted(results.values(), key=lambda result: result.get("date", "")):
         of_kind.setdefault(result["kind"], []).append(result)
     benches = list({(r["backend"], r["hardware"]["cpu"]): r for r in of_kind.get("bench", [])}.values())
-    gpu = {
-        kind.removeprefix("device-"): found[-1]
-        for kind, made in of_kind.items()
-        if kind.startswith("device-") and (found := [result for result in made if result["backend"] == "cuda"])
-    }
+    gpu, *other_gpus = by_gpu(of_kind) or [{}]
     parts = {
         part: gpu[part]["rows"] if part in gpu else [] for part in ("machine", "stage", "blocks", "jet", "batches")
     }
@@ -84,6 +80,7 @@ def page(results: dict[str, Result], out: Path) -> str:
         registers=registers(of_kind["registers"][-1]) if "registers" in of_kind else None,
         counted=of_kind.get("counted", [])[-1:],
         gpu=gpu,
+        other_gpus=other_gpus,
         parts=parts,
         about={key: value for row in parts["machine"] for key, value in row.items()},
         scaling=of_kind.get("scaling", []),
@@ -91,6 +88,16 @@ def page(results: dict[str, Result], out: Path) -> str:
         **WORDS,
         **{make.__name__: make for make in ROW_MAKERS},
     )
+
+
+def by_gpu(of_kind: dict[str, list[Result]]) -> list[dict[str, Result]]:
+    """The latest result of each part that was measured on a GPU, for each model; that of most parts first."""
+    found: dict[str, dict[str, Result]] = {}
+    for kind, results in of_kind.items():
+        for result in results:
+            if kind.startswith("device-") and result["backend"] == "cuda":
+                found.setdefault(result["hardware"]["gpus"][0]["name"], {})[kind.removeprefix("device-")] = result
+    return sorted(found.values(), key=len, reverse=True)
 
 
 def place(result: Result) -> str:
@@ -300,6 +307,18 @@ def predicted_rows(result: Result) -> Rows:
     ]  # fmt: skip
 
 
+def several_gpus_rows(result: Result) -> Rows:
+    """Steps on several GPUs, of the part `ranks` of docs/make/measure_gpu.py."""
+    return [
+        [
+            row["ranks"], row["points"], 1e3 * row["step_s"], 100 * row["efficiency"], row["point_steps_per_s"] / 1e6,
+            ", ".join(row["transports"]),
+        ]
+        for row in result["rows"]
+        if "efficiency" in row
+    ]  # fmt: skip
+
+
 def copy_rows(result: Result) -> Rows:
     return [[r["copy"], r["bytes"] / 1e6, r["gb_per_s"]] for r in result["rows"] if "copy" in r]
 
@@ -318,7 +337,7 @@ def exchange_rows(result: Result) -> Rows:
 # What the template calls with the results of a section.
 ROW_MAKERS = (
     batch_rows, block_shapes, codes_on_cpu, codes_on_gpu, copy_rows, counted_rows, cpu_rows, exchange_rows, gpu_rows,
-    jet_rows, kernel_rows, memory_rows, place, predicted_rows, scaling_rows,
+    jet_rows, kernel_rows, memory_rows, place, predicted_rows, scaling_rows, several_gpus_rows,
 )  # fmt: skip
 
 
