@@ -30,6 +30,13 @@ def test_norms(solver):
     assert density == flow["rho"].min() and pressure == pytest.approx(flow["p"].min(), rel=1e-14)
 
 
+def test_there_are_no_rates_before_the_first_right_hand_side():
+    made = Solver(rhs.flow(N, True, "fp64"), backend("cpu"))
+    made.initialize()
+    norms, density, pressure = made.norms()
+    assert np.isnan(norms).all() and density > 0 and pressure > 0
+
+
 def test_there_are_more_columns_than_threads():
     assert N * N > THREADS and N * N % THREADS
 

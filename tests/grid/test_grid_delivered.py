@@ -28,7 +28,7 @@ from hiresx.grid import (
     write_connectivity,
     write_plot3d,
 )
-from hiresx.grid.plane import make_right_handed
+from hiresx.grid.plane import make_right_handed, reverse_i
 from hiresx.grid.reindexing import Reindexing, reindex
 from hiresx.output.show.describe import describe
 from hiresx.output.show.plot_quality import worst
@@ -202,6 +202,16 @@ def test_a_left_handed_plane_off_z_by_round_off_is_reversed(tmp_path, plane, off
     with pytest.raises(HiresxError, match=r"grid\.reverse: there is no block 'block1'") as error:
         build(GridFile(file=str(tmp_path / "g.x"), reverse=["block1"]))
     assert "block-1" in error.value.hint
+
+
+@pytest.mark.parametrize(("blocks", "more"), [(4, ""), (5, " and others")])
+def test_four_reversed_blocks_are_named(blocks, more):
+    block = plane_grid().whole
+    names = [f"b{n}" for n in range(blocks)]
+    grid = Grid(tuple(Block(name, block.x, block.y, block.z) for name in names))
+    reversed_, (note,) = reverse_i(grid, names, "were ")
+    assert note == f"{blocks} blocks were reversed in i: 'b0', 'b1', 'b2', 'b3'{more}"
+    assert np.array_equal(reversed_.blocks[4 if more else 3].x, block.x[:, :, ::-1])
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -115,6 +115,11 @@ def integers(*values) -> bytes:
         (integers(7, 7) + record(bytes(49 * 8)) + record(b""), "8 bytes follow"),
         (integers(7, 7) + record(np.full(98, np.nan).tobytes()), "not finite at node"),
         (integers(7, 3) + record(bytes(21 * 8)), "3 nodes in direction j"),
+        (b"".join(n.to_bytes(4, "little") for n in (7, 8, 9)) + bytes(6200), "7 x 8 x 9 nodes take 12108 bytes"),
+        (
+            b"".join(n.to_bytes(4, "little") for n in (2, 7, 8, 1, 9, 8, 1)) + bytes(1600),
+            "7 x 8 x 1, 9 x 8 x 1 nodes take 3100 bytes",
+        ),
     ],
 )
 def test_plot3d_refusals(tmp_path, content, message):

@@ -68,6 +68,8 @@ def test_no_text_lies_over_a_curve_of_a_jet(run, picture, monkeypatch):
             jet_pictures.against_theory([ours], []) if picture[0:2] == "ag" else getattr(jet_pictures, picture)(ours)
         )
     assert over_curves(figure) == []
+    if picture[0:2] == "ag":
+        assert [ax.get_xlabel() for ax in figure.axes] == ["$M_j$"] * 2 and all(ax.get_legend() for ax in figure.axes)
     if picture == "lip_spectra":  # all levels are seen that lie within the frequencies shown, with room around them
         (ax,) = figure.axes
         curves = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) > 10]

@@ -10,6 +10,7 @@ from hiresx import Simulation, kernels
 from hiresx.case import Case
 from hiresx.decomposition import decompose, domain
 from hiresx.decomposition.curved_walls import curved_walls
+from hiresx.decomposition.oblique_walls import plane_of
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.exact import couette
@@ -322,3 +323,14 @@ def test_plans_backends_and_cuts_agree(n):
     others |= {f"{plan}, cut": advanced(case, grid, "cpu", plan, halves) for plan in ("pencils", "compact")}
     off = {way: abs(other - expected).max() for way, other in others.items()}
     assert {way: value for way, value in off.items() if not value < 2e-13} == {}
+
+
+def test_nodes_lie_on_one_plane_or_on_none():
+    """Those of a line lie on many."""
+    random = np.random.default_rng(2)
+    along, across = np.array([1.0, 2.0, -1.0]), np.array([0.3, 0.1, 2.0])
+    a, b = random.normal(size=(2, 30))
+    normal, point = plane_of(1 + np.outer(along, a) + np.outer(across, b))
+    assert max(abs(normal @ along), abs(normal @ across), abs(normal @ (point - 1))) < 1e-13
+    assert plane_of(1 + np.outer(along, a)) == (None, None) == plane_of(np.ones((3, 30)))
+    assert plane_of(1 + np.outer(along, a) + np.outer(across, b) + 0.1 * random.normal(size=(3, 30))) == (None, None)

@@ -20,6 +20,7 @@ from hiresx.device import Configuration, backend
 from hiresx.device.cpu import CpuBackend
 from hiresx.errors import HiresxError
 from hiresx.output.watch import history
+from hiresx.output.watch.monitors.implicit import stall
 from hiresx.rhs import closed, frozen
 from hiresx.solver import Solver
 from hiresx.solver.implicit_operators import connect
@@ -373,3 +374,13 @@ def test_mass_that_nothing_determines_is_told():
 
     assert "do not determine the mass" in said("couette")[0]
     assert said("bump") == said("couette", "time.integrator=ssp_rk3", "time.end=1.0") == []
+
+
+@pytest.mark.parametrize(
+    ("linear_drop", "share", "advice"),
+    [(0.2, 0.5, "not solved"), (0.01, 0.5, "a smaller time.cfl"), (0.01, 1.0, "more time.steps")],
+)
+def test_what_to_do_about_a_stall_follows_from_its_cause(linear_drop, share, advice):
+    place = {"block": "wing", "node": [1, 2, 3], "equation": "e"}
+    told = stall({"linear_drop": linear_drop, "share": share, "drop": 100.0, "cfl": 5.0, "largest": place}, 1e10)
+    assert advice in told and "node (i, j, k) = (1, 2, 3) of block 'wing'" in told

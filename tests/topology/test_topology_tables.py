@@ -278,3 +278,12 @@ def test_adapters_prove_what_affinity_only_suggests():
     assert machine.pcie == (("X", "SYS", "PXB"), ("SYS", "X", "SYS"), ("PXB", "SYS", "X"))
     odd = parse_smi(smi(linked, nics=["a_0", "a_1"], nic_levels=[["PIX", "PIX"], ["SYS", "PHB"], ["PIX", "PIX"]]))
     assert odd.pcie[0][1] == "PHB" and any("PHB of each other by some columns, SYS" in line for line in odd.problems)
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [("NVIDIA sm_60", "pascal"), ("sm_70", "volta"), ("sm_80", "ampere"), ("sm_90", "hopper"), ("sm_100", "blackwell"),
+     ("sm_120", None), ("NVIDIA B200", "blackwell"), ("NVIDIA GH200 480GB", "hopper"), ("T4", None)],
+)  # fmt: skip
+def test_the_generation_of_a_gpu(model, wanted):
+    assert levels.generation(model) == wanted

@@ -12,8 +12,10 @@ from hiresx import bench, cli
 from hiresx.bench import bytes_moved, kernel_times, results, rhs, start_up
 from hiresx.case.scalars import Scalar
 from hiresx.device import backend, rates
+from hiresx.device.call import Call
 from hiresx.errors import HiresxError
 from hiresx.estimate import estimate
+from hiresx.kernels import Signature
 from hiresx.solver import Solver
 
 POINTS = 12
@@ -204,3 +206,15 @@ def test_the_command_of_results_is_as_a_user_writes_it(monkeypatch):
     monkeypatch.setattr(results.sys, "argv", ["/usr/bin/hiresx", "bench", "--json", "a b"])
     main.__spec__ = type("Spec", (), {"name": "hiresx.bench.__main__"})
     assert results.command() == "python -m hiresx.bench bench --json 'a b'"
+
+
+def test_points_of_a_launch():
+    """Those of the range, of columns times their height, of lines the nodes that they have."""
+
+    def visited(kernel, extent, **arguments):
+        signature = Signature(kernel, (), "", "KERNEL")
+        return kernel_times.Launch(Call(signature, extent, arguments, None), None, None).points_visited
+
+    assert visited("update", (4, 5, 6)) == 120 and visited("column_norms", (4, 5, 1), height=6) == 120
+    assert visited("sweep_along", (1, 2, 6), rows=5, n=4, chunk=50) == 120
+    assert visited("sweep_across", (4, 5, 2), n=6, chunk=3) == 120

@@ -37,6 +37,8 @@ def test_ratios_of_two_results(bench):
     assert (rhs.ratio, rhs.loop, rhs.apart) == (0.8, 1.25, True)
     assert (sweep.ratio, sweep.loop, sweep.apart) == (1.0, 1.0, None)
     assert sweep.name == "pencils, fp64: inviscid_sweep along i"
+    now["kernels"][0]["calibration_ns"] = 3.0  # of one of them alone
+    assert list(comparison.pairs(before, now))[1].loop == 1.0
     now["rhs"][0]["most"] = 96.0
     assert not next(comparison.pairs(before, now)).apart
     assert comparison.differences(before, now) == []
