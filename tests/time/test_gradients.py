@@ -6,7 +6,7 @@ import math
 import pytest
 from ranks import run_ranks
 
-from hiresx import HiresxError, gradients
+from hiresx import HiresxError, Simulation, gradients
 from hiresx.cli import execute
 from hiresx.gradients import forward, gradient
 from hiresx.gradients.flow import SteadyFlow
@@ -102,10 +102,18 @@ def test_a_flow_beside_a_converged_one_takes_few_steps(solver, steady, duct):
     beside = SteadyFlow(CaseFamily(duct, (), {"parameters.back": PRESSURE + 3e-4}).case(), "cpu", world())
     beside.start_beside(steady, solver.state)
     beside.converge(math.inf, 10 * steady.report["residual"])
-    assert beside.simulation.step_count <= 10
+    assert beside.steps <= 10
     assert beside.measure(beside.state(), ["floor.force_y"])["floor.force_y"] == pytest.approx(
         -LENGTH * (PRESSURE + 3e-4)
     )
+
+
+def test_measurements_are_not_counted_as_steps(duct, monkeypatch):
+    """Neither in what is reported nor in what `time.steps` allows; two were."""
+    taken = []
+    monkeypatch.setattr(Simulation, "step", lambda self, step=Simulation.step: taken.append(step(self)))
+    found = gradient(duct, ["force_y"], ["parameters.back"], backend="cpu", step=1e-3)
+    assert found.flow["steps"] == len(taken)
 
 
 @pytest.mark.slow
