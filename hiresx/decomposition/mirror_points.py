@@ -7,7 +7,6 @@ where grid lines meet the wall at the angle a to its normal the two are 2 d tan 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 
@@ -18,8 +17,9 @@ from hiresx.decomposition.patched_donors import layers_behind
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.decomposition.wall_edges import near_edges
 from hiresx.grid import Block
+from hiresx.grid.blended import BlendedMap
 from hiresx.grid.blocks import FACES, direction, layer, side, whole_box
-from hiresx.grid.patched import BEYOND, WIDTH, BlockMap
+from hiresx.grid.patched import BEYOND, WIDTH
 
 Coordinates = Sequence[np.ndarray]
 
@@ -27,13 +27,13 @@ Coordinates = Sequence[np.ndarray]
 ROWS = 3
 # Blocks in which one place is looked for: a mirrored place is a few cells away.
 HOPS = 4
-# Steps towards the foot of a normal, and the step, in cells, of the differences of normals.
-TURNS, STEP = 12, 0.25
+# Steps towards the foot of a normal, at most: each reduces the error by the factor of the distance over the radius of
+# curvature. And the step, in cells, of the differences of normals.
+TURNS, STEP = 40, 0.25
 # Cells along a curved wall, from where the flow meets it, within which it stagnates.
 STAGNANT = 3.0
-# Half the distance, in cells, of the places on both sides of one that derivatives there are the mean of: at a node they
-# are those of two polynomials, whichever way indexes run.
-ASIDE = 1e-8
+# The fields of `MirrorSources` that have an entry for each place.
+OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +41,15 @@ class MirrorSources:
     """The ghosts of one patch: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole block.
     Each takes the flow at `per` places, one behind the other: `donor` (per n,), whole blocks, `face` (per n,), the
     numbers of their faces along which the wall goes on, `xi` (per n, 3), places in their index space, `base` (per n,
-    3), the first nodes of interpolations, which may lie in connected blocks, and `turn` (per n, 3, 3), what brings
-    vectors from there.
+    3), the first nodes of interpolations, which may lie in connected blocks, `share` (per n, 3), that of the last five
+    of their nodes (`hiresx.grid.blended`), and `turn` (per n, 3, 3), what brings vectors from there.
 
     Behind a plane there is one, the mirror image, and `turn` has the reflection. Behind a curved wall there are three,
     the mirror image, the foot of the normal and a third place on it: from the first ghost twice as far from the wall as
     the image, from the others as far as the first. `turn` then has no reflection, and `geometry` (12, n) holds the
     normal at the foot, into the flow, the distance of the image, the derivative of the normal along the wall, xx, yy,
     zz, xy, xz, yz, the distance of the third place over that of the image, and the square of STAGNANT cells along the
-    wall over the distance. `moved`: cells by which a place was
-    moved at most, as it lies outside the grid.
+    wall over the distance. `moved`: cells by which a place was moved at most, as it lies outside the grid.
     """
 
     place: int
@@ -59,6 +58,7 @@ class MirrorSources:
     face: np.ndarray
     xi: np.ndarray
     base: np.ndarray
+    share: np.ndarray
     turn: np.ndarray
     geometry: np.ndarray | None
     moved: float
@@ -71,7 +71,7 @@ class MirrorSources:
     def some(self, chosen: np.ndarray) -> "MirrorSources":
         """The ghosts of the mask `chosen` (n,) alone."""
         places = np.repeat(chosen, self.per)
-        of_places = {name: getattr(self, name)[places] for name in ("donor", "face", "xi", "base", "turn")}
+        of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]
         return replace(self, index=self.index[:, chosen], geometry=geometry, **of_places)
 
@@ -141,9 +141,10 @@ def _mirrored_nodes(index: np.ndarray, place: int, patch: Patch, maps: "_Maps") 
     )
     first = np.where(np.arange(3) == d, rows.first, 0)
     base = rows.map.base(image - first) + first
-    _, normals, _, _ = _geometry(maps, _Places(donor, face, on_wall, turn, np.zeros((count, 3)), base, 0.0))
+    share, _ = rows.map.share(image - first, base - first)
+    _, normals, _, _ = _geometry(maps, _Places(donor, face, on_wall, turn, np.zeros((count, 3)), base, share, 0.0))
     turn = turn - 2 * normals[:, :, None] * normals[:, None, :]
-    return MirrorSources(place, index, donor, face, image, base, turn, None, 0.0)
+    return MirrorSources(place, index, donor, face, image, base, share, turn, None, 0.0)
 
 
 def _of_grid(whole: Decomposition) -> Decomposition:
@@ -176,12 +177,14 @@ class _Rows:
         )
         inner = tuple(slice(halo, -halo) for _ in range(3))
         slab = Block(block.name, *triple(np.ascontiguousarray(c[inner]) for c in coordinates))
-        self.map = BlockMap(slab, coordinates, halo, [None] * 3)
+        self.map = BlendedMap(slab, coordinates, halo, [None] * 3)
         ends = [list(r) for r in whole_box(block.size)]
         ends[d] = [self.first, self.first + rows]
         self.open = np.array([[e != d and _open(whole, b, FACES[2 * e + s], ends) for s in (0, 1)] for e in range(3)])
         self.map.low = np.where(self.open[:, 0], -halo, self.map.low)
         self.map.high = np.where(self.open[:, 1], self.map.high + halo, self.map.high)
+        self.map.ended = ~self.open
+        self.map.ended[d, int(side(face) < 0)] = False  # away from the wall there are more rows
 
 
 def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]]) -> bool:
@@ -214,7 +217,7 @@ class _Maps:
 @dataclass(frozen=True, eq=False)
 class _Places:
     """Places: `donor` (n,), blocks, `face` (n,), number of the face of theirs along which the wall goes on, `xi` (n, 3)
-    and `base` (n, 3), the first nodes of interpolations. The point x there is `turn` (n, 3, 3) @ x + `shift` (n, 3) as
+    and `base` and `share` (n, 3), see `MirrorSources`. The point x there is `turn` (n, 3, 3) @ x + `shift` (n, 3) as
     the block that asked sees it. `moved`: see `MirrorSources`."""
 
     donor: np.ndarray
@@ -223,6 +226,7 @@ class _Places:
     turn: np.ndarray
     shift: np.ndarray
     base: np.ndarray
+    share: np.ndarray
     moved: float
 
     def groups(self, among: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
@@ -267,20 +271,21 @@ def _find_sources(
             reflection[:, 2, 2] = -1.0  # the swirl
         turn = reflection @ image.turn
         return MirrorSources(
-            wall.place, index, image.donor, image.face, image.xi, image.base, turn, None, image.moved
-        )  # fmt: skip
+            wall.place, index, image.donor, image.face, image.xi, image.base, image.share, turn, None, image.moved
+        )
     layer_number = np.abs(index[d] - edge)
     apart = np.where(layer_number == 1, 2.0, 1.0 / layer_number)
     start[:, d] = edge + apart * (start[:, d] - edge)
     third = _walk(whole, maps, b, face, ghosts + ((1 + apart) * distance)[:, None] * normals, start)
     three = (image, feet, third)
-    donor, along, xi, base, turn = (
-        np.stack([getattr(p, name) for p in three], axis=1).reshape(-1, *getattr(image, name).shape[1:])
-        for name in ("donor", "face", "xi", "base", "turn")
-    )
+    of_places = {
+        name: np.stack([getattr(p, name) for p in three], axis=1).reshape(-1, *getattr(image, name).shape[1:])
+        for name in OF_PLACES
+    }
     stagnant = np.square(STAGNANT * cells / np.where(distance != 0, distance, np.inf))
     geometry = np.concatenate([normals.T, distance[None], curvature, apart[None], stagnant[None]])
-    return MirrorSources(wall.place, index, donor, along, xi, base, turn, geometry, max(p.moved for p in three))
+    moved = max(p.moved for p in three)
+    return MirrorSources(place=wall.place, index=index, geometry=geometry, moved=moved, **of_places)
 
 
 def _walk(
@@ -298,7 +303,7 @@ def _walk(
     count = len(points)
     at = _Places(
         np.full(count, b), np.full(count, FACES.index(face)), start.copy(), np.tile(np.eye(3), (count, 1, 1)),
-        np.zeros((count, 3)), np.zeros((count, 3), dtype=int), 0.0,
+        np.zeros((count, 3)), np.zeros((count, 3), dtype=int), np.zeros((count, 3)), 0.0,
     )  # fmt: skip
     left = np.arange(count)
     for _ in range(HOPS):
@@ -326,38 +331,26 @@ def _walk(
         moved = max(moved, float(np.abs(kept - at.xi[chosen]).max()))
         at.xi[chosen] = kept
         first = np.where(np.arange(3) == d, rows.first, 0)
-        at.base[chosen] = rows.map.base(kept - first) + first
+        base = rows.map.base(kept - first)
+        at.base[chosen], at.share[chosen] = base + first, rows.map.share(kept - first, base)[0]
     return replace(at, moved=moved)
 
 
-def _at(rows: BlockMap, xi: np.ndarray, tangents: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """As `BlockMap.at`, with the same result whichever way indexes run along `tangents`."""
-    return rows.at(xi)[0], _slopes(rows, xi, tangents)
-
-
-def _slopes(rows: BlockMap, xi: np.ndarray, tangents: Sequence[int]) -> np.ndarray:
-    """The derivatives of `_at` alone."""
-    slopes = []
-    for signs in product((-ASIDE, ASIDE), repeat=len(tangents)):
-        aside = xi.copy()
-        aside[:, tangents] += signs
-        slopes.append(rows.at(aside)[1])
-    return np.asarray(sum(slopes) / len(slopes))
-
-
-def _feet(rows: BlockMap, d: int, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
+def _feet(rows: BlendedMap, d: int, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
     """The places on the face to which `points` are nearest."""
     tangents = [e for e in range(rows.dimensions) if e != d]
     last = np.array(rows.block.size) - 1
+    left = np.arange(len(points))
     for _ in range(TURNS):
-        position, slopes = _at(rows, xi, tangents)
+        position, slopes = rows.at(xi[left])
         along = slopes[:, :, tangents]
         square = np.einsum("nca,ncb->nab", along, along)
-        right = np.einsum("nca,nc->na", along, points - position)
+        right = np.einsum("nca,nc->na", along, points[left] - position)
         step = np.linalg.solve(_regular(square), right[..., None])[..., 0]
         for n, e in enumerate(tangents):
-            xi[:, e] = np.clip(xi[:, e] + np.clip(step[:, n], -2, 2), -1.5, last[e] + 1.5)
-        if not np.abs(step).max() > 1e-13 * (1 + np.abs(xi).max()):
+            xi[left, e] = np.clip(xi[left, e] + np.clip(step[:, n], -2, 2), -1.5, last[e] + 1.5)
+        left = left[np.abs(step).max(axis=1) > 1e-13 * (1 + np.abs(xi[left]).max(axis=1))]
+        if not left.size:
             break
     return xi
 
@@ -408,7 +401,7 @@ def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.nd
         xi = feet.xi[chosen]
         xi[:, d] -= first
         tangents = [e for e in range(m) if e != d]
-        position, slopes = _at(rows, xi, tangents)
+        position, slopes = rows.at(xi)
         points[chosen, :m] = position
         normals[chosen, :m] = _normals(slopes, d, side(along))
         lines = slopes[:, :, tangents]
@@ -419,7 +412,7 @@ def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.nd
             for step in (-2, -1, 1, 2):
                 aside = xi.copy()
                 aside[:, e] += step * STEP
-                there[step] = _normals(_slopes(rows, aside, tangents), d, side(along))
+                there[step] = _normals(rows.at(aside)[1], d, side(along))
             change = (8 * (there[1] - there[-1]) - (there[2] - there[-2])) / (12 * STEP)
             bend[chosen, :m, :m] += change[:, :, None] * dual[:, None, :, n]
     points = np.einsum("nab,nb->na", feet.turn, points) + feet.shift

@@ -9,16 +9,17 @@ from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.mirror_points import MirrorSources
 from hiresx.decomposition.patched_donors import Rows, linear, share
 from hiresx.decomposition.patches import Decomposition
+from hiresx.grid.blended import lagrange_blended
 from hiresx.grid.blocks import direction, side
-from hiresx.grid.patched import WIDTH, lagrange
+from hiresx.grid.patched import WIDTH
 
 
 def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources]) -> Iterator[Rows]:
     """The shares of all parts of `cut`, in their order, in the flow at the places of all entries of `found`."""
-    donor, xi, base, turn = (
-        np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "turn")
+    donor, xi, base, blend, turn = (
+        np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "share", "turn")
     )
-    weights = np.stack([lagrange(xi - base)[0], linear(xi, base)])
+    weights = np.stack([lagrange_blended(xi - base, blend)[0], linear(xi, base)])
     given: dict[int, list[_Window]] = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)

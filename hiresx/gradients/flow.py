@@ -8,6 +8,7 @@ from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
 from hiresx.mpi.communicator import Communicator
+from hiresx.output.watch.monitors.vortex import VortexMonitor
 from hiresx.simulation import Simulation
 from hiresx.time.gmres import FlexibleGmres
 from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Steady
@@ -25,7 +26,8 @@ class SteadyFlow:
     """The `case` on a backend, cut alike on the ranks for all values of a parameter. Collective.
 
     The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step with the conditions C at the
-    nodes of faces, whose length e follows from x as in the implicit integrator (docs/implicit.md)."""
+    nodes of faces, whose length e follows from x as in the implicit integrator (docs/implicit.md). The circulation of a
+    far field with a vortex is that of the lift of x."""
 
     def __init__(self, case: Case, backend: str, comm: Communicator):
         self.simulation = Simulation(
@@ -35,7 +37,10 @@ class SteadyFlow:
         integrator = self.simulation.solver.integrator
         assert isinstance(integrator, Steady)  # see check_steady
         self.integrator = integrator
+        self._vortices = [a for a in self.simulation.attachments if isinstance(a, VortexMonitor)]
         self.report: dict[str, Any] = {}
+        # Steps taken; the simulation counts each measurement as one, too.
+        self.steps = 0
 
     @property
     def system(self) -> System:
@@ -56,22 +61,36 @@ class SteadyFlow:
         Raises HiresxError, with the place of the largest residual, for a flow that does not converge in
         `time.steps`."""
         last, best, resting = self.case.time.steps, math.inf, 0
-        while last is None or self.simulation.step_count < last:
+        while last is None or self.steps < last:
             if self._is_converged(drop, below) and resting >= PATIENCE:
                 return
             try:
                 self.simulation.step()
+                self.steps += 1
             except HiresxError:
                 if self._is_converged(drop, below):  # no step lowers a residual that is nearly round-off
                     return
                 raise
-            self.report = self.integrator.report
+            self.report = self._report()
             resting = 0 if self.report["residual"] < 0.5 * best else resting + 1
             best = min(best, self.report["residual"])
             if self.integrator.memory["residual"] <= self.integrator.memory.get("round_off", 0.0):
                 return
         if not self._is_converged(drop, below):
             raise self._not_converged(drop)
+
+    def _report(self) -> dict[str, Any]:
+        """Return the report of the last step, with the residual for the circulation of the lift after it."""
+        report, memory = self.integrator.report, self.integrator.memory
+        if not self._vortices:
+            return report
+        for vortex in self._vortices:
+            vortex.set_conditions(self.simulation.solver)
+        residual = memory["residual"]
+        return report | {
+            "residual": residual,
+            "drop": memory["first_residual"] / residual if residual > 0 else math.inf,
+        }
 
     def _is_converged(self, drop: float, below: float) -> bool:
         report = self.report
@@ -81,7 +100,7 @@ class SteadyFlow:
         report = self.report
         largest = report.get("largest", {})
         error = HiresxError(
-            f"the flow is not converged: in {self.simulation.step_count} steps its residual fell by "
+            f"the flow is not converged: in {self.steps} steps its residual fell by "
             f"{report.get('drop', 1.0):.3g}, not by {drop:.3g}; it is largest in the equation of "
             f"{largest.get('equation')} at node (i, j, k) = {largest.get('node')} of block '{largest.get('block')}'",
             "raise time.steps, or see what docs/implicit.md says of a run that stalls",
@@ -136,8 +155,10 @@ class SteadyFlow:
         return x
 
     def put(self, x: Vector) -> None:
-        """Set the state to x, with the conditions at nodes."""
+        """Set the state to x, with the conditions at nodes and the circulation of its lift."""
         self.system.accept(x, self.system.time)
+        for vortex in self._vortices:
+            vortex.follow(self.simulation.solver)
 
     def start_beside(self, other: "SteadyFlow", x: Vector) -> None:
         """Set the state to x, the converged state of `other`, whose case is nearly the same, and the CFL number to the

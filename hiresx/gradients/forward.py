@@ -75,7 +75,7 @@ def gradient(
         values = numbers.measure(flow.simulation, of)
         flow.converge(base.implicit.drop)
         report = flow.report
-        say(f"the flow: {flow.simulation.step_count} steps, residual {report['residual']:.2e}")
+        say(f"the flow: {flow.steps} steps, residual {report['residual']:.2e}")
         solver = TangentSolver(family, flow, say)
         values = flow.measure(solver.state, list(values))
         tangents = {one.key: solver.solve(one, list(values), step) for one in parameters}
@@ -93,7 +93,7 @@ def gradient(
         _by_number(values, {key: tangent.numbers for key, tangent in tangents.items()}),
         None if checks is None else _by_number(values, checks),
         {key: {"step": t.step, "residual": t.residual, "products": t.products} for key, t in tangents.items()},
-        {"steps": flow.simulation.step_count, "residual": report["residual"], "drop": report["drop"]},
+        {"steps": flow.steps, "residual": report["residual"], "drop": report["drop"]},
     )
 
 
@@ -158,7 +158,7 @@ def _converged_differences(
             there.start_beside(flow, x)
             there.converge(math.inf, AS_FAR * flow.report["residual"])
             there.polish()
-            say(f"{of.key} + {n * tangent.step:.3g}: {there.simulation.step_count} steps")
+            say(f"{of.key} + {n * tangent.step:.3g}: {there.steps} steps")
             return there.measure(there.state(), list(tangent.numbers))
         finally:
             there.close()

@@ -8,7 +8,6 @@ from typing import Any
 from hiresx.case import Case, load
 from hiresx.case.error_messages import did_you_mean
 from hiresx.case.implicit import NAME as IMPLICIT
-from hiresx.case.vortex import vortex_of
 from hiresx.errors import HiresxError
 
 
@@ -50,17 +49,12 @@ class Parameter:
 
 
 def check_steady(case: Case) -> None:
-    """Raises HiresxError for a case whose integrator does not seek steady flow, and for a far field that follows it."""
+    """Raises HiresxError for a case whose integrator does not seek steady flow."""
     if case.time.integrator != IMPLICIT:
         raise HiresxError(
             f'time.integrator = "{case.time.integrator}": derivatives are those of a steady flow, which the integrator '
             f'"{IMPLICIT}" finds',
             f"take it: --set time.integrator={IMPLICIT}",
-        )
-    if vortex_of(case) is not None:
-        raise HiresxError(
-            "a far field has a vortex, whose change with the lift is not in the derivatives",
-            "leave vortex out, and take a far field at a greater distance",
         )
 
 

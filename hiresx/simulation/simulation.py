@@ -197,14 +197,14 @@ class Simulation(AdaptedRun):
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
     def step(self) -> float:
-        """Take one time step, not past the case's end. Returns its size dt (0 with local steps). Raises HiresxError if
-        no step is possible."""
+        """Take a step, not past the case's end. Returns dt, 0 if local. Raises HiresxError if no step is possible."""
+        for attachment in self.attachments:
+            attachment.set_conditions(self.solver)
         return self._step(math.inf)
 
     def _step(self, stop: float, count: int = 1) -> float:
         """Up to `count` steps, none past `stop` or the case's end. Returns the last dt."""
-        end = self.case.time.end
-        until = min(stop, math.inf if end is None else end)
+        until = stop if self.case.time.end is None else min(stop, self.case.time.end)
         try:
             self.solver.advance(count, until)
             return self.solver.dt

@@ -385,13 +385,10 @@ def test_an_edge_takes_nothing_from_the_wall_away_from_it():
 
 
 @pytest.mark.parametrize("skew", [0.0, 0.3])
-@pytest.mark.parametrize(
-    ("slope", "bend", "bound"),
-    [(0.4, 0.0, 2e-13), (0.4, -0.2, 2e-13), (0.03, 0.0, 2e-13), (0.0, 0.3, 2e-13), (0.0, 0.6, 2e-12)],
-)
-def test_a_wall_that_turns_at_a_join_of_blocks(slope, bend, bound, skew):
-    """By an edge, by less than one, and without: as within one block, to round-off, of which the feet of normals on the
-    most curved wall have more."""
+@pytest.mark.parametrize(("slope", "bend"), [(0.4, 0.0), (0.4, -0.2), (0.03, 0.0), (0.0, 0.3), (0.0, 0.6)])
+def test_a_wall_that_turns_at_a_join_of_blocks(slope, bend, skew):
+    """By an edge, by less than one, and without: as within one block, to round-off. The feet of normals on the most
+    curved wall take 34 steps to that; after 12 they were off by 1e-12."""
     x, y = np.meshgrid(np.linspace(0, 2, 21), np.linspace(0, 1, 9))
     block = Block("ramp", (x + skew * y)[None], (y + (1 - y) * rise(x, slope, bend))[None], 0 * x[None])
     spec = case([{"faces": "all", "type": "slip-wall"}], {"steps": 6, "cfl": 0.5})
@@ -400,4 +397,4 @@ def test_a_wall_that_turns_at_a_join_of_blocks(slope, bend, bound, skew):
         made = after(spec, cut_along_i(block, (0, start), ("level", "rising")))
         for variable in ("rho", "u", "v", "p"):
             found = np.concatenate([made.primitives(n)[variable] for n in range(2)], axis=-1)
-            assert np.abs(found - wanted[variable]).max() < bound, (start, variable)
+            assert np.abs(found - wanted[variable]).max() < 1e-13, (start, variable)

@@ -33,6 +33,10 @@ class Attachment:
     def begin(self, solver: Solver, restarted: bool) -> None:
         """Before the first step of this process; after `restore` if the run continues from a checkpoint."""
 
+    def set_conditions(self, solver: Solver) -> None:
+        """Set what conditions of the next step follow from the flow, as `after_step` does, but sample nothing: before
+        each step that `Simulation.step` takes."""
+
     def after_step(self, solver: Solver) -> None:
         """After every step, or after as many as `steps_left` gave: does its work if it is due."""
 

@@ -71,9 +71,20 @@ class VortexMonitor(Monitor):
         self._circulation, self._followed = 0.0, -1
 
     def after_step(self, solver: Solver) -> None:
-        if solver.steps % self._every == 0 and solver.steps != self._followed:
-            self._follow(solver)
+        self.set_conditions(solver)
         super().after_step(solver)
+
+    def set_conditions(self, solver: Solver) -> None:
+        if solver.steps % self._every == 0 and solver.steps != self._followed:
+            self.follow(solver)
+            self._followed = solver.steps
+            if isinstance(solver.integrator, Steady):
+                solver.integrator.look_again(solver.system)
+
+    def follow(self, solver: Solver) -> None:
+        """Take the circulation that belongs to the lift of the state as it is, by the theorem of Kutta and Joukowski.
+        Collective."""
+        self._circulate(float(np.clip(self._lift(solver) * self._per_lift, -self._largest, self._largest)))
 
     def measure(self, solver: Solver) -> dict[str, float]:
         return {"circulation": self._circulation, "lift": self._lift(solver)}
@@ -81,14 +92,6 @@ class VortexMonitor(Monitor):
     def _lift(self, solver: Solver) -> float:
         force, (u, v) = self._force.measure(solver), self._stream
         return float((force["force_y"] * u - force["force_x"] * v) / np.hypot(u, v))
-
-    def _follow(self, solver: Solver) -> None:
-        """Take the circulation that belongs to the lift, by the theorem of Kutta and Joukowski. Collective."""
-        wanted = float(np.clip(self._lift(solver) * self._per_lift, -self._largest, self._largest))
-        self._circulate(wanted)
-        self._followed = solver.steps
-        if isinstance(solver.integrator, Steady):
-            solver.integrator.look_again(solver.system)
 
     def _circulate(self, circulation: float) -> None:
         self._circulation = circulation

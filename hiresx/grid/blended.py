@@ -1,0 +1,62 @@
+"""Interpolation from six nodes whose derivatives, up to the third, are continuous where the six nodes become others.
+
+The nodes, `WIDTH` = 6, are those of `hiresx.grid.patched`. Between the nodes i and i + 1 the value is
+
+    (1 - r) P_i + r P_(i+1),    r(t) = 6 t^5 - 15 t^4 + 10 t^3,    t = xi - i,
+
+where P_i is the polynomial of fourth degree through the nodes i - 2 to i + 2. At a node the first and the second
+derivative of r vanish, and both polynomials have the value of the node, so that the first three derivatives are those
+of P_i from both sides. The polynomial through all six nodes has two slopes there. Values are of fifth order in the
+spacing, first derivatives of fourth. Towards the end of a block, where the six nodes stay the same, the polynomial
+through all of them is taken: r = (xi - base) / 5.
+"""
+
+import numpy as np
+
+from hiresx.grid.patched import WIDTH, BlockMap, lagrange
+
+# Nodes before the cell of a centred interpolation.
+BEFORE = WIDTH // 2 - 1
+
+
+def lagrange_blended(t: np.ndarray, share: np.ndarray, change: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+    """Return the weights (..., WIDTH) at the places `t` (...) behind the first of six nodes, of which the polynomial
+    through the last five has the share `share` (...), that through the first five the rest. With the derivative
+    `change` (...) of the share, return the derivatives of the weights too."""
+    (first, first_slope), (last, last_slope) = lagrange(t, WIDTH - 1), lagrange(np.asarray(t) - 1, WIDTH - 1)
+    none = np.zeros((*first.shape[:-1], 1))
+    lower, upper = np.concatenate([first, none], axis=-1), np.concatenate([none, last], axis=-1)
+    r = share[..., None]
+    value = lower + r * (upper - lower)
+    if change is None:
+        return (value,)
+    slopes = np.concatenate([first_slope, none], axis=-1), np.concatenate([none, last_slope], axis=-1)
+    return value, slopes[0] + r * (slopes[1] - slopes[0]) + change[..., None] * (upper - lower)
+
+
+class BlendedMap(BlockMap):
+    """As `BlockMap`, with three derivatives that are continuous. `ended` (3, 2): whether the nodes that may be used
+    end at the lower and the upper end of each direction, so that the polynomial through the last six is taken there."""
+
+    ended: np.ndarray
+
+    def share(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the share (n, 3) of the polynomials through the last five of the nodes from `base` (n, 3) on at `xi`
+        (n, 3), and its derivative."""
+        place = xi - base
+        t = np.clip(place - BEFORE, 0, 1)
+        r, change = t**3 * (10 + t * (6 * t - 15)), 30 * (t * (1 - t)) ** 2
+        at_low = self.ended[:, 0] & (base == self.low)
+        at_high = self.ended[:, 1] & (base >= self.high - WIDTH)
+        all_six = place / (WIDTH - 1)
+        below, above = np.where(at_low, all_six, 0.0), np.where(at_high, all_six, 1.0)
+        of_six = (at_low * (1 - r) + at_high * r) / (WIDTH - 1)
+        return below + r * (above - below), of_six + change * (above - below)
+
+    def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of the nodes from `base` on and their derivatives at `xi`, each (n, 3, WIDTH). In a
+        direction of one node the weights are (1, 0, ...)."""
+        value, slope = lagrange_blended(xi - base, *self.share(xi, base))
+        for d in range(self.dimensions, 3):
+            value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0
+        return value, slope
