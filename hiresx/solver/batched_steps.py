@@ -29,20 +29,19 @@ class BatchedSteps:
         integrator: Integrator,
     ):
         self._blocks, self._conditions, self._size = blocks, conditions, size
-        self._system, self._integrator = system, integrator
+        self._system = system
         # Whether the radii at the end of this step determine the next one.
         self.finds_radii = case.time.dt is None and not case.time.local
         self._step: Callable[[], None] | None = None
+        here = blocks.backend.name == "cpu" and isinstance(blocks.program, RecordingProgram) and blocks.comm.size == 1
+        self._points = sum(state.part.points for state in blocks.states)
+        self._here = here and not integrator.iterates
 
     @property
     def possible(self) -> bool:
         """True if no part of a step needs the host: there is one rank, no changing profile, no pole, no
         iteration, and no filter behind some steps only."""
-        b = self._blocks
-        here = b.backend.name == "cpu" and isinstance(b.program, RecordingProgram) and b.comm.size == 1
-        small = sum(state.part.points for state in b.states) <= LARGE
-        steady = self._conditions.steady and self._system.steps_alike
-        return here and small and steady and not self._integrator.iterates
+        return self._here and self._points <= LARGE and self._conditions.steady and self._system.steps_alike
 
     def forget(self) -> None:
         """Discard the prepared step, as its tasks have changed."""

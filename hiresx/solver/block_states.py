@@ -193,7 +193,7 @@ class LocalBlocks:
 
     def keep_start(self) -> None:
         """Keep for `back` what a step changes besides the registers of its integrator."""
-        for state in self.states:
+        for state in self.states if self.layout.regularised else ():
             if (entropic := _entropic(state)) is not None:
                 self.backend.copy(state.array("entropic_start"), entropic)
 

@@ -25,6 +25,10 @@ class StepSize:
         self.reductions = [Reduction(backend, program, s, self.found[n]) for n, s in enumerate(blocks.states)]
         self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
         self._launch = program.prepare(self.calls)
+        # where in `found` the radii of each block lie (blocks, 2, FEW); those of blocks with fewer repeat the last
+        few = np.array([reduction.few for reduction in self.reductions], dtype=int).reshape(-1, 1, 1)
+        places = np.arange(2)[:, None] * few + np.minimum(np.arange(FEW), few - 1)
+        self._places = places + 2 * FEW * np.arange(len(few)).reshape(-1, 1, 1)
         self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
         self._on_device: float | None = None
 
@@ -63,10 +67,9 @@ class StepSize:
         `calls` were already made for the current state. Collective."""
         if not launched:
             self._launch()
-        # a NaN must stay a NaN in the maximum
-        radii = zip(self.reductions, self._blocks.backend.to_host(self.found), strict=True)
-        largest = [np.zeros(2), *(reduction.found_radii(found) for reduction, found in radii)]
-        return self._blocks.comm.max(np.max(largest, axis=0))
+        found = self._blocks.backend.to_host(self.found).reshape(-1)[self._places].astype(float)
+        # a NaN stays a NaN in the maximum
+        return self._blocks.comm.max(found.max(axis=(0, 2), initial=0.0))
 
     def put(self, dt: float) -> None:
         """Set the time step of kernels to `dt`, but where each point has its own."""

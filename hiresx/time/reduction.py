@@ -104,11 +104,6 @@ class Reduction:
         )  # fmt: skip
         return calls
 
-    def found_radii(self, radii: np.ndarray) -> np.ndarray:
-        """Return the result of these launches, (2,), from a copy of the array `radii` on the host."""
-        largest: np.ndarray = radii.reshape(-1)[: 2 * self.few].reshape(2, self.few).astype(float).max(axis=1)
-        return largest
-
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
         """Fill the block's dt, one per point."""
         s = self._state
