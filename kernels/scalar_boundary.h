@@ -101,7 +101,7 @@ KERNEL(scalar_behind, int i, int j, int k, int o, int s1, int s2, int sn, work_f
     real ghosts[difference_reach];
     extrapolated(at, 3, ghosts);
     for (int l = 0; l < difference_reach; ++l) f[-(l + 1ll) * sn] = ghosts[l];
-    // the last ghost has the last weight of the difference in the first of the values at half points, and in no other
+    // the last ghost enters only the first value at half points, with the last weight of the difference
     constexpr long long last = -difference_reach;
     const real left = wall_sum([&](int h) { return derivative_flux<real>([&](int l) { return at(h - 1 + l); }); });
     f[last * sn] = at(last) + left / difference_weights[difference_reach - 1];

@@ -1,5 +1,5 @@
-// Halos of whose coming the device itself hears: whoever has packed counts up a number in the memory of whoever waits for
-// it. No host has a part in it, so that exchanges may lie within a CUDA graph.
+// Halos whose arrival is signalled from device to device: after packing, a rank increments a number in the memory of
+// the rank that waits for it. No host is involved, so exchanges may be part of a CUDA graph.
 //
 // count: exchanges that were raised, exchanges that were awaited, and whether the last wait found anything new. Of two
 // buffers, `turn_reals` apart, exchange n takes number n mod 2 (hiresx/exchange/transport.py says why two are enough).

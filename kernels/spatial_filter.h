@@ -17,7 +17,7 @@ struct AllRows {
     template <class T> HD T share(long long, long long, int) const { return T(real(1)); }
 };
 
-// 1 - s, s the largest shock sensor (terms/shock_sensor.h) of the m + 1 nodes from `first`: shocks are left alone.
+// 1 - s, s the largest shock sensor (terms/shock_sensor.h) of the m + 1 nodes from `first`: no filter at shocks.
 struct SmoothRows {
     const_work_field<1> sensor;
     template <class T> HD T share(long long first, long long sd, int m) const {

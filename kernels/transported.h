@@ -18,7 +18,7 @@ template <class T> struct TransportedNode {
     T s, rho, mu, distance, rotation;
     real inverse_reynolds;
 
-    // s as the terms know it: where the model has no branch for them, negative values count as 0
+    // s as the terms use it: negative values count as 0 in a model that is not defined for them
     HD T taken() const { return transported_goes_negative ? s : larger(s, T(real(0))); }
     HD T chi() const { return taken() * rho / mu; }
     HD T fv1() const {

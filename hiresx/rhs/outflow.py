@@ -1,7 +1,8 @@
-"""Non-reflecting outflow: the rates of change of what enters, at all nodes on `characteristic-outflow` faces.
+"""Non-reflecting outflow: the rates of change of the entering sound wave, at all nodes on `characteristic-outflow`
+faces.
 
-It comes after the inviscid terms, when all ghosts are there: unlike a ghost it needs the neighbours along the face. A
-node where several such faces meet obeys all of them at once, so no order of faces matters.
+They are set after the inviscid terms, when all ghosts are filled, since they need the neighbours along the face. A node
+where several such faces meet obeys all of them at once, so no order of faces matters.
 """
 
 import math

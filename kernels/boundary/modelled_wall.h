@@ -109,8 +109,8 @@ VECTOR_KERNEL(modelled_wall, int i, int j, int k, int count, real temperature, r
     store(modelled + 3 * count + i, heat);
 }
 
-// The viscous flux through the wall's nodes is what `modelled` says, its normal stress but for that, and its ghosts are odd
-// about it, the normal stress even: what enters the gas is then exactly this.
+// The viscous flux through the wall's nodes is that in `modelled`, except for the normal stress. Its ghosts are odd
+// about it, and the normal stress is even, so exactly this flux enters the gas.
 KERNEL(modelled_wall_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int count,
        real direction, real u, real v, real w, const real *modelled, const_work_field<3> m,
        work_field<gas_gradients> flux) {

@@ -1,8 +1,9 @@
-// The blocks of nodes on subsonic outflows (boundary/outflow.h), where the rate of the entering sound wave w is not that
-// of the inner terms. With dw = dp - rho c du_n, of a wave that comes straight in a flow that is even along the face, that
-// file has w_t = -(c - u_n) (relaxation + share of the firmness) (p - pressure far away) - t grad w, where t is the velocity
-// along the face, and a damping of p along the face. Here the derivative along the face is the upwind one of two nodes, and
-// the damping is the second difference that takes as much from what alternates from node to node. Viscous terms are whole.
+// The blocks of nodes on subsonic outflows (boundary/outflow.h), where the rate of the entering sound wave w is not
+// that of the inner terms. With dw = dp - rho c du_n, of a wave that comes straight in a flow that is even along the
+// face, that file has w_t = -(c - u_n) (relaxation + share of the firmness) (p - pressure far away) - t grad w, where t
+// is the velocity along the face, and a damping of p along the face. Here the derivative along the face is the upwind
+// one of two nodes. The damping is the second difference that damps an oscillation from node to node as much as the
+// sixth difference does. All viscous terms are included.
 #pragma once
 #include "../outflow_given.h"
 #include "blocks.h"

@@ -18,13 +18,13 @@ OF_GUESS = 0.03
 
 
 class Scheme(ControlledStages):
-    """With steps of w times the one before, ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt = R(q): the
-    same book, section III.5. The first step, and one that is much longer than the one before, has two stages of order
-    two (`Stages.two_stages`).
+    """With w, the step over the one before, a step solves ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt
+    = R(q): E. Hairer, S. P. Norsett & G. Wanner, Solving Ordinary Differential Equations I, section III.5. The first
+    step, and one that is much longer than the one before, has two stages of order two (`Stages.two_stages`).
 
-    The guess continues the last three states by a parabola. With equal steps it is off by h^3 times the third
-    derivative, of which the error of the step is two ninths, so that `OF_GUESS` of its residual is about a seventh of
-    what the error in time makes."""
+    The first guess is extrapolated from the last three states by a parabola. With equal steps h its error is h^3 times
+    the third derivative, and the error of the step is two ninths of that. So a residual of `OF_GUESS` times that of the
+    guess is about a seventh of the residual that the error in time causes."""
 
     order, history, error_order = 2, 2, 3
 
@@ -66,7 +66,7 @@ def share_of_error(dt: float, sizes: Sequence[float]) -> float:
     """Return the error of a BDF2 step over its difference from the parabola through the last three states. `sizes`: of
     the two steps before, the last one first.
 
-    Of t^3, with t = 0 at the start of the step, both are numbers."""
+    Both are evaluated for t^3, with t = 0 at the start of the step."""
     before, ratio = sizes[0], dt / sizes[0]
     solved = (3 * dt**3 - ratio**2 / (1 + ratio) * -(before**3)) * (1 + ratio) / (1 + 2 * ratio)
     guess = continued(dt, sizes)[1:]
@@ -75,8 +75,8 @@ def share_of_error(dt: float, sizes: Sequence[float]) -> float:
 
 
 def continued(dt: float, sizes: Sequence[float]) -> list[float]:
-    """Return the factors of the last states, the last one first, in their polynomial's value `dt` after the last one.
-    `sizes`: of the steps between them, the last one first."""
+    """Return the weights of the last states, the last one first, in the value that their polynomial has `dt` after the
+    last one. `sizes`: of the steps between them, the last one first."""
     times = [0.0, *(-total for total in itertools.accumulate(sizes))]
     return [
         math.prod((dt - other) / (own - other) for m, other in enumerate(times) if m != n)
