@@ -111,8 +111,9 @@ KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int 
 }
 
 #ifdef HX_VISCOUS
-// The curvilinear fluxes of viscous.h are those of plane flow. To them: the dilatation's share v/y in the normal stresses,
-// and the swirl's share -w/y in its shear; on the axis dv/dy and dw/dy. (di, dj): strides of the two directions.
+// The curvilinear fluxes of viscous.h are those of plane flow. This adds the share v/y of the dilatation in the normal
+// stresses, and the share -w/y of the swirl in its shear stress; on the axis these are dv/dy and dw/dy. (di, dj):
+// strides of the two directions.
 KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, stride sv,
        const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
        real inverse_reynolds, work_field<2 * gradient_variables> flux) {

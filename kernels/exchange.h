@@ -1,6 +1,6 @@
 // Halos: lists say which nodes go where. An entry of a list is a place in a padded array or a point in a buffer.
 
-// In a buffer the numbers of a point are `step` apart, and what is the same of two points `apart`.
+// In a buffer the numbers of one point are `step` apart, and the same numbers of two neighbouring points `apart`.
 
 template <class Number>
 HD void pack_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *buffer,

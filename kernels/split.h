@@ -57,8 +57,8 @@ HD void split_parts(const Node &node, const Area &area, T (*parts)[gas_variables
     }
 }
 
-// The flux at half point 1/2 of a line. read(s, node, area): of node s, 1 - split_reach..split_reach. The sum is as with
-// the parts.
+// The flux at half point 1/2 of a line. read(s, node, area): gets node s, 1 - split_reach..split_reach, and its areas.
+// The terms are summed in the same order as the parts above.
 template <class T, class Read> HD void split_flux(const Read &read, T *flux) {
     T left[split_variables], through[3], right[split_variables], beyond[3], pair[gas_variables];
     for (int v = 0; v < gas_variables; ++v) flux[v] = T(real(0));

@@ -28,7 +28,7 @@ class CaseFamily:
         """Return the case with further overrides by dotted key. Raises HiresxError as `load`."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
-    def shifted(self, parameter: "Parameter", by: float, krylov: int | None = None) -> Case:
+    def with_shift(self, parameter: "Parameter", by: float, krylov: int | None = None) -> Case:
         """Return the case with another value of a parameter, and with other directions of GMRES, if given. Raises
         HiresxError where the case has no such value."""
         value = parameter.value + by

@@ -123,7 +123,7 @@ class Outflow:
                     faces=backend.to_device(faces), given=self.given, **fields, r=state.r,
                 )
             )  # fmt: skip
-            own = [_nodes(state, p)[_counted(state, p, whole, repeated)] for p in patches]
+            own = [_nodes(state, p)[_is_counted(state, p, whole, repeated)] for p in patches]
             lists = {
                 "ends": np.cumsum([0, *map(len, own)]),
                 "sides": [_code(p) for p in patches],
@@ -231,7 +231,7 @@ def _nodes(state: BlockState, patch: Patch) -> np.ndarray:
     return found
 
 
-def _counted(state: BlockState, patch: Patch, whole: Decomposition, repeated: Sequence[np.ndarray]) -> np.ndarray:
+def _is_counted(state: BlockState, patch: Patch, whole: Decomposition, repeated: Sequence[np.ndarray]) -> np.ndarray:
     """Which of `_nodes` the sums count, so that a node that two blocks hold is one: a mask."""
     part = state.part
     axes = (np.arange(lo, hi) + first for (lo, hi), first in zip(patch.range, part.first, strict=True))

@@ -87,7 +87,7 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
         for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + l * step, sv);
         // mu of the next node, which no wall sets: where walls meet, the result must not depend on their order
         wall = within_reach(inside, t, heated(heat, at, conduction, m, jacobian, p, sv, t[1]));
-        // a wall of given temperature that this one meets says it
+        // the temperature is given by another wall that meets this one
         if (corner != nullptr && corner[count + at] == real(0)) wall = inside;
         if (wall == inside) {  // the kinetic energy alone changes, so that nothing is rounded where nothing does
             const real rho = q[p];
@@ -103,8 +103,8 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     put_wall_node(q, p, sv, own[0], own[1], own[2], wall);
 }
 
-// The difference between neighbours along a face, of what at(-1), at(0), at(1), at(2) are there: central where both are,
-// else one-sided. near: whether there is one before the node, and, `count` on, behind it.
+// The difference along a face, per node, of the values at(-1), at(0), at(1), ...: central where both neighbours exist,
+// else one-sided. near[node]: whether there is a neighbour before the node; near[node + count]: behind it.
 template <class At> HD real along_face(const real *near, long long count, const At &at) {
     const bool below = near[0] != real(0), above = near[count] != real(0);
     if (below && above) return real(0.5) * (at(1) - at(-1));
@@ -161,7 +161,7 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
     put_wall_node(q, p, sv, gas[0], gas[1], gas[2], wall);
 }
 
-// Nodes before the wall's that are read: those that ghosts mirror, and the four of a quartic.
+// The number of nodes inside the wall that are read: those that ghosts mirror, and the four of a quartic.
 constexpr int before_wall = ghost_layers > 4 ? ghost_layers : 4;
 
 // Velocity about the wall's and its size, pressure and temperature at node p on a face and those before it.
@@ -255,8 +255,8 @@ HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, int 
     return correction_scale(sensor);
 }
 
-// What a continuation along the grid line is below the mirror image, as the odd part of a polynomial about the wall:
-// at(l) at ghost l.
+// The difference by which a continuation along the grid line lies below the mirror image: the odd part of a polynomial
+// about the wall, at(l) at ghost l.
 struct OddPart {
     real slope, third;
     HD real at(int l) const { return real(l) * slope + real(l * l * l) * third; }
@@ -373,7 +373,7 @@ HD void closing_wall(const_state_pointer q, long long p, int sn, stride sv, real
     given[2] = (real(1) - share) / wall_share(3) * part[2];
 }
 
-// Mass that is given or taken has the velocity and the enthalpy of its node.
+// Mass that is added to or removed from a node has the velocity and the enthalpy of the node.
 KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, const_work_field<3> m,
        const_state_field<gas_variables> q, const_rate_field<1> sums, int takers, rate_field<gas_variables> r) {

@@ -173,7 +173,7 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
         entering_wave(s, n, sound, of_pressure, of_wave, wave);
         without_wave(of_wave, wave, sv, blocks + p);
         for (int d = 0; d < 6; ++d) without_wave(of_wave, wave, sv, beside + d * block_entries * sv + p);
-        // a mean mass flux is not of one node
+        // the mean mass flux depends on all nodes of the face, and is left out
         const real firm = held == real(OF_EDDIES) ? real(hold_pressure) * patch[2] : real(0);
         const real pull = (sound - normal) * (firm + (held == real(OF_MASS_FLUX) ? real(0) : patch[1]));
         add_wave(dt[p] * pull, wave, of_pressure, sv, blocks + p);

@@ -46,7 +46,7 @@ class Scheme(ControlledStages):
 
     def _continue(self, system: System, into: Vector) -> None:
         """Put the guess of the state after the step, from the last states, into a vector."""
-        own, *others = continued(system.dt, [step.dt for step in system.earlier])
+        own, *others = extrapolation_weights(system.dt, [step.dt for step in system.earlier])
         system.combine(own, self._start, 0.0, into)
         for factor, step in zip(others, system.earlier, strict=True):
             system.axpy(factor, step.state, into)
@@ -69,12 +69,12 @@ def share_of_error(dt: float, sizes: Sequence[float]) -> float:
     Both are evaluated for t^3, with t = 0 at the start of the step."""
     before, ratio = sizes[0], dt / sizes[0]
     solved = (3 * dt**3 - ratio**2 / (1 + ratio) * -(before**3)) * (1 + ratio) / (1 + 2 * ratio)
-    guess = continued(dt, sizes)[1:]
+    guess = extrapolation_weights(dt, sizes)[1:]
     guessed = guess[0] * -(before**3) + guess[1] * -((before + sizes[1]) ** 3)
     return (dt**3 - solved) / (solved - guessed)
 
 
-def continued(dt: float, sizes: Sequence[float]) -> list[float]:
+def extrapolation_weights(dt: float, sizes: Sequence[float]) -> list[float]:
     """Return the weights of the last states, the last one first, in the value that their polynomial has `dt` after the
     last one. `sizes`: of the steps between them, the last one first."""
     times = [0.0, *(-total for total in itertools.accumulate(sizes))]
