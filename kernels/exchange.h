@@ -32,7 +32,8 @@ KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const s
     target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
 }
 
-// Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn) as of conditions.
+// Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn): as for boundary
+// conditions.
 KERNEL(repeat_at_face, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, int mirrored,
        work_field<1> field) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

@@ -149,9 +149,10 @@ HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, 
     }
 }
 
-// Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, and behind a wall what
-// face_mass leaves of the mass and the scalars in `sums`. walls: bit 0 at node 0, bit 1 at node n-1. diffusive_flux: that
-// of the first scalar, whose flux before the node holds nothing of it, or null.
+// Node p of the nodes 0..n-1 along the line, number l: computes r from the fluxes at its two half points, and stores in
+// `sums` behind a wall the same sums of the fluxes of mass and scalars as face_mass. walls: bit 0 for a wall at node 0,
+// bit 1 at node n-1. diffusive_flux: that of the first scalar, which its flux before the node does not include, or
+// null.
 HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int l, int n, const real *before,
                          const real *after, const work_real *diffusive_flux, int first, int walls, rate_real *sums) {
     for (int v = 0; v < gas_variables; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);

@@ -34,7 +34,7 @@ HD void equilibrium_layer(T still, T height, T p, T t, real given, real inverse_
     T wall = given > real(0) ? T(given) : t + real(0.5) * gain * recovery * still * still;
     // heat over stress
     T ratio = given > real(0) ? ((wall - t) / gain - real(0.5) * recovery * still * still) / (pr * still) : T(real(0));
-    // To begin with: u+ = y+, or the power law u+ = 8.3 y+^(1/7). root: of the stress
+    // The first guess is u+ = y+, or the power law u+ = 8.3 y+^(1/7). root: the square root of the stress
     const T mu = viscosity(wall) * inverse_reynolds, rho = isobar / wall;
     T root = larger(square_root(mu * still / height),
                     square_root(rho) * power(still * real(1.0 / 8.3) * power(mu / (rho * height), real(1.0 / 7)), real(0.875)));
