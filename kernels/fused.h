@@ -13,8 +13,8 @@ constexpr int FUSED_M = conserved_variables;
 constexpr int FUSED_F = FUSED_M + 3;
 constexpr int FUSED_NODE = FUSED_F + gas_variables;
 
-// Of the half point between nodes h and h + 1: nodes h + 1 - FUSED_REACH..h + FUSED_REACH are kept. Those of them that
-// the corrections of metrics and fluxes read, and where the jump sensors stand: half_point.h.
+// Of the half point between nodes h and h + 1: nodes h + 1 - FUSED_REACH..h + FUSED_REACH are kept. Which of them the
+// corrections of metrics and fluxes and the jump sensors read is defined in half_point.h.
 constexpr int FUSED_REACH = ghost_layers;
 constexpr int FUSED_WINDOW = 2 * ghost_layers;
 // Reals that a thread of sweep_across keeps in shared memory: the nodes of its window and the next one.

@@ -53,9 +53,9 @@ def check_steady(case: Case) -> None:
     """Raises HiresxError for a case whose integrator does not seek steady flow, and for a far field that follows it."""
     if case.time.integrator != IMPLICIT:
         raise HiresxError(
-            f'time.integrator = "{case.time.integrator}": derivatives are those of a steady flow, which the integrator '
-            f'"{IMPLICIT}" finds',
-            f"take it: --set time.integrator={IMPLICIT}",
+            f'time.integrator = "{case.time.integrator}": derivatives need a steady flow, which only the integrator '
+            f'"{IMPLICIT}" computes',
+            f"choose it: --set time.integrator={IMPLICIT}",
         )
     if vortex_of(case) is not None:
         raise HiresxError(

@@ -124,10 +124,11 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
     for (int c = 0; c < outflow_sums_count; ++c) partial[((long long)j * outflow_sums_count + c) * threads + i] = sum[c];
 }
 
-// The means of patch j, i of outflow_given - 4, from the sums[row][19][thread] of all patches of its face. Where nothing
-// leaves (the first weight is zero) the plain mean stands for the first.
-// The swirl of a vortex is odd about its core and has no mean, but where the edge of a face cuts the vortex. On the face
-// it goes with the transverse divergence, so the first mean is the velocity that a line through both has at none.
+// The means of patch j, i of outflow_given - 4, from the sums[row][19][thread] of all patches of its face. Where no
+// pattern leaves (the first weight is zero) the unweighted mean replaces the first. The swirl of a vortex is odd about
+// its core and has no mean, except where the edge of a face cuts the vortex. On the face the swirl is proportional to
+// the transverse divergence. So a straight line is fitted to the velocity over the divergence, and the first mean is
+// its value at zero divergence.
 KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *face_of_row, const int *face_of_patch,
        const real *sums, real *given) {
     constexpr int weight[11] = {3, 3, 3, 7, 7, 7, 7, 12, 12, 12, 7}, value[11] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 11, 18};
