@@ -14,7 +14,8 @@
 #endif
 #endif
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-// What kernels call of C, declared here: to read <cmath> takes a compiler as long as to compile a small part of the solver.
+// The C functions that kernels call are declared here, since parsing <cmath> takes a compiler as long as a small part
+// of the solver.
 #include <stddef.h>
 extern "C" {
 double sqrt(double) noexcept, pow(double, double) noexcept, exp(double) noexcept, log(double) noexcept;
@@ -32,8 +33,8 @@ void free(void *) noexcept;
 #define KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 // The same, written with load<T> and store alone and contiguous in i, so that the CPU may visit packs of points.
 #define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
-// The work of a warp, for GPUs alone: its lanes meet behind every LANES { ... }, which is all that may be different for
-// each of them, and share what is SHARED.
+// The work of a warp, for GPUs only. The lanes execute LANES { ... } each for itself and synchronise after it; only
+// these blocks may differ between lanes. They share variables declared SHARED.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
 // The work of a block of HX_TILE_THREADS threads, for GPUs alone, on a tile of HX_TILE_I by HX_TILE_J of ni by nj nodes:
 // i and j are its first one, k a chunk of what lies along k. The threads meet behind every THREADS { ... }, share the reals
@@ -55,7 +56,7 @@ void free(void *) noexcept;
     const int name##_own = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
 #define OWN(name, at) name[(at) * HX_LINE_THREADS + name##_own]
 #define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())
-// Read anew by everyone who asks: what follows from it is then computed again rather than kept.
+// Read again at every use, so that values that depend on it are computed again and not kept in registers.
 HD int own_thread() {
     int thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -108,8 +109,8 @@ typedef double real;
 #define ROLLED
 #endif
 
-// What kernels take that is there for every node (kernels/__init__.py): nothing but pointers to a compiler; how many
-// variables the array must hold is looked at where a launch is built.
+// Kernel arguments with values at every node (kernels/__init__.py). To a compiler they are pointers; the number of
+// variables is checked where a launch is built.
 template <int variables> using field = real *;
 template <int variables> using const_field = const real *;
 // A pointer that may be null.
@@ -122,9 +123,9 @@ HD real square_root(real a) {
     return sqrt(a);
 #endif
 }
-// 1/a, 1/sqrt(a) and sqrt(a) of an ordinary a > 0, to the last bit or two: NVIDIA's processors have no better way to a
-// quotient than a guess of 20 bits, and one cubic step makes it whole; what IEEE 754 asks beyond that costs twice as much.
-// Of 0 they may be NaN.
+// 1/a, 1/sqrt(a) and sqrt(a) of an ordinary a > 0, to the last bit or two: NVIDIA's processors compute a quotient from
+// an approximation of 20 bits, which one cubic iteration completes. Rounding as IEEE 754 requires would cost twice as
+// much. For 0 the result may be NaN.
 HD real reciprocal(real a) {
 #if !defined(__CUDA_ARCH__)
     return real(1) / a;

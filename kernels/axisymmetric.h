@@ -1,6 +1,6 @@
-// Axisymmetric flow about the x axis, y being the radius and w the swirl: what the equations have beside those of plane
-// flow, Q_t + F_x + G_y = S (docs/numerics.md). S has no derivatives, so shocks are those of the plane equations, and it
-// vanishes where v = w = 0, so that a uniform flow along the axis is kept.
+// Axisymmetric flow about the x axis, where y is the radius and w the swirl: the source S that is added to the
+// equations of plane flow, Q_t + F_x + G_y = S (docs/numerics.md). S has no derivatives, so shocks are those of the
+// plane equations, and it vanishes where v = w = 0, so that a uniform flow along the axis is kept.
 //     S = -(rho v, rho u v, rho (v^2 - w^2), 2 rho v w, (e + p) v)/y
 //         + (0, tau_xy, tau_yy - tau_zz, 2 tau_yz, u tau_xy + v tau_yy + w tau_yz - q_y)/y
 // and of a scalar -rho s v/y + mu/(Re_c Sc) s_y/y.
@@ -8,8 +8,8 @@
 #include "half_point.h"
 #include "timestep.h"
 
-// What S takes of a node within a unit of time, as a share: with it in the sum of spectral radii an Euler step keeps
-// density and pressure positive, as q - dt S does where dt (gamma |v|/2 + |w|)/y is at most 1/2.
+// The share of the content of a node that S removes per unit of time. With it in the sum of spectral radii an Euler
+// step keeps density and pressure positive, as q - dt S does where dt (gamma |v|/2 + |w|)/y is at most 1/2.
 template <class T> HD T axisymmetric_rate(const Primitive<T> &s, T inverse) {
     return (real(0.5) * gas_gamma * absolute(s.v) + absolute(s.w)) * absolute(inverse);
 }
@@ -83,7 +83,7 @@ KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int colum
 #endif
 }
 
-// The same for the steps that points take for themselves, behind local_step.
+// The same for local time steps, after local_step.
 KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse, real inverse_reynolds, real cfl,
        real viscous_cfl, field<1> dt) {
@@ -103,7 +103,7 @@ KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, stride sv,
     dt[p] = step * frequency > bound ? bound / frequency : step;
 }
 
-// On the axis v and w say nothing of S: no step longer than the next node's.
+// On the axis v and w are zero and give no limit, so the step is at most that of the next node.
 KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, field<1> dt) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     dt[p] = smaller(dt[p], dt[p + sn]);
@@ -111,8 +111,9 @@ KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int 
 }
 
 #ifdef HX_VISCOUS
-// The curvilinear fluxes of viscous.h are those of plane flow. To them: the dilatation's share v/y in the normal stresses,
-// and the swirl's share -w/y in its shear; on the axis dv/dy and dw/dy. (di, dj): strides of the two directions.
+// The curvilinear fluxes of viscous.h are those of plane flow. This adds the share v/y of the dilatation in the normal
+// stresses, and the share -w/y of the swirl in its shear stress; on the axis these are dv/dy and dw/dy. (di, dj):
+// strides of the two directions.
 KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, stride sv,
        const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
        real inverse_reynolds, work_field<2 * gradient_variables> flux) {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// 0: blocks, threads and lanes in their order; 1: backwards; others: by chance, of which this is the seed.
+// The order of blocks, threads and lanes. 0: ascending; 1: descending; other values: random, with this seed.
 extern "C" __attribute__((visibility("default"))) unsigned hx_order;
 unsigned hx_order = 0;
 
@@ -28,7 +28,7 @@ struct hx_turns {
     long long operator()(long long n) const { return (shift + n % count * (stride % count)) % count; }
 };
 
-// Of every lane what it fetched and has not waited for.
+// The copies that each lane has started and not yet waited for.
 struct hx_fetch {
     void *to;
     const void *from;

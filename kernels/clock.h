@@ -11,8 +11,8 @@ enum {
 // Share of an interval by which a time may lie short of its multiple, after the round-off of many steps.
 constexpr double clock_round_off = 1e-6;
 #ifndef HX_CPU
-// Of CLOCK_STATE: going; arrived at `until`, or close to it; the flow does not survive the step that is under way; it
-// allows none.
+// Values of CLOCK_STATE: going; arrived at `until`, or close to it; the step under way leads to an inadmissible state;
+// the flow allows no step.
 enum { CLOCK_GOING, CLOCK_ARRIVED, CLOCK_DEAD, CLOCK_STUCK };
 
 // Intervals of samples that are over at `time`: as many are due.

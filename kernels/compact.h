@@ -5,8 +5,8 @@
 #include "viscous.h"
 
 #ifdef HX_VISCOUS
-// Ghosts of a physical face such that their primitives are those of viscous_extrapolate. They keep their density, which the
-// ghosts of scalars are made of, also where a condition leaves those as they are.
+// Sets the ghosts of a physical face such that their primitives are those of viscous_extrapolate. Their density does
+// not change, since ghosts of scalars were computed from it, and some conditions do not compute these again.
 KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int degree,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

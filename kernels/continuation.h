@@ -36,7 +36,8 @@ HD void entering_shares(const CharacteristicSpace<real> &space, real rho, const 
     share[4] = entering_share(space.un + space.sound, absolute(change[4]), space.sound, rho);
 }
 
-// What the cubic through the nodes 0 to 3 makes, l nodes beyond node 0, of node a less node 0, a = 1, 2, 3.
+// The weight of the difference of node a and node 0, a = 1, 2, 3, in the cubic through the nodes 0 to 3 at l nodes
+// beyond node 0.
 HD constexpr int cubic_weight(int l, int a) {
     return a == 1 ? -l * (l + 2) * (l + 3) / 2 : a == 2 ? l * (l + 1) * (l + 3) / 2 : -l * (l + 1) * (l + 2) / 6;
 }

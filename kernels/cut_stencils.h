@@ -1,7 +1,7 @@
 // The selection of TENO (Fu, Hu & Adams, J. Comput. Phys. 305, 2016): with gamma_k = (1 + tau/(epsilon + beta_k))^6, a
 // part of the stencil whose share gamma_k/sum(gamma) is less than the cut-off C_T holds a jump and is left out; the
-// others keep their ideal weights. The quotients are brought over one denominator; the largest share is never left
-// out, C_T being less than that of equals.
+// others keep their ideal weights. The quotients have a common denominator. The part with the largest share is never
+// left out, since C_T is less than the share of equal parts.
 #include "weighting.h"
 
 template <int stencils, class T> HD void cut_stencils(const T *beta3, T tau3, T cutoff, T *a) {

@@ -9,8 +9,8 @@ template <class T, class Row> HD T put_state(Row to, T value) {
     return value - load<T>(to);
 }
 
-// One stage of SSP-RK3 as in update.h. share: of what this stage rounds away, what is missing at the end of the step;
-// last: whether the step ends here.
+// One stage of SSP-RK3 as in update.h. share: the fraction of the rounding error of this stage that remains at the end
+// of the step; last: whether the step ends here.
 template <class T>
 HD void carried_advance(state_pointer q0, state_pointer q, stored_real *carry, long long p, stride sv, const T *rate,
                         T step, real a, real b, real share, int first, int last) {

@@ -1,6 +1,6 @@
 // Halos: lists say which nodes go where. An entry of a list is a place in a padded array or a point in a buffer.
 
-// In a buffer the numbers of a point are `step` apart, and what is the same of two points `apart`.
+// In a buffer the numbers of one point are `step` apart, and the same numbers of two neighbouring points `apart`.
 
 template <class Number>
 HD void pack_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *buffer,
@@ -32,7 +32,8 @@ KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const s
     target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
 }
 
-// Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn) as of conditions.
+// Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn): as for boundary
+// conditions.
 KERNEL(repeat_at_face, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, int mirrored,
        work_field<1> field) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

@@ -1,6 +1,6 @@
-// What the samples of a probe keep of the steps between them: each is the mean of the flow weighted by the cubic B-spline
-// over the two intervals before it and the two behind, that is, four running means over an interval, one after the other.
-// A frequency f passes with sinc(f T)^4, T the interval. The weights are positive: a mean of admissible states is one.
+// Filtered samples of a probe. Each is the mean of the flow weighted by the cubic B-spline over the two intervals
+// before it and the two after it, which equals four successive running means over an interval. A frequency f passes
+// with sinc(f T)^4, T the interval. The weights are positive: a mean of admissible states is one.
 //
 // At the `position` 0 <= x <= 1 of an interval four samples are under way: 0 that before the interval's beginning, 1 the
 // one at it, 2 at its end, 3 the one after. Weights of the last two are those of the first two, mirrored.
@@ -21,11 +21,11 @@ HD double spline_past(int sample, double x) {
     return sample < 2 ? past : 1.0 - past;
 }
 
-// Of the nodes places[0..count-1], at the clock's time: rho, u, v, w, p and scalars into the four sums under way, together
-// with the flow at the time seen before, which is `held`: between the two it changes linearly, and the weights, of third
-// degree, are integrated exactly. A time that was seen already adds nothing, so that a step may be taken again. Where
-// nothing was seen (seen < 0) the flow is taken to have been as it is.
-// interval: the time at which it began, its length, and, if the position counts steps, what one of them is of it.
+// Of the nodes places[0..count-1], at the clock's time: rho, u, v, w, p and scalars into the four sums under way,
+// together with the flow at the time seen before, which is `held`: between the two it changes linearly, and the
+// weights, of third degree, are integrated exactly. A time that was seen already adds nothing, so that a step may be
+// taken again. Where there is no earlier flow (seen < 0), the flow is taken as constant up to now. interval: the time
+// at which it began, its length, and, if the position counts steps, what one of them is of it.
 KERNEL(filter_state, int i, int j, int k, int count, stride sv, const int *places,
        const_state_field<conserved_variables> q, const double *clock, const double *interval, double *position,
        double *seen, double *held, double *sums) {
@@ -80,7 +80,7 @@ KERNEL(filter_sample, int i, int j, int k, int count, const double *clock, doubl
     if (i == 0) interval[0] = clock[CLOCK_BEGINS];
 }
 
-// What the samples before the interval's beginning, at it and at its end come to if the flow stays as it is.
+// The values of the samples before the interval's beginning, at it and at its end if the flow remains as it is.
 KERNEL(filter_rest, int i, int j, int k, int count, const double *position, const double *held, const double *sums,
        double *sample) {
     for (int s = 0; s < 3; ++s) {

@@ -6,18 +6,18 @@
 #include "wall_sums.h"
 
 #ifndef HX_CPU
-// What is kept of a node: q, m (3 area components of the direction), and the physical flux of the gas. Of scalars it is
-// rho s that comes, and s that stays, from when the flux is there.
+// The numbers kept of a node: q, m (3 area components of the direction), and the physical flux of the gas. For scalars
+// rho s is loaded; it is replaced by s when the flux is computed.
 constexpr int FUSED_Q = 0;
 constexpr int FUSED_M = conserved_variables;
 constexpr int FUSED_F = FUSED_M + 3;
 constexpr int FUSED_NODE = FUSED_F + gas_variables;
 
-// Of the half point between nodes h and h + 1: nodes h + 1 - FUSED_REACH..h + FUSED_REACH are kept. Those of them that
-// the corrections of metrics and fluxes read, and where the jump sensors stand: half_point.h.
+// Of the half point between nodes h and h + 1: nodes h + 1 - FUSED_REACH..h + FUSED_REACH are kept. Which of them the
+// corrections of metrics and fluxes and the jump sensors read is defined in half_point.h.
 constexpr int FUSED_REACH = ghost_layers;
 constexpr int FUSED_WINDOW = 2 * ghost_layers;
-// Reals that a thread of sweep_across keeps on the chip: the nodes of its window and the one that comes.
+// Reals that a thread of sweep_across keeps in shared memory: the nodes of its window and the next one.
 constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE;
 
 // q and m of node p to where `to_state(v)` and `to_metrics(v)` say, on their way until FETCHED.
@@ -99,7 +99,8 @@ HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, const 
 }
 
 #if HX_SENSORS
-// What the hybrid flux (hybrid.h) at half point 1/2 between two states has over the split one, of a `share` above 0.
+// The difference of the hybrid flux (hybrid.h) from the split one at half point 1/2 between two states, for a `share`
+// above 0.
 template <class T, class At, class F, class Fields>
 HD void fused_hybrid(const At &at, T *left, T *right, const F &f, T jump, const Fields &fields, T share, T *flux) {
     const auto state = [&](int s, int v) { return at(s, FUSED_Q + v); };
@@ -139,7 +140,8 @@ HD void fused_add(rate_real *r, real change, int first) {
 #endif
 }
 
-// What viscous_difference adds to the gas at node p in this direction, onto the flux before it.
+// Adds to the flux before node p the difference of viscous fluxes that viscous_difference adds to the gas there, in
+// this direction.
 HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, stride sv, real *before) {
     for (int c = 0; c < gas_gradients; ++c) {
         const work_real *f = viscous_flux + c * sv + p;
@@ -147,9 +149,10 @@ HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, 
     }
 }
 
-// Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, and behind a wall what
-// face_mass leaves of the mass and the scalars in `sums`. walls: bit 0 at node 0, bit 1 at node n-1. diffusive_flux: that
-// of the first scalar, whose flux before the node holds nothing of it, or null.
+// Node p of the nodes 0..n-1 along the line, number l: computes r from the fluxes at its two half points, and stores in
+// `sums` behind a wall the same sums of the fluxes of mass and scalars as face_mass. walls: bit 0 for a wall at node 0,
+// bit 1 at node n-1. diffusive_flux: that of the first scalar, which its flux before the node does not include, or
+// null.
 HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int l, int n, const real *before,
                          const real *after, const work_real *diffusive_flux, int first, int walls, rate_real *sums) {
     for (int v = 0; v < gas_variables; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);

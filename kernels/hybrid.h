@@ -47,7 +47,7 @@ HD void blend_flux(const Q &q, const Area &area_at, T share, Mask rough, const T
 #endif
 }
 
-// Marks are read off both states, where there are any.
+// The marks of both states, if a run has marks.
 template <class T> HD auto rough_states(T *left, T *right) {
 #ifdef HX_LIMITER
     return read_marks(left, right);

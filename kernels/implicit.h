@@ -1,5 +1,5 @@
-// What the implicit integrator computes (hiresx/solver/implicit_operators.py): a program of its own. Vectors are of the size
-// of the state, and nothing is done to their ghosts.
+// The kernels of the implicit integrator (hiresx/solver/implicit_operators.py), a separate program. Vectors have the
+// size of the state, and their ghosts are not changed.
 #include "gas.h"
 #include "half_point.h"
 #include "implicit/blocks.h"
@@ -13,7 +13,7 @@ KERNEL(explicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, s
     for (int v = 0; v < block_variables; ++v) q[v * sv + p] += dt[p] * jacobian[p] * r[v * sv + p];
 }
 
-// The same with a term of time beside R, `constant` - over_time q
+// The same for unsteady flow, with the term `constant` - over_time q added to R
 KERNEL(implicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, real over_time,
        const_field<block_variables> constant, state_field<block_variables> q, const_rate_field<block_variables> r,
        const_work_field<1> jacobian, const_field<1> dt) {

@@ -76,8 +76,7 @@ HD void nodes(const Line &line) {  // physical flux and pressure of every node; 
     }
 }
 
-// What a bundle finds in cache because the one before it has asked for it: hardware does not foresee rows of so many
-// arrays.
+// Prefetches the nodes of the next bundle, since the hardware does not prefetch rows of so many arrays.
 struct Ahead {
     const stored_real *q = nullptr;
     const work_real *m;
@@ -200,7 +199,7 @@ HD int bundle(int n, int available, int planes) {
 }  // namespace pencil
 #include "scalar_pencil.h"
 
-// What one bundle weighs: a point of it costs about as much as so many of a kernel that only moves data.
+// The weight of one bundle: one of its points costs about as much as this many points of a kernel that only moves data.
 constexpr long long SWEEP_WEIGHT = 16;
 
 // Bundles of the sweep below.

@@ -1,7 +1,7 @@
-// How much the pressure, or what else is given, jumps at a node, and what is left of high-order terms there. The linear
-// correction of eq. (19) reaches across a jump: it is scaled in flux form by 1/(1 + (s/0.2)^4) with s the largest
-// |second difference of p| / (p_- + 2p + p_+) over the nodes i-1..i+2. Closures at faces are drawn back by the same.
-// A header of positivity/ that `scales_correction` not keeps all of them everywhere.
+// The size of a jump of the pressure, or of another variable, at a node, and the factor of high-order terms there. The
+// linear correction of eq. (19) reaches across a jump: it is scaled in flux form by 1/(1 + (s/0.2)^4) with s the
+// largest |second difference of p| / (p_- + 2p + p_+) over the nodes i-1..i+2. Closures at faces are scaled by the same
+// factor. With a header of positivity/ whose `scales_correction` is false the factor is 1 everywhere.
 template <class T> HD T jump_sensor(T before, T at, T after) {
     if constexpr (!scales_correction) return T(real(0));
     T sum = before + after;

@@ -96,7 +96,7 @@ HD void flux_at(const real *q, const real *m, const real *f, const real *pressur
                  [&](int s) { return along(pressure, s); }, NoFields(), flux);
 }
 
-// What leaves node p through the half point behind it enters the next.
+// Adds the flux through the half point after node p: it leaves this node and enters the next one.
 template <bool shared, class T> HD void scatter(real *r, long long p, int sd, long long sv, const T *flux) {
     for (int v = 0; v < gas_variables; ++v) add<shared>(r + v * sv + p, -flux[v]);
     for (int v = 0; v < gas_variables; ++v) add<shared>(r + v * sv + p + sd, flux[v]);
@@ -228,7 +228,7 @@ VECTOR_KERNEL(gradient_scatter, int i, int j, int k, int o, int sj, int sk, int 
     scatter_gradients<true, T>(w, m, gradient, o + i + (long long)j * sj + (long long)k * sk, sd, sv);
 }
 
-// `gradient` of a node, not yet divided by its volume, and what it makes of the flux
+// The viscous flux of a node from its `gradient`, which is not yet divided by the volume
 template <class T>
 HD void close_viscous_flux(const real *w, const real *m, const real *jacobian, real inverse_reynolds, long long p,
                            long long sv, T (*gradient)[3], real *flux) {

@@ -30,8 +30,7 @@ KERNEL(metrics, int i, int j, int k, int c, int cj, int ck, int s1, int s2, cons
     }
 }
 
-// The least J of each column of `nodes` nodes along k, into least[j][i]; -1 where there is one that is no number or too
-// large for one.
+// The least J of each column of `nodes` nodes along k, into least[j][i]; -1 where one of them is NaN or infinite.
 KERNEL(least_jacobian, int i, int j, int k, int o, int sj, int sk, int nodes, const_work_field<1> jacobian, int width,
        real *least) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;

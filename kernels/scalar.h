@@ -1,8 +1,8 @@
-// Passive scalars: (rho s)_t + div(rho u s) = div(mu/(Re_c Sc) grad s). The gas does not feel them.
+// Passive scalars: (rho s)_t + div(rho u s) = div(mu/(Re_c Sc) grad s). They have no effect on the gas.
 //
-// The flux of rho s is made of the gas's own mass flux F at the half point, correction and limiter included, so that
-// where s is uniform so it stays, to round-off, whatever the flow. With s_h, the AFWENO5 interpolation of s from the
-// side from which F comes, and f the mass fluxes at nodes,
+// The flux of rho s is computed from the mass flux F of the gas at the half point, correction and limiter included. So
+// a uniform s stays uniform to round-off in any flow. With s_h, the AFWENO5 interpolation of s from the side from which
+// F comes, and f the mass fluxes at nodes,
 //     G = F s_h + C(f (s - s_h)),    C the correction of eqs (11) and (18),
 // which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
 #include "weno5.h"

@@ -64,8 +64,9 @@ KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     }
 }
 
-// Where a condition sets the rate of the density itself, rho s follows with s as the flow carries it. hold: what the rate
-// of rho s has beside s rho_t, kept in `held` behind the face; follow: put to the new s rho_t. Twice does no harm.
+// Where a condition sets the rate of the density, that of rho s is changed with it, so that s changes as by convection.
+// hold: stores the rate of rho s less s rho_t in `held` behind the face; follow: adds it to the new s rho_t. Calling
+// follow twice has no further effect.
 KERNEL(scalar_hold, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q,
        const_state_field<1> scalar,
        const_rate_field<1> r, const_rate_field<1> rate, rate_field<1> held) {
@@ -88,8 +89,9 @@ KERNEL(scalar_closed, int i, int j, int k, int o, int s1, int s2, int sn, work_f
     for (int l = 1; l <= ghost_layers; ++l) flux[p - (long long)l * sn] = -flux[p + (long long)l * sn];
 }
 
-// Nothing diffuses through the nodes of a no-slip wall. Behind them the diffusive flux goes on as a cubic, but for the last
-// ghost, which only the wall's node sees: it is such that the central differences keep the sum of wall_sums.h.
+// Nothing diffuses through the nodes of a no-slip wall. Behind them the diffusive flux is continued as a cubic. The
+// last ghost, which only the difference at the wall's node uses, is set such that the central differences conserve the
+// sum of wall_sums.h.
 KERNEL(scalar_shut, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
     (void)sn;
     flux[o + (long long)i * s1 + (long long)j * s2] = real(0);
@@ -101,7 +103,7 @@ KERNEL(scalar_behind, int i, int j, int k, int o, int s1, int s2, int sn, work_f
     real ghosts[difference_reach];
     extrapolated(at, 3, ghosts);
     for (int l = 0; l < difference_reach; ++l) f[-(l + 1ll) * sn] = ghosts[l];
-    // the last ghost has the last weight of the difference in the first of the values at half points, and in no other
+    // the last ghost enters only the first value at half points, with the last weight of the difference
     constexpr long long last = -difference_reach;
     const real left = wall_sum([&](int h) { return derivative_flux<real>([&](int l) { return at(h - 1 + l); }); });
     f[last * sn] = at(last) + left / difference_weights[difference_reach - 1];

@@ -1,5 +1,5 @@
-// Halos of whose coming the device itself hears: whoever has packed counts up a number in the memory of whoever waits for
-// it. No host has a part in it, so that exchanges may lie within a CUDA graph.
+// Halos whose arrival is signalled from device to device: after packing, a rank increments a number in the memory of
+// the rank that waits for it. No host is involved, so exchanges may be part of a CUDA graph.
 //
 // count: exchanges that were raised, exchanges that were awaited, and whether the last wait found anything new. Of two
 // buffers, `turn_reals` apart, exchange n takes number n mod 2 (hiresx/exchange/transport.py says why two are enough).
@@ -77,8 +77,8 @@ KERNEL(rotate_signalled_vectors, int i, int j, int k, const int *at, stored_real
     if (count[SIGNALS_NEW]) rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
 }
 
-// One thread: the largest radii of this rank's blocks (see choose_step) to where all ranks read them, for the exchange
-// that comes next. offered: two turns of two.
+// One thread: writes the largest radii of this rank's blocks (see choose_step) into the memory that all ranks read, for
+// the next exchange. offered: two turns of two.
 KERNEL(offer_radii, int i, int j, int k, int blocks, const int *few, const real *radii, double *offered,
        const long long *count) {
     double *most = offered + 2 * ((count[SIGNALS_RAISED] + 1) % 2);
@@ -93,14 +93,15 @@ KERNEL(offer_radii, int i, int j, int k, int blocks, const int *few, const real 
     }
 }
 
-// Rank i's, from the address offers[i], to where choose_step finds them as those of block i, of one thread.
+// Copies the radii of rank i from the address offers[i] to where choose_step reads them as those of block i, of one
+// thread.
 KERNEL(gather_radii, int i, int j, int k, const long long *offers, real *radii, const long long *count) {
     const double *most = (const double *)offers[i] + 2 * (count[SIGNALS_RAISED] % 2);
     for (int r = 0; r < 2; ++r) radii[64 * i + r] = real(most[r]);
 }
 
-// Sum i = group * quantities + q of this rank's rows of that group, sums[row][quantity][term], to where all ranks read it,
-// for the exchange that comes next. offered: two turns of so many `values`.
+// Sum i = group * quantities + q of this rank's rows of that group, sums[row][quantity][term], is written into the
+// memory that all ranks read, for the next exchange. offered: two turns of so many `values`.
 KERNEL(offer_sums, int i, int j, int k, int rows, int quantities, int terms, const int *group_of_row, const real *sums,
        int values, double *offered, const long long *count) {
     double sum = 0.0;

@@ -17,7 +17,7 @@ struct AllRows {
     template <class T> HD T share(long long, long long, int) const { return T(real(1)); }
 };
 
-// 1 - s, s the largest shock sensor (terms/shock_sensor.h) of the m + 1 nodes from `first`: shocks are left alone.
+// 1 - s, s the largest shock sensor (terms/shock_sensor.h) of the m + 1 nodes from `first`: no filter at shocks.
 struct SmoothRows {
     const_work_field<1> sensor;
     template <class T> HD T share(long long first, long long sd, int m) const {
@@ -27,8 +27,9 @@ struct SmoothRows {
     }
 };
 
-// Adds scale 4^m A q of the node p along the direction of stride sd. ends: m inside; nearer than m nodes to the first node
-// of a line the distance from it; nearer to the last one the distance from that, below zero; 0: nothing is filtered.
+// Adds scale 4^m A q of the node p along the direction of stride sd. ends: m inside. Nearer than m nodes to the first
+// node of a line it is the distance from that node, and near the last node minus the distance from that. 0: the node is
+// not filtered.
 template <int m, class T, class Q, class Rows>
 HD void add_differences(Q q, Rows rows, T ends, long long p, long long sd, stride sv, T scale, T *sum) {
     const T none = T(real(0));
@@ -49,7 +50,7 @@ HD void add_differences(Q q, Rows rows, T ends, long long p, long long sd, strid
         T found = none;
         for (int n = 1; n <= m; ++n) {
             const T ahead = load<T>(q + v * sv + (p + n * sd)) - own, behind = load<T>(q + v * sv + (p - n * sd)) - own;
-            // what lies behind a face has no part in it, be it a number or not
+            // values behind a face are not used, even if they are NaN
             const T first = select(weight[m + n] * weight[m + n] > none, weight[m + n] * ahead, none);
             const T second = select(weight[m - n] * weight[m - n] > none, weight[m - n] * behind, none);
             found = found + (first + second);

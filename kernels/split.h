@@ -1,16 +1,17 @@
 // A split form of the inviscid terms without dissipation, in flux form and for curvilinear grids. With a_k the weights of
 // the central difference of which the metrics are made, and P(l, r) a flux between two nodes,
 //     F_{i+1/2} = sum over k of 2 a_k, and over the k pairs of nodes k apart with one on either side, of P:
-// of the order of that difference (Pirozzoli, J. Comput. Phys. 229, 2010; Fisher & Carpenter, J. Comput. Phys. 252, 2013).
-// P is made of means over both nodes; with the mean of the areas m a uniform flow leaves the difference of the metrics,
-// and stays.
+// of the order of that difference (Pirozzoli, J. Comput. Phys. 229, 2010; Fisher & Carpenter, J. Comput. Phys. 252,
+// 2013). P consists of means over both nodes. With the mean of the areas m the rates of a uniform flow are the
+// differences of the metrics, which vanish.
 //     mass      C = {rho} U,  U = {m}.{u}
 //     momentum  C {u} + {m} {p}
 //     energy    C (u_l.u_r/2 + 1/{1/e}) + {m}.(u_l p_r + u_r p_l)/2,   e = p/((gamma - 1) rho)
-// Momentum and energy agree on the kinetic energy, which advection only moves and which pressure changes by p div u alone
-// (Jameson, J. Sci. Comput. 34, 2008; Kuya, Totani & Kawai, J. Comput. Phys. 375, 2018). The harmonic mean of the internal
-// energy keeps a uniform pressure and velocity whatever the density does, and the entropy up to the differences between
-// plain and logarithmic means (De Michele & Coppola, J. Comput. Phys. 492, 2023, the form of lowest order).
+// The fluxes of momentum and energy are consistent in the kinetic energy: convection redistributes it, and only p div u
+// changes its sum (Jameson, J. Sci. Comput. 34, 2008; Kuya, Totani & Kawai, J. Comput. Phys. 375, 2018). The harmonic
+// mean of the internal energy keeps a uniform pressure and velocity whatever the density does, and the entropy up to
+// the differences between plain and logarithmic means (De Michele & Coppola, J. Comput. Phys. 492, 2023, the form of
+// lowest order).
 #if HX_SPLIT
 constexpr int split_reach = correction_reach;
 
@@ -56,8 +57,8 @@ HD void split_parts(const Node &node, const Area &area, T (*parts)[gas_variables
     }
 }
 
-// The flux at half point 1/2 of a line. read(s, node, area): of node s, 1 - split_reach..split_reach. The sum is as with
-// the parts.
+// The flux at half point 1/2 of a line. read(s, node, area): gets node s, 1 - split_reach..split_reach, and its areas.
+// The terms are summed in the same order as the parts above.
 template <class T, class Read> HD void split_flux(const Read &read, T *flux) {
     T left[split_variables], through[3], right[split_variables], beyond[3], pair[gas_variables];
     for (int v = 0; v < gas_variables; ++v) flux[v] = T(real(0));

@@ -49,8 +49,8 @@ struct MarchTile {
 };
 
 #if HX_SENSORS
-// What sensors of shocks (sensed.h) take of a node (x, y) of `plane` and of those around it. `next`: the plane behind it,
-// `before`: of the node that its thread has passed last, `through`: its area along k.
+// The access of shock sensors (sensed.h) to a node (x, y) of `plane` and the nodes around it. `next`: the plane after
+// it; `before`: the previous node along k, kept by the thread; `through`: the area of the node along k.
 struct MarchAround {
     using number = real;
     const real *plane, *next, *before;

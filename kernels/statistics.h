@@ -1,5 +1,6 @@
-// What monitors ask of the whole flow. Columns run along j, so that neighbours along i share a pack or a warp: a column's
-// result is stored at [quantity][k][i], and the host finishes with the columns in a fixed order.
+// Sums, extremes and averages of the whole flow for monitors. Columns run along j, so that neighbours along i share a
+// pack or a warp: a column's result is stored at [quantity][k][i], and the host finishes with the columns in a fixed
+// order.
 #include "viscous.h"
 
 // sums of weight q, and if `both` those of other q: 5 quantities each
@@ -21,7 +22,7 @@ VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int hei
     for (int v = 0; v < 2 * gas_variables; ++v) store(partial + (long long)v * columns + at, sum[v]);
 }
 
-// what extremes are looked for of: rho, u, v, w, p, T, Mach number
+// the variables whose extremes are searched: rho, u, v, w, p, T, Mach number
 template <class T> HD void watched(const_state_pointer q, long long p, stride sv, T *value) {
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
@@ -171,7 +172,8 @@ KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, stride sv, con
 }
 
 #if HX_SCALARS
-// Before either of these, whose means are in gas: of each scalar s; ss, us, vs, ws. weighted: with rho.
+// The averages of each scalar: s; ss, us, vs, ws. Launched before either of the kernels above, whose means are in
+// `gas`. weighted: with rho.
 KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
        int width, int height, long long count, double share, int weighted, const double *gas, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;

@@ -1,4 +1,5 @@
-// Which time step the flow allows, and which one counts as a step: what hiresx/time/step_rule.py says, to the last bit.
+// The time step that the flow allows, and whether a step advances the time: the same as hiresx/time/step_rule.py, to
+// the last bit.
 #pragma once
 
 // min(cfl / inviscid, viscous_cfl / viscous) of spectral radii; a viscous radius of 0 sets no limit, and a NaN stays.
@@ -9,7 +10,7 @@ template <class T> HD T largest_step(T cfl, T viscous_cfl, T inviscid, T viscous
     return bound < step ? bound : step;
 }
 
-// By how much of it a step may be longer than the flow allows, where one fewer then leads to a time.
+// The fraction by which a step may be longer than the flow allows, if fewer steps then lead to a given time.
 constexpr double step_longer = 1e-3;
 
 // The step towards a time that is `left` away where the flow allows `wanted`: all that is left, or half of it, if such

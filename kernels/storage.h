@@ -1,4 +1,4 @@
-// How numbers lie in memory, which may be less exact than how they are computed with (docs/precision.md):
+// The number types in memory, which may be less accurate than those of the arithmetic (docs/precision.md):
 //   stored_real  the state; with HX_DIFFERENCES as its differences from HX_REFERENCE
 //   work_real    metrics, Jacobian, and what kernels of one right-hand side leave to each other
 //   rate_real    r, the right-hand side
@@ -48,7 +48,7 @@ HD void store(float *p, pack a) {
 #endif
 #endif
 
-// Where a number of any of them lies, without regard to what it stands for.
+// The address of a number of any of these types, without conversion.
 template <class Number> HD const Number *address(const Number *p) { return p; }
 
 #ifndef HX_DIFFERENCES

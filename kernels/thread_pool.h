@@ -2,10 +2,10 @@
 //
 // A level is cut into pieces of parts. The size of a piece is a share of the remaining work, so that all threads finish
 // at about the same time. A free thread takes the next piece of the current level; the thread that finishes the last
-// piece opens the next level. A thread without a core therefore delays a level only while it has an unfinished piece.
-// A waiting thread spins for `spin` nanoseconds, then sleeps: longer spinning could keep a core from the thread that it
-// waits for. If other programs use the cores, so that the caller waits longer than the work of the other threads would
-// take, the caller works alone for a while.
+// piece opens the next level. A thread without a core therefore delays a level only while it has an unfinished piece. A
+// waiting thread spins for `spin` nanoseconds, then sleeps: with longer spinning it could occupy the core that the
+// thread it waits for needs. If other programs use the cores, so that the caller waits longer than the work of the
+// other threads would take, the caller works alone for a while.
 #include <atomic>
 #include <climits>
 #include <csignal>

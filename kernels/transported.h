@@ -4,7 +4,7 @@
 //   (rho s)_t + div(rho u s) = div((mu + rho s f_n)/(sigma Re_c) grad s) + rho (P - D) + cross terms
 //   P = cb1 (1 - ft2) S s,  D = (cw1 fw - cb1 ft2/kappa^2) s^2/(Re_c d^2),  S = Omega + s fv2/(Re_c kappa^2 d^2)
 //   cross terms: rho cb2/(sigma Re_c) |grad s|^2 - (nu + s f_n)/(sigma Re_c) grad rho . grad s
-// The last one makes of the conservative diffusion that of the model, which has rho outside of the divergence.
+// The last term converts the conservative diffusion to that of the model, which has rho outside of the divergence.
 constexpr real sa_cb1 = real(0.1355), sa_cb2 = real(0.622), sa_kappa = real(0.41), sa_over_sigma = real(1.5);
 constexpr real sa_cw1 = real(0.1355 / (0.41 * 0.41) + (1.0 + 0.622) * 1.5), sa_cw2 = real(0.3), sa_cw3_6 = real(64);
 constexpr real sa_cv1_3 = real(7.1 * 7.1 * 7.1), sa_ct3 = real(1.2), sa_ct4 = real(0.5);
@@ -12,13 +12,13 @@ constexpr real sa_c2 = real(0.7), sa_c3 = real(0.9), sa_cn1 = real(16), sa_large
 // Of divisions by what may be 0 where the quotient is not used
 constexpr real sa_least = real(sizeof(real) == 8 ? 1e-100 : 1e-30);
 
-// What production, destruction and diffusion are made of at a node; distance and rotation (the size of the vorticity)
-// in the scales of the solver.
+// The quantities at a node from which production, destruction and diffusion are computed; distance to the wall and
+// rotation (the size of the vorticity) in the scales of the solver.
 template <class T> struct TransportedNode {
     T s, rho, mu, distance, rotation;
     real inverse_reynolds;
 
-    // s as the terms know it: where the model has no branch for them, negative values count as 0
+    // s as the terms use it: negative values count as 0 in a model that is not defined for them
     HD T taken() const { return transported_goes_negative ? s : larger(s, T(real(0))); }
     HD T chi() const { return taken() * rho / mu; }
     HD T fv1() const {
@@ -27,7 +27,7 @@ template <class T> struct TransportedNode {
     }
     // mu_t over mu_ref
     HD T eddies() const { return rho * larger(s, T(real(0))) * fv1(); }
-    // rho s f_n + mu, that diffuses
+    // rho s f_n + mu, the coefficient of diffusion
     HD T diffusing() const {
         const T x = chi(), cube = x * x * x;
         const T negative = (sa_cn1 + cube) / larger(sa_cn1 - cube, T(sa_least));

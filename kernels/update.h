@@ -1,6 +1,6 @@
-// One stage of SSP-RK3, eq. (20), at node p: q = a q0 + b (q + step rate), (a, b) = (0, 1), (3/4, 1/4), (1/3, 2/3).
-// The first stage keeps the state it starts from in q0. Everything is loaded ahead of the first store: for all that a
-// compiler knows a store changes what is loaded behind it, and a GPU would wait for memory once a variable.
+// One stage of SSP-RK3, eq. (20), at node p: q = a q0 + b (q + step rate), (a, b) = (0, 1), (3/4, 1/4), (1/3, 2/3). The
+// first stage keeps the state it starts from in q0. Everything is loaded before the first store. Otherwise the compiler
+// would have to assume that a store changes later loads, and a GPU would wait for memory once for each variable.
 template <class T>
 HD void advance(state_pointer q0, state_pointer q, long long p, stride sv, const T *rate, T step, real a, real b,
                 int first) {
@@ -44,8 +44,8 @@ VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, stride sv,
 }
 
 #ifdef HX_VISCOUS
-// As update, and what viscous_difference adds to r ahead of it, which r is left without unless it is to `keep` it: the
-// memory of both is gone through once.
+// As viscous_difference followed by update, in one pass through memory. The viscous difference is stored in r only with
+// `keep`.
 VECTOR_KERNEL(viscous_update, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_work_field<3 * gradient_variables> flux, state_field<conserved_variables> q0,
               state_field<conserved_variables> q, rate_field<conserved_variables> r, const_work_field<1> jacobian,

@@ -1,5 +1,5 @@
-// Vectors of the size of the state (hiresx/solver/vectors.py), in the numbers that are computed with: a program of its own,
-// compiled for time integrators that ask for vectors. Nothing is done to ghosts.
+// Vectors of the size of the state (hiresx/solver/vectors.py), in the number type of the arithmetic. They are a
+// separate program, compiled for time integrators that use vectors. Ghosts are not changed.
 #include "reduce.h"
 
 // y = a x + b y; where b is 0, whatever y holds.

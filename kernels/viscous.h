@@ -1,5 +1,5 @@
-// Viscous terms, 6th-order central throughout (eqs 5 and 6 with the signs of tau and q mended: energy flux
-// u_i tau_ij - q_j, tau and q scaled by mu/Re_c):
+// Viscous terms, 6th-order central throughout (eqs 5 and 6 with the signs of tau and q corrected: energy flux u_i
+// tau_ij - q_j, tau and q scaled by mu/Re_c):
 //   viscous_primitives -> (ghosts) -> viscous_flux -> (ghosts) -> viscous_difference
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
 #include "central_difference.h"
@@ -55,12 +55,13 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
 
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
-// The eddy viscosity over mu_ref of a node, which the field `eddies` keeps at p, with the node's `coefficient` of models
-// that have one. The width of the filter is the root of the
-// cell's volume 1/J, square and cube root of area and volume. Without a model it is 0, and nothing is kept.
+// The eddy viscosity of a node over mu_ref, which is stored in the field `eddies` at p. coefficient: that of the node,
+// for models that have one. The width of the filter is the cube root of the cell's volume 1/J, in two dimensions the
+// square root of its area. Without a model the eddy viscosity is 0, and nothing is stored.
 #if HX_EDDY_FIELDS
 #if HX_TRANSPORTED
-// Index-space derivative of the pressure along stride sd; the pressure is even behind walls, as its normal derivative wants.
+// Index-space derivative of the pressure along stride sd; behind walls the pressure is even, in accordance with its
+// normal derivative.
 template <class T> HD T pressure_rate(const_state_pointer q, long long p, long long sd, stride sv) {
     return derivative<T>([&](int s) {
         T state[gas_variables];
@@ -157,7 +158,7 @@ HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], T eddies, rea
     return s;
 }
 
-// What goes through the area vector a, to gradient_variables places sv apart.
+// The viscous fluxes through the area vector a, written to gradient_variables places that are sv apart.
 template <class T>
 HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[3], stride sv, work_real *target) {
     store(target, a[0] * s.xx + a[1] * s.xy + a[2] * s.xz);
@@ -179,7 +180,7 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
               work_field<HX_TRANSPORTED> transported_source, work_field<HX_EDDY_FIELDS> eddies,
               work_field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    // of the next row, on a CPU: of so many arrays its hardware foresees little
+    // prefetch of the next row on a CPU, whose hardware does not prefetch so many arrays
     for (int v = 0; v < 9; ++v) expect_read<T>(m + v * sv + p + sj);
     for (int v = 0; v < 3 * gradient_variables; ++v) expect_write<T>(flux + v * sv + p + sj);
     T area[3][3], gradient[gradient_variables][3], own[gradient_variables];

@@ -1,7 +1,8 @@
-// Mass where a slip wall goes on as a no-slip one on the same face. What flows along the face from one to the other
-// leaves nodes that count half on the face and enters such as count by wall_sums.h. The difference is put to the no-slip
-// wall's node beside the edge, so that the sum is kept. Over the node's volume it is of the size of the shear rate of the
-// mass flux: at the edge, where the flow has a singularity, all errors are of that order or larger.
+// Conservation of mass where a slip wall continues as a no-slip wall on the same face. The mass that flows along the
+// face leaves nodes with the weight one half on the face, and enters nodes with the weights of wall_sums.h. The
+// difference is added to the no-slip wall's node beside the edge, so that the sum is conserved. Over the node's volume
+// it is of the size of the shear rate of the mass flux: at the edge, where the flow has a singularity, all errors are
+// of that order or larger.
 #include "scheme.h"
 #include "wall_sums.h"
 

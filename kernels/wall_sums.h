@@ -1,7 +1,7 @@
-// Sums over grid lines that no-slip walls keep. The nodes of a line count in them by Gregory's formula with differences up
-// to the third (Fröberg, Introduction to Numerical Analysis, 1969, section 9.5), which integrates with fifth order:
-// from a wall on as below, then 1. The trapezoidal rule would make the rate of the wall's node one of first order.
-// hiresx/output/watch/quadrature.py reads these numbers here.
+// Sums over grid lines that no-slip walls conserve. The weights of the nodes of a line are those of Gregory's formula
+// with differences up to the third (Fröberg, Introduction to Numerical Analysis, 1969, section 9.5), which integrates
+// with fifth order: from a wall on as below, then 1. The trapezoidal rule would make the rate of the wall's node one of
+// first order. hiresx/output/watch/quadrature.py reads these numbers here.
 constexpr int wall_weighted = 4;
 constexpr real wall_weights[wall_weighted] = {real(251.0 / 720), real(299.0 / 240), real(211.0 / 240),
                                               real(739.0 / 720)};
@@ -26,6 +26,7 @@ template <class Flux> HD real wall_sum(const Flux &flux) {
     return wall_part(1, flux(1), flux(2)) + wall_part(3, flux(3), flux(4)) - wall_part(0, flux(0), flux(1));
 }
 
-// Where a slip wall goes on as a no-slip one on the same face, nodes l before the two count unlike: before the slip wall
-// half on the face, else 1. By how much more those before the no-slip wall count, over what its own node does.
+// Where a slip wall continues as a no-slip wall on the same face, the weights of the nodes l before the two differ:
+// before the slip wall they are one half on the face and else 1. This is the excess of the weights before the no-slip
+// wall, over the weight of its own node.
 HD constexpr real wall_step(int l) { return wall_share(l) - (l == 0 ? real(0.5) : real(1)) / wall_weights[0]; }

@@ -1,11 +1,11 @@
-// What weights are made of. A header of weights/ gives
+// Common parts of the nonlinear weights. A header of weights/ gives
 //   template <int stencils, int differences, class T>
 //   HD void nonlinear_weights(const T *d, const T *beta3, T tau3, T *a)
 // with d the differences of neighbours along the interpolation's stencil, beta3 three times the smoothness of each of
 // its parts, tau3 three times that of the whole; a[k] is the weight of part k over its ideal one, up to a common
 // factor.
 
-// a[k]: the product of all x but x[k], which brings quotients over one denominator.
+// a[k]: the product of all x but x[k], by which quotients get a common denominator.
 template <int count, class T> HD void products_of_others(const T *x, T *a) {
     static_assert(count == 3 || count == 4, "written for these");
     if constexpr (count == 3) {

@@ -153,7 +153,7 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
         return f" = {format_value(value)}: unknown key", _key_hint(key, path, level, model)
     if kind == "missing":
         if isinstance(item["loc"][-1], int):
-            return f" = {format_value(value)}: must be a longer list: {item['loc'][-1] + 1} entries or more", ""
+            return f" = {format_value(value)}: must have at least {item['loc'][-1] + 1} entries", ""
         description = level.model_fields[key].description if _is_model(level) and key in level.model_fields else ""
         return ": missing", f"give it: {description}" if description else "give it"
     if kind == "case":

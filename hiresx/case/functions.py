@@ -80,7 +80,7 @@ def function(directory: Path | None, name: str) -> Callable[..., Any]:
         )
     if not found:
         raise HiresxError(
-            f'{Path(directory) / FILE}: not there, but the case names its function "{name}"',
+            f'{Path(directory) / FILE} does not exist, but the case uses its function "{name}"',
             f"write {FILE} beside the case file with `def {name}(x, y, z, ...)`",
         )
     raise HiresxError(f'{Path(directory) / FILE}: no function "{name}"', did_you_mean(name, list(found), "functions"))
@@ -105,7 +105,7 @@ def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any)
             values[name] = getattr(gas, name)
         elif not has_default:
             raise HiresxError(
-                f'function "{call.__name__}" asks for "{name}", which is not in [parameters]',
+                f'function "{call.__name__}" has the argument "{name}", which is not in [parameters]',
                 did_you_mean(name, [*parameters, *GAS], "parameters"),
             )
     return values

@@ -134,7 +134,7 @@ def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
             "implicit.sequence: name a region, or leave implicit.sequence out"
         )
     if case.implicit.sequence and case.refine is not None:
-        yield case_error("implicit.sequence does not go with [refine]: leave one of them out")
+        yield case_error("implicit.sequence is not supported with [refine]: leave one of them out")
     if case.time.cfl is not None and case.time.cfl > case.implicit.largest_cfl:
         yield case_error(
             f"time.cfl = {case.time.cfl:g} is above implicit.largest_cfl = {case.implicit.largest_cfl:g}, beyond which "
@@ -151,7 +151,9 @@ def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
             'Jacobian from differences of right-hand sides; take "fp64"'
         )
     if case.scheme.inviscid == "regularised":
-        yield case_error(f'scheme.inviscid = "regularised" does not go with time.integrator = "{name}"; take "afweno"')
+        yield case_error(
+            f'scheme.inviscid = "regularised" is not supported with time.integrator = "{name}"; take "afweno"'
+        )
     without = f'is not for time.integrator = "{name}"'
     if case.filter is not None:
         yield case_error(f"filter: {without}; leave it out")

@@ -143,21 +143,24 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         "[[force]], which sums over faces": bool(case.force),
         "[[surface]], which sums over faces": bool(case.surface),
     }
+    integrator, with_criterion = case.time.integrator, {}
     if case.refine.criterion is not None:
-        integrator = case.time.integrator
-        refused |= {
-            "[average] and refine.criterion": case.average is not None,
-            "time.retries and refine.criterion": bool(case.time.retries),
-            f'time.integrator = "{integrator}" and refine.criterion': integrator in (NAME, *UNSTEADY),
-            '[scheme] precision = "differences" and refine.criterion': case.scheme.precision == "differences",
-            '[[probe]] without filter = "none" and refine.criterion, whose tiles change between samples': any(
+        with_criterion = {
+            "[average]": case.average is not None,
+            "time.retries": bool(case.time.retries),
+            f'time.integrator = "{integrator}"': integrator in (NAME, *UNSTEADY),
+            '[scheme] precision = "differences"': case.scheme.precision == "differences",
+            '[[probe]] without filter = "none", as tiles change between samples': any(
                 probe.filter != "none" and probe.every != 1 for probe in case.probe
             ),
         }
-    for name, given in refused.items():
-        if given:
-            instead = 'give filter = "none" in the [[probe]], or ' if name.startswith("[[probe]]") else ""
-            yield case_error(f"refine does not go with {name}; {instead}leave one of the two out")
+    for key, settings in (("refine", refused), ("refine.criterion", with_criterion)):
+        for name, given in settings.items():
+            if given:
+                instead = 'give filter = "none" in the [[probe]], or ' if name.startswith("[[probe]]") else ""
+                yield case_error(f"{key} is not supported with {name}; {instead}leave one of the two out")
     for name in case.histories():
         if name not in ("extrema", "residual"):
-            yield case_error(f"refine does not go with [{name}], which sums over all blocks; leave one of the two out")
+            yield case_error(
+                f"refine is not supported with [{name}], which sums over all blocks; leave one of the two out"
+            )

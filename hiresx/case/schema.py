@@ -133,15 +133,15 @@ class Time(Table):
             raise case_error("time takes either dt or cfl, not both")
         if self.integrator == IMPLICIT and not (self.dt is None and self.end is None):
             raise case_error(
-                f'time.{"end" if self.dt is None else "dt"} is not for time.integrator = "{IMPLICIT}", which goes to '
-                "steady flow without a time: give time.cfl and time.steps, or leave them out"
+                f'time.{"end" if self.dt is None else "dt"} is not for time.integrator = "{IMPLICIT}", whose '
+                "steps have no time: give time.cfl and time.steps, or leave them out"
             )
         if self.integrator == IMPLICIT and not self.local:
             raise case_error(f'time.local = false is not for time.integrator = "{IMPLICIT}": leave it out')
         if self.local and self.cfl is None:
             raise case_error("time.local needs cfl, not dt")
         if self.local and self.steps is None:
-            raise case_error("time.local has no common time: it needs steps")
+            raise case_error("with time.local nodes have no common time: give time.steps")
         return self
 
 

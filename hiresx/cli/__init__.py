@@ -122,7 +122,8 @@ def _whose(option: str) -> str:
         path, command = left.pop()
         found += [path] if any(option in parameter.opts for parameter in command.params) else []
         left += [(f"{path} {name}", inner) for name, inner in getattr(command, "commands", {}).items()]
-    return f"{' and '.join(sorted(found))} takes it; " if 0 < len(found) < 3 else ""
+    verb = "has" if len(found) == 1 else "have"
+    return f"{' and '.join(sorted(found))} {verb} this option; " if 0 < len(found) < 3 else ""
 
 
 def _is_like(name: str, option: str) -> bool:

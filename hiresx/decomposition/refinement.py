@@ -92,7 +92,7 @@ def refine_domain(
         if patch.block >= len(coarse.blocks):
             raise HiresxError(
                 f"refine: a tile of block '{coarse.blocks[_base(made, patch.block)].name}' lies on face {patch.face}, "
-                "a wall that is curved or met by oblique grid lines, which does not go with refinement",
+                "a wall that is curved or met by oblique grid lines, which does not support refinement",
                 "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
             )
     return made, [*coordinates]
@@ -323,7 +323,7 @@ def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[in
             if patch.condition.type not in REFINABLE:
                 raise HiresxError(
                     f"refine: a tile of block '{fine.blocks[b].name}' lies on face {patch.face} with the condition "
-                    f'"{patch.condition.type}", which does not go with refinement',
+                    f'"{patch.condition.type}", which does not support refinement',
                     "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
                 )
             yield n, replace(patch, range=within(box, shared))

@@ -98,7 +98,7 @@ def devices() -> list[CudaDevice]:
 
 
 def device(number: int) -> CudaDevice:
-    """Return one of them. Raises HiresxError for a number that the driver does not know."""
+    """Return the GPU with this number. Raises HiresxError for a number that the driver does not know."""
     driver = Driver()
     name, bus = driver.name(number), driver.bus_id(number)
     return CudaDevice(number, name, bus, driver.has_context(number), driver.mig_uuid(number))

@@ -200,7 +200,7 @@ class _Kernel:
     `shape` are the addresses of the functions that take them (see hiresx.device.wrappers)."""
 
     def __init__(self, program: "NativeProgram", name: str):
-        self.signature = signature = find_signature(program.signatures, name, program.signatures.known())
+        self.signature = signature = find_signature(program.signatures, name, program.signatures.all_names())
         library = program.library(name)
         self.names = tuple(called for _, called in signature.arguments)
         statement, leading = program.visit(name, signature.kind) if signature.kind != "CPU_KERNEL" else ("", ())
@@ -286,7 +286,7 @@ def _compile_function(code: str) -> CodeType:
 
 class _Signatures(Mapping[str, kernels.Signature]):
     """The signatures of the kernels of a program by name. `later`: the part of kernels that `add` has yet to add.
-    `known()`: all names, without adding any."""
+    `all_names()`: all names, without adding any."""
 
     def __init__(self, add: Callable[[str], None], later: Mapping[str, str]):
         self.there: dict[str, kernels.Signature] = {}
@@ -305,7 +305,7 @@ class _Signatures(Mapping[str, kernels.Signature]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def known(self) -> set[str]:
+    def all_names(self) -> set[str]:
         return {*self.there, *self._later}
 
     def _complete(self, part: str) -> None:

@@ -17,9 +17,9 @@ class BlockState:
 
     `part`: the nodes of the whole block that it holds; `first` (i, j, k): the first of them; `name`: the name of the
     whole block. `fields`: the arrays of every field of the run (`hiresx.device.fields`), by name; the most used ones
-    are attributes, None where the run has no such field; `fields` are those of a state of the same nodes, to be taken
-    again. Where the state is kept as differences, `reference` (one value
-    per conserved variable) is subtracted from it, and `carry` holds the rounding errors of the differences.
+    are attributes, None where the run has no such field. The argument `fields` has the arrays of an earlier state of
+    the same nodes, which are used again. Where the state is kept as differences, `reference` (one value per conserved
+    variable) is subtracted from it, and `carry` holds the rounding errors of the differences.
     """
 
     def __init__(

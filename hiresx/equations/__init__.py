@@ -1,8 +1,7 @@
 """The system of equations: which variables there are, in what order and what they are called.
 
-Everything that has a size or an order by it (arrays, halos, checkpoints, memory estimates, names in files, constants of
-the kernels) takes it from here. Of the other packages it may use
-the kernels alone.
+Everything whose size or order depends on the variables (arrays, halos, checkpoints, memory estimates, names in files,
+constants of the kernels) takes these from here. Of the other packages it may use the kernels alone.
 """
 
 from hiresx.equations.system import (

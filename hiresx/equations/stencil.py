@@ -1,7 +1,6 @@
-"""How far what is computed at a point reaches along the grid, and how many ghost layers a run holds for that.
-
-The numbers are declared in the kernels' headers, beside what they are true of, and read from there. Headers of weights
-say there what stencils they weigh.
+"""The widths of stencils along grid lines, and the number of ghost layers that a run needs for them. The widths are
+declared in the kernels' headers, next to the stencils, and read from there. Headers of weights also declare for which
+stencils they have weights.
 """
 
 from dataclasses import dataclass
@@ -41,9 +40,9 @@ METRIC_DIFFERENCES = {
 
 @dataclass(frozen=True)
 class Stencil:
-    """Widths of the stencils of a run, as numbers of nodes on each side: of a half point for the interpolation and for
-    the correction of its flux, by which metrics are differenced too; of a node for the central differences of the
-    viscous terms and for the explicit filter (0: none)."""
+    """Widths of the stencils of a run, as numbers of nodes on each side. About a half point: the interpolation, and the
+    correction of its flux, whose width is also that of the differences for metrics. About a node: the central
+    differences of the viscous terms, and the explicit filter (0: none)."""
 
     interpolation_reach: int = DIFFERENCE_REACH
     correction_reach: int = DIFFERENCE_REACH
@@ -89,12 +88,13 @@ _WEIGHS = {6: "weighs_six_nodes", 7: "weighs_seven_nodes"}
 
 
 def weighted_nodes(interpolation: str, root: Path = kernels.ROOT) -> int:
-    """The nodes of the header `interpolation` that nonlinear weights weigh; 0 where it has none of these."""
+    """The number of nodes in the stencil of the header `interpolation` for which it needs nonlinear weights; 0 where it
+    needs none."""
     return kernels.trait("interpolation", interpolation, "weighted_nodes", root, silent=0)
 
 
 def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
-    """The headers of kernels/weights/ that weigh the nodes of the header `interpolation`."""
+    """The headers of kernels/weights/ that have weights for the stencil of the header `interpolation`."""
     says = _WEIGHS.get(weighted_nodes(interpolation, root))
     known = kernels.choices("weights", root)
     return [name for name in known if says is None or kernels.trait("weights", name, says, root, silent=0)]

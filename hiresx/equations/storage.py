@@ -1,4 +1,4 @@
-"""In which numbers a precision computes, and in which it keeps what."""
+"""The number types in which a precision computes, and in which it stores each kind of array."""
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
 

@@ -1,7 +1,7 @@
 """The compressible Navier-Stokes equations, and passive scalars beside them.
 
 A scalar s is a share of the mass (dimensionless). What is conserved is rho s, carried by the mass flux of the gas and
-spread by mu/(Re_c Sc) grad s; the gas does not feel it. Its variables stand behind those of the gas in every array.
+spread by mu/(Re_c Sc) grad s; it has no effect on the gas. Its variables follow those of the gas in every array.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,8 @@ GAS = Equations()
 
 
 def equations(case: Any) -> Equations:
-    """The system of a case, or of a resolved case as a dictionary; one from before there were scalars has none."""
+    """The system of a case, or of a resolved case as a dictionary; a dictionary of a version without scalars has
+    none."""
     scalars = case.get("scalar", ()) if isinstance(case, Mapping) else case.scalar
     named = [s["name"] if isinstance(s, Mapping) else s.name for s in scalars]
     turbulence = case.get("turbulence") if isinstance(case, Mapping) else getattr(case, "turbulence", None)

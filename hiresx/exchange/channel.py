@@ -37,7 +37,7 @@ class Channel:
     """Takes a quantity of `width` variables from part to part and from rank to rank.
 
     `directed`: its arrays belong to grid directions, and change sign where those are opposite. `later`: kernels run
-    after they are launched, so that sending has to wait for them. `apart`: it is kept in other numbers than the state.
+    after they are launched, so that sending has to wait for them. `apart`: its number type is not that of the state.
     `waited`: seconds spent waiting for other ranks; `exchanges`: how many were started.
     """
 

@@ -51,8 +51,8 @@ class Gpu:
     # ---- memory
 
     def memory(self, size: int) -> Any:
-        """Allocate `size` bytes of zeros on the GPU, from CUDA itself. An array of CuPy's pool has the handle of a
-        larger allocation, so that other processes would see the beginning of that."""
+        """Allocate `size` bytes of zeros on the GPU, from CUDA itself. An array of CuPy's pool is part of a larger
+        allocation, and its handle would open the beginning of that in other processes."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         try:
             memory = self._cupy.cuda.memory.Memory(-(-max(size, 1) // PIECE) * PIECE)
@@ -126,8 +126,8 @@ class Gpu:
     # ---- copies
 
     def copy_out(self, pairs: Iterable[tuple[np.ndarray, Any]], packed: StreamMark, copied: StreamMark) -> None:
-        """Begins copies (there, here) of GPU arrays to the host after the moment `packed`; `copied` is recorded behind
-        them."""
+        """Begin to copy GPU arrays to the host, for pairs (host array, GPU array), after the mark `packed`; then record
+        the mark `copied`."""
         self._copies.wait_event(packed.event)
         for there, here in pairs:
             self._runtime.memcpyAsync(
@@ -136,7 +136,7 @@ class Gpu:
         copied.event.record(self._copies)
 
     def copy_in(self, array: Any, host: np.ndarray) -> None:
-        """Begins a copy from the host; kernels launched afterwards see it."""
+        """Begin to copy an array from the host; kernels that are launched afterwards read the copied values."""
         if array.size:
             self._runtime.memcpyAsync(
                 array.data.ptr, host.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice, self._kernels.ptr

@@ -38,8 +38,8 @@ class HaloExchange:
     One message per neighbour and exchange is sent by `transport` (`hiresx.exchange.choice.NAMES`), packed and unpacked
     by kernels. An exchange is started, then finished; computation goes on in between, but must not read ghosts of the
     faces `remote` (for each part, those with ghosts from another rank). The values at the start are sent. The fields to
-    exchange are those of the registry (`hiresx.device.fields`), with a channel for each. `kept`: the layout of the
-    other ranks, for a rank without parts, which sends nothing.
+    exchange are those of the registry (`hiresx.device.fields`), with a channel for each. `kept`: the field layout of
+    the other ranks, needed on a rank without parts, which sends nothing.
 
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
     all ranks, for a transport that cannot be used, with the reason, and if memory is lacking.

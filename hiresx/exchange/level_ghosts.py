@@ -1,4 +1,5 @@
-"""Between levels of refinement: nodes under a finer level take its values, ghosts of tiles are interpolated."""
+"""Exchange between levels of refinement: nodes under a finer level take its values, and ghosts of tiles are
+interpolated."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,8 +18,8 @@ TAG = 5
 
 
 class LevelGhosts(PatchedExchange):
-    """The ghosts of all tiles that lie among nodes of the level before, by the interpolation and the kernels of patched
-    faces: of sixth order where the flow is smooth, linear where it jumps."""
+    """The ghosts of tiles that lie between nodes of the next coarser level. They are interpolated by the kernels of
+    patched faces: to sixth order where the flow is smooth, and linearly where it jumps."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]

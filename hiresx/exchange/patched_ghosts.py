@@ -1,6 +1,6 @@
-"""Ghosts from between nodes: shares of interpolations, summed by whoever has the ghost, in this process or in others.
-
-Those of patched faces, from other blocks, and those of walls that mirror places, from the blocks before them.
+"""Ghosts whose places lie between nodes. Every part computes its contribution to the interpolation, and the process
+that has the ghost adds the contributions. These are the ghosts of patched faces, from other blocks, and those of walls
+that mirror places, from the blocks before them.
 """
 
 from abc import ABC, abstractmethod

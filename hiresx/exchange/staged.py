@@ -11,7 +11,7 @@ from hiresx.exchange.transport import Transport
 
 class StagedTransport(Transport):
     """Copies messages from the GPU's `buffers` to those of the host, `staged` (an array per turn), which the transport
-    `host` sends, and what that one receives into the GPU's.
+    `host` sends. Messages that `host` receives are copied to the GPU's buffers.
 
     Copies to the host run beside the kernels that were launched after those that pack.
     """

@@ -152,7 +152,7 @@ def _converged_differences(
 
     def values(n: int) -> dict[str, float]:
         with flow.comm.together():
-            case = family.shifted(of, n * tangent.step)
+            case = family.with_shift(of, n * tangent.step)
         there = SteadyFlow(case, flow.backend, flow.comm)
         try:
             there.start_beside(flow, x)

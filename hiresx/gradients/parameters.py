@@ -27,7 +27,7 @@ class CaseFamily:
         """Return the case with further overrides by dotted key. Raises HiresxError as `load`."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
-    def shifted(self, parameter: "Parameter", by: float, krylov: int | None = None) -> Case:
+    def with_shift(self, parameter: "Parameter", by: float, krylov: int | None = None) -> Case:
         """Return the case with another value of a parameter, and with other directions of GMRES, if given. Raises
         HiresxError where the case has no such value."""
         value = parameter.value + by
@@ -52,9 +52,9 @@ def check_steady(case: Case) -> None:
     """Raises HiresxError for a case whose integrator does not seek steady flow."""
     if case.time.integrator != IMPLICIT:
         raise HiresxError(
-            f'time.integrator = "{case.time.integrator}": derivatives are those of a steady flow, which the integrator '
-            f'"{IMPLICIT}" finds',
-            f"take it: --set time.integrator={IMPLICIT}",
+            f'time.integrator = "{case.time.integrator}": derivatives need a steady flow, which only the integrator '
+            f'"{IMPLICIT}" computes',
+            f"choose it: --set time.integrator={IMPLICIT}",
         )
 
 

@@ -153,7 +153,7 @@ class _Differences:
         self._system = flow.system
         self._found = self._system.vector()
         with flow.comm.together():
-            cases = [family.shifted(parameter, n * step, krylov=1) for n, _ in POINTS]
+            cases = [family.with_shift(parameter, n * step, krylov=1) for n, _ in POINTS]
         self._flows = [SteadyFlow(case, flow.backend, flow.comm) for case in cases]
         alike = [there.is_cut_as(flow) for there in self._flows]
         with flow.comm.together():

@@ -1,4 +1,4 @@
-"""What the equations of axisymmetric flow have beside those of plane flow: the launches of one block."""
+"""The launches of one block for the terms that axisymmetric flow has in addition to those of plane flow."""
 
 from collections.abc import Sequence
 

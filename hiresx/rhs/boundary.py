@@ -265,8 +265,8 @@ class Prescribe(FaceCondition):
 
 
 class Characteristic(FaceCondition):
-    """Far field: waves that enter bring the state of the case, waves that leave that of the flow. `vortex`: that of the
-    far field, if it has one, whose `circulation` is 0 at first."""
+    """Far field: entering waves have the state of the case, leaving waves that of the flow. `vortex`: the vortex in the
+    far field, if any, whose `circulation` is 0 at first."""
 
     def __init__(
         self,
@@ -312,7 +312,7 @@ class Characteristic(FaceCondition):
 
 
 def meet(conditions: Sequence[FaceCondition]) -> None:
-    """Tell walls of the same part where they meet each other (`hiresx.rhs.wall_corners`)."""
+    """Give the walls of a part the nodes at which they meet each other (`hiresx.rhs.wall_corners`)."""
     for state in {id(c.state): c.state for c in conditions}.values():
         here = [c for c in conditions if c.state is state]
         sticking = [c for c in here if isinstance(c, NoSlip)]

@@ -1,7 +1,6 @@
-"""How lines are cut into chunks for the kernels that go along them: few lines fill a large GPU too, and what a chunk
-begins with, which is computed twice, stays a small share.
-
-Both go by what one of the GPUs for large runs can do at a time (H100, H200); on another it is not far off.
+"""How lines are divided into chunks for the kernels that march along them. Even few lines shall fill a large GPU. The
+beginning of a chunk is computed twice, and shall be a small share of it. The sizes are chosen for the number of threads
+that an H100 or H200 runs at a time; they suit other GPUs nearly as well.
 """
 
 MULTIPROCESSORS = 132

@@ -1,7 +1,7 @@
 """Viscous right-hand side of the compact plan: one direction after the other, with memory for the flux of one.
 
-Of the 12 reals a point that the usual plans keep for viscous fluxes along three directions 4 are left: gradients are
-taken from the conserved state (kernels/compact.h), three times instead of once.
+The other plans store 12 reals per point for the viscous fluxes along three directions, this one stores 4. It computes
+gradients from the conserved state (kernels/compact.h), three times instead of once.
 """
 
 from hiresx.case import Case

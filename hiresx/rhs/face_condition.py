@@ -1,4 +1,4 @@
-"""What the kernels of a boundary condition are launched with on one patch, and when (`hiresx.rhs.boundary`)."""
+"""The launches of the kernels of a boundary condition on one patch, and their order (`hiresx.rhs.boundary`)."""
 
 from typing import Any
 
@@ -62,7 +62,8 @@ class FaceCondition:
         self.corner_arguments: dict[str, Any] = {"n1": n1, "which": None, "left": None}
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
-        """Of a slip wall: take what others leave of the velocity where they meet it (`wall_corners.SlipCorners`)."""
+        """Of a slip wall: set which part of the velocity remains at the nodes where other slip walls meet it
+        (`wall_corners.SlipCorners`)."""
         put = self._backend.to_device
         self.corner_arguments |= {"which": put(which.astype(np.int32)), "left": put(left.astype(self.state.real))}
 
@@ -73,7 +74,7 @@ class FaceCondition:
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Conditions write nodes and ghosts in this order, those of the same one at once."""
+        """Conditions write nodes and ghosts in ascending order of this tuple, those with equal tuples together."""
         return self.rank, -self.patch.place * self.gives_nodes, self._direction
 
     def prepare(self, time: float) -> None:

@@ -1,8 +1,7 @@
-"""Inviscid right-hand side: the two plans of visiting the same point functions.
-
-Directions whose ghosts come from another rank are `late`: the others, `early` ones, can be done while these ghosts are
-on their way. Both are lists of launches. Behind the faces `walls` the sums of mass fluxes are left that their
-conditions ask for.
+"""Inviscid right-hand side: two plans that visit points in different ways and use the same point functions. Directions
+whose ghosts come from another rank are `late`. The other directions are `early`: they are computed while these ghosts
+are in transfer. Both are lists of launches. They also store the sums of mass fluxes behind the faces `walls`, where
+conditions need them.
 """
 
 from abc import ABC, abstractmethod
@@ -36,8 +35,8 @@ class InviscidPlan(ABC):
     work_variables: int
 
     def with_sensor(self, sensor: Call) -> Call | None:
-        """The launch that gives the field of the launch `sensor` and sets `r` too, where the plan has one: that of all
-        directions."""
+        """The launch that computes the field of the launch `sensor` and also sets `r` in all directions; None if the
+        plan has no such launch."""
         return None
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The sponges of a case on its grid: where they lie, how strongly they damp, and what of them cannot be meant."""
+"""The sponges of a case on its grid: where they lie, how strongly they damp, and checks of what they define."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -77,7 +77,8 @@ class NoSlip(FaceCondition):
         return self._temperature > 0
 
     def meet(self, found: Shares, walls: np.ndarray) -> None:
-        """Take what of the nodes counts where other no-slip walls meet this one. `walls`: see `beside_walls`."""
+        """Set the share of this wall in the values of nodes where other no-slip walls meet it. `walls`: see
+        `beside_walls`."""
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])
         self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}

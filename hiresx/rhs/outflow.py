@@ -1,7 +1,8 @@
-"""Non-reflecting outflow: the rates of change of what enters, at all nodes on `characteristic-outflow` faces.
+"""Non-reflecting outflow: the rates of change of the entering sound wave, at all nodes on `characteristic-outflow`
+faces.
 
-It comes after the inviscid terms, when all ghosts are there: unlike a ghost it needs the neighbours along the face. A
-node where several such faces meet obeys all of them at once, so no order of faces matters.
+They are set after the inviscid terms, when all ghosts are filled, since they need the neighbours along the face. A node
+where several such faces meet obeys all of them at once, so no order of faces matters.
 """
 
 import math
@@ -122,7 +123,7 @@ class Outflow:
                     faces=backend.to_device(faces), given=self.given, **fields, r=state.r,
                 )
             )  # fmt: skip
-            own = [_nodes(state, p)[_counted(state, p, whole, repeated)] for p in patches]
+            own = [_nodes(state, p)[_is_counted(state, p, whole, repeated)] for p in patches]
             lists = {
                 "ends": np.cumsum([0, *map(len, own)]),
                 "sides": [_code(p) for p in patches],
@@ -230,7 +231,7 @@ def _nodes(state: BlockState, patch: Patch) -> np.ndarray:
     return found
 
 
-def _counted(state: BlockState, patch: Patch, whole: Decomposition, repeated: Sequence[np.ndarray]) -> np.ndarray:
+def _is_counted(state: BlockState, patch: Patch, whole: Decomposition, repeated: Sequence[np.ndarray]) -> np.ndarray:
     """Which of `_nodes` the sums count, so that a node that two blocks hold is one: a mask."""
     part = state.part
     axes = (np.arange(lo, hi) + first for (lo, hi), first in zip(patch.range, part.first, strict=True))

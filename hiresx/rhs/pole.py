@@ -1,4 +1,4 @@
-"""Poles: what stands for metrics on a line where a ring of nodes has collapsed, and the state there."""
+"""Poles: the metrics and the state on a line to which a ring of nodes has collapsed."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
-"""The ghosts of a field that a term gives: behind every face they repeat its nodes, or mirror those within, until those
-of connected and of patched faces come."""
+"""The ghosts of a field that a term computes. Behind physical faces they repeat the nodes of the face, or mirror the
+nodes inside; those of connected and patched faces are overwritten by the exchange."""
 
 from collections.abc import Iterator
 

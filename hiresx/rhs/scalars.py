@@ -1,7 +1,5 @@
-"""Passive scalars at physical faces, and in sponges: behind what the gas has there.
-
-Every condition of the gas has beside it one for each scalar, which comes after all of the gas (`rank`): ghosts of rho s
-are made of the gas's own density there.
+"""Passive scalars at physical faces and in sponges. Every condition of the gas has one for each scalar beside it. These
+act after all conditions of the gas (`rank`), because ghosts of rho s are computed from the density of the gas there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +71,7 @@ class ScalarCondition(FaceCondition):
 
     @property
     def number(self) -> int:
-        """Which of the scalars it is."""
+        """The number of the scalar, from 0."""
         return self._number
 
     @property

@@ -1,6 +1,7 @@
-"""Nodes on the edges and corners of a block where several walls meet, of which none may count for the directions of its
-indexes: no-slip walls give the mean of their velocities and of the temperatures (or scalars) that they hold, slip walls
-leave the velocity that is along all of them (kernels/boundary/no_slip.h, reflect.h)."""
+"""Nodes on the edges and corners of a block where several walls meet. Their state must not depend on the order of the
+walls or the directions of indexes. At no-slip walls they take the mean of the velocities and of the temperatures (or
+scalars) that the walls give. At slip walls they keep the velocity that is tangential to all of them
+(kernels/boundary/no_slip.h, reflect.h)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
@@ -84,8 +85,8 @@ def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.nda
 
 
 def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.ndarray:
-    """`near` of `hiresx.rhs.wall_ends.wall_arguments` without the nodes behind or before which the next one is on
-    another wall: what that has is its own. `walls`: of `beside_walls`, [k, j, i], the other ones."""
+    """Return `near` of `hiresx.rhs.wall_ends.wall_arguments` without the neighbours that lie on another wall, whose
+    values are those of that wall. `walls`: of `beside_walls`, [k, j, i], the other ones."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     on_face = np.where(_on_face(walls, patch), 0.0, 1.0)
     for sides, axis in zip(near, (1, 0), strict=True):

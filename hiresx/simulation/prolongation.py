@@ -92,7 +92,7 @@ class _State:
         self._parts, self._comm = parts, comm
         known = comm.allgather([(piece.array.shape[:-3], np.dtype(piece.array.dtype).str) for piece in held[:1]])
         leading, dtype = next(description for theirs in known for description in theirs)
-        arrays = self._moved(held, parts)
+        arrays = self._move(held, parts)
         self.arrays = {
             n: arrays[part.whole, part.box]
             if (part.whole, part.box) in arrays
@@ -101,7 +101,7 @@ class _State:
             if part.rank == comm.rank
         }
 
-    def _moved(self, pieces: Sequence[Piece], parts: Sequence[Part]) -> dict[tuple[int, Range], np.ndarray]:
+    def _move(self, pieces: Sequence[Piece], parts: Sequence[Part]) -> dict[tuple[int, Range], np.ndarray]:
         """What pieces hold of `parts`, by number and box, of those of this rank."""
         found = redistribute(pieces, parts, self._comm).pieces
         assert found is not None  # they lie in memory
@@ -129,11 +129,11 @@ class _State:
             for window in windows
             for _, nodes in window.shares()
         ]
-        arrays = self._moved(held, wanted)
+        arrays = self._move(held, wanted)
         for window in windows:
             part = self._parts[window.place]
             if part.rank == self._comm.rank:
-                made = interpolated(window.filled(arrays), window.weights, gas)
+                made = interpolate(window.assemble(arrays), window.weights, gas)
                 self.arrays[window.place][(..., *slices(within(part.box, window.nodes)))] = made
 
 
@@ -162,7 +162,7 @@ class _Window:
             if shared is not None:
                 yield within(self.box, shared), shift_range(shared, triple(-t for t in turn))
 
-    def filled(self, arrays: Mapping[tuple[int, Range], np.ndarray]) -> np.ndarray:
+    def assemble(self, arrays: Mapping[tuple[int, Range], np.ndarray]) -> np.ndarray:
         """The values (variables, nk, nj, ni) of the window, from those of its shares."""
         own = [(to, arrays[self.number, nodes]) for to, nodes in self.shares()]
         found = np.empty((len(own[0][1]), *sizes(self.box)), own[0][1].dtype)
@@ -195,7 +195,7 @@ def line_weights(nodes: int, step: int) -> np.ndarray:
     return np.stack([np.eye(nodes)] * 2) if step == 1 else _line(0, nodes, (nodes + 1) // 2, False)[1]
 
 
-def interpolated(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
+def interpolate(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
     """Conservative variables (n, nk, nj, ni), interpolated from `values` in a window by `weights` along i, j and k."""
     high, low = (values.astype(np.float64) for _ in range(2))
     for d, (fine, coarse) in enumerate(weights):

@@ -18,7 +18,7 @@ from hiresx.case.vortex import vortex_of
 from hiresx.equations.gas import Gas, conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.shaping import coarsen
-from hiresx.simulation.prolongation import interpolated, line_weights
+from hiresx.simulation.prolongation import interpolate, line_weights
 
 if TYPE_CHECKING:
     from hiresx.simulation.simulation import Simulation
@@ -58,7 +58,7 @@ def start_from_coarser(simulation: "Simulation") -> None:
     for (name, values), block, step in zip(_whole_states(coarse).items(), solver.grid.blocks, steps, strict=True):
         weights = [line_weights(n, s) for n, s in zip(block.size, step, strict=True)]
         q = np.stack(conservative(gas.gamma, *values))
-        found[name] = np.stack(list(gas.primitive(interpolated(q, weights, gas)).values()))
+        found[name] = np.stack(list(gas.primitive(interpolate(q, weights, gas)).values()))
     _set(simulation, found)
     fall = (record["implicit"] or {}).get("drop", 1.0)
     simulation.restarted.extend(

@@ -34,9 +34,9 @@ Lines: TypeAlias = tuple[slice, slice]
 
 
 class Reused(NamedTuple):
-    """What a solver takes over from another one of the case: the `configuration` and the `program` of its kernels, and
-    the `states` of its parts of levels, by their nodes, whose memory and metrics are taken again where the new solver
-    has a part of the same nodes."""
+    """What a solver takes over from an earlier solver of the same case. `configuration`, `program`: its kernels.
+    `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses the memory and
+    the metrics of a state where it has a part of the same nodes."""
 
     configuration: Configuration
     program: Program
@@ -44,7 +44,7 @@ class Reused(NamedTuple):
 
 
 def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
-    """The nodes of a part of levels, in the indexes of its level; None without levels."""
+    """The range of nodes of a part, in the indexes of its level of refinement; None in a run without levels."""
     if whole.levels is None:
         return None
     tile = whole.levels.tiles[part.whole]

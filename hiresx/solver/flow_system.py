@@ -1,4 +1,4 @@
-"""The flow as time integrators see it, and the task lists of steps."""
+"""The flow on the local blocks as a `System` for time integrators, and the task lists of steps."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

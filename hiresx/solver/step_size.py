@@ -33,8 +33,8 @@ class StepSize:
         self._on_device: float | None = None
 
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
-        """Return the step towards a time that is `left` away, `factor` times the step of the case, or times `own`,
-        that of the integrator. Collective."""
+        """Return the step towards a time that is `left` away. The step is at most `factor` times that of the case or,
+        if it is given, of the step `own` that the integrator chose. Collective."""
         wanted = self.case_step(factor) if own is None else factor * own
         return min(wanted, left) if own is None and self._case.time.dt is not None else step_towards(left, wanted)
 

@@ -63,7 +63,8 @@ class Sweeps:
                 )  # fmt: skip
 
     def factors(self, n: int) -> Sequence[Any]:
-        """Return what holds the inverses of the part `states[n]`, 25 numbers a node at least."""
+        """Return the array with the inverses of the diagonal blocks of the part `states[n]`, at least 25 numbers per
+        node."""
         s, lines = self._blocks.states[n], self.lines[n]
         return s.fields["line_factors"][: len(lines)] if lines else (s.array("implicit_blocks"),)
 
@@ -146,7 +147,8 @@ class Sweeps:
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
-    """Return the directions of the lines of a block of so many nodes, `counts` of which count for each direction."""
+    """Return the directions of the lines of a block of `nodes` nodes. `counts`: for each direction, how many of its
+    cells are thin along it."""
     return tuple(d for d, count in enumerate(counts) if count >= WORTH * nodes)
 
 

@@ -17,9 +17,9 @@ def row(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
 
 
 class Tableau(NamedTuple):
-    """The numbers of a scheme of s stages: `a`, rows 2 to s of the matrix, each of its numbers left of the diagonal,
-    `gamma`, the diagonal of these rows, and `embedded`, the s weights of a scheme of one order less. The last row has
-    the weights of the scheme itself, so that it is stiffly accurate."""
+    """The coefficients of a scheme of s stages. `a`: rows 2 to s of the matrix, each with its entries left of the
+    diagonal. `gamma`: the diagonal entry of these rows. `embedded`: the s weights of the embedded scheme, which is one
+    order lower. The last row has the weights of the scheme itself, so that it is stiffly accurate."""
 
     gamma: Fraction
     a: tuple[tuple[Fraction, ...], ...]
@@ -33,11 +33,11 @@ class Tableau(NamedTuple):
 
 class Esdirk(ControlledStages):
     """The stages of `tableau`: stage i at the time c_i dt solves q/(gamma dt) - (q_n/(gamma dt) + sum_(j<i) a_ij k_j /
-    gamma) = R(q) with the rates of change k_j = R(q_j); the last one is the state after the step. As all stages have
-    one gamma, they have the blocks in common. No earlier step is needed: its size may change at will.
-
-    k_j of a solved stage is taken from its equation, in which what Newton's method left is not multiplied by the
-    stiffness. The guess of a stage integrates the polynomial through at most three of the rates before it."""
+    gamma) = R(q) with the rates of change k_j = R(q_j); the last one is the state after the step. All stages have the
+    same gamma and so use the same blocks. No earlier step is needed, so the size of steps may change freely. k_j of a
+    solved stage is computed from the equation of the stage: R(q_j) would multiply the remaining residual of Newton's
+    method by the stiffness. The guess of a stage integrates the polynomial through at most three of the rates before
+    it."""
 
     tableau: Tableau
 
@@ -83,8 +83,8 @@ class Esdirk(ControlledStages):
 
 
 def guess_weights(times: Sequence[float], stage: int) -> dict[int, float]:
-    """Return what the rates of stages before `stage` (from 0) count in the integral from 0 to its time, of the
-    polynomial through those of the first stage and of the last two."""
+    """Return the weights of the rates of earlier stages in the first guess of `stage` (from 0): the integral, from 0 to
+    the time of the stage, of the polynomial through the rates of the first stage and of the last two."""
     chosen = sorted({0, *range(max(stage - 2, 0), stage)})
     found = {}
     for m in chosen:

@@ -44,8 +44,8 @@ class Stages(Implicit):
     """A stage at the time t solves `over_time` q - `constant` = R(q, t), with the conditions of t at the nodes of
     faces, as f(q) = 0 (`Linearised.unsteady`), by Newton's method (D. A. Knoll & D. E. Keyes, Journal of Computational
     Physics 193 (2004) 357). Its residual is the norm of f/e, e being the length of the short explicit step of every
-    node; it falls from that of the state at the start of the step, with the conditions of t. Stages of a step with one
-    `over_time` have the blocks in common, until linear equations are not solved with them.
+    node; it falls from that of the state at the start of the step, with the conditions of t. Stages of a step with the
+    same `over_time` use the same blocks, as long as the linear equations are solved with them.
 
     `memory`: the number of stages that ended early, `stalled`, and the smallest fall of the residual in them.
     `last_stall`: where and when this process met the last one.

@@ -1,5 +1,5 @@
-"""The flow about one state as an implicit scheme sees it: its change by a short explicit step, and blocks that solve
-for an update roughly."""
+"""The linearised flow for implicit schemes: its change by a short explicit step, and blocks that solve approximately
+for an update."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -45,9 +45,9 @@ class ImplicitSettings(NamedTuple):
 class Linearised(ABC):
     """Works on the vectors of the `System` of all ranks. Everything is collective.
 
-    The change f(x) = C(x + e R(x)) - x is that by an explicit step with the conditions C at the nodes of faces, each
-    node of its own length e in time, of `EXPLICIT_CFL`, that does not change between two calls of `begin`.
-    A steady state has f = 0. With a term of time (`unsteady`) R is R less that term.
+    f(x) = C(x + e R(x)) - x is the change of the state x by an explicit step, where C imposes the conditions at the
+    nodes of faces. Every node has its own step e, with the CFL numbers `EXPLICIT_CFL`, which only `begin` changes. A
+    steady state has f = 0. For unsteady flow (`unsteady`) the discrete time derivative is subtracted from R.
     """
 
     settings: ImplicitSettings
@@ -82,8 +82,8 @@ class Linearised(ABC):
 
     @abstractmethod
     def admissible_share(self, x: Vector, change: Vector) -> float:
-        """Return the largest of 1, 1/2, 1/4, ... of `change` that x takes with a density and a pressure that stay
-        within a factor; 0 if none does."""
+        """Return the largest share 1, 1/2, 1/4, ... of `change` that, added to x, changes density and pressure by no
+        more than a fixed factor at any node; 0 if there is none."""
 
     @abstractmethod
     def largest(self, rates: Vector) -> tuple[float, Place]:
@@ -108,4 +108,4 @@ class Steady(Implicit):
     steady = True
 
     def look_again(self, system: System) -> None:
-        """Between two steps: the conditions at faces have changed, and with them the residual. Collective."""
+        """Compute the residual again, after the conditions at faces have changed between two steps. Collective."""

@@ -1,4 +1,5 @@
-"""The flow as a time integrator sees it: stages, or vectors, right-hand sides, conditions and earlier states."""
+"""The interface by which time integrators use the flow: stages, or vectors, right-hand sides, conditions and earlier
+states."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

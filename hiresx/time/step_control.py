@@ -60,12 +60,12 @@ class ControlledStages(Stages):
         if self._linear.settings.tolerance is None:
             return self.solve_step(system)
         try:
-            return self._controlled(system, self._linear.settings.tolerance)
+            return self._step_by_tolerance(system, self._linear.settings.tolerance)
         except FloatingPointError:
             self.memory["dt"] = system.dt / 2
             raise
 
-    def _controlled(self, system: System, tolerance: float) -> list[Solved]:
+    def _step_by_tolerance(self, system: System, tolerance: float) -> list[Solved]:
         """Make a step, or a shorter one, with an error below the tolerance, and choose the size of the next one."""
         found, repeats, first = self.solve_step(system), 0, system.dt
         while (error := self._error(system)) is not None and error > tolerance:

@@ -17,7 +17,7 @@ STEPS = 32
 
 class StepState(IntEnum):
     """The state of the steps. GOING: all were taken. ARRIVED: the last one ended at `until` or close to it. DEAD: the
-    flow did not survive the step after the last one. STUCK: the flow allows no step."""
+    step after the last one led to an inadmissible state. STUCK: the flow allows no step."""
 
     GOING = 0
     ARRIVED = 1

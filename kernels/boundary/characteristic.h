@@ -1,12 +1,11 @@
-// Non-reflecting characteristic boundary: seen from the node on the face, the fields that leave the block continue
-// cubically in the ghosts, those that enter it take the target's value (Thompson 1987). The node itself obeys the
-// equations.
-// Not less than linearly: the flux splittings of Steger-Warming and van Leer do not keep the fields apart where the two
-// states at a half point differ, and a kink of a leaving field at the face sends 8 % and 16 % of it back, however fine
-// the grid.
-// What enters slowly does so by the share of `entering_share`, without which the rates would jump where a speed changes its
-// sign, as along a face that the flow grazes: with round-off there, and in the midst of Newton's method.
-// target[layer][variable][j][i] of the ghosts of the patch, from the face outwards: a whole conservative state.
+// Non-reflecting characteristic boundary: in the characteristic fields of the node on the face, those that leave the
+// block are continued cubically in the ghosts, and those that enter take the value of the target (Thompson 1987). The
+// node itself obeys the equations. A constant continuation would not do: the flux splittings of Steger-Warming and van
+// Leer mix the fields where the two states at a half point differ, and a kink of a leaving field at the face reflects 8
+// % and 16 % of it on any grid. Slowly entering fields are scaled by `entering_share`. Without it the rates would jump
+// where a speed changes its sign, for instance where the flow is tangential to a face: there by round-off, and during
+// Newton's method. target[layer][variable][j][i] of the ghosts of the patch, from the face outwards: a whole
+// conservative state.
 #include "../continuation.h"
 
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,

@@ -2,8 +2,8 @@
 #include "../continuation.h"
 #include "../viscous.h"
 
-// Of fields that enter after all, the ghosts repeat the node; but of the entering acoustic field where its rate at the
-// node is set (`rated`: subsonic outflow), for then the ghosts need only follow it.
+// For fields that enter nevertheless the ghosts repeat the node. The exception is the entering acoustic field where its
+// rate at the node is set (`rated`: subsonic outflow): there the ghosts continue the flow.
 KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, int rated,
        const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

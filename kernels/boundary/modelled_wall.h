@@ -34,7 +34,7 @@ HD void equilibrium_layer(T still, T height, T p, T t, real given, real inverse_
     T wall = given > real(0) ? T(given) : t + real(0.5) * gain * recovery * still * still;
     // heat over stress
     T ratio = given > real(0) ? ((wall - t) / gain - real(0.5) * recovery * still * still) / (pr * still) : T(real(0));
-    // To begin with: u+ = y+, or the power law u+ = 8.3 y+^(1/7). root: of the stress
+    // The first guess is u+ = y+, or the power law u+ = 8.3 y+^(1/7). root: the square root of the stress
     const T mu = viscosity(wall) * inverse_reynolds, rho = isobar / wall;
     T root = larger(square_root(mu * still / height),
                     square_root(rho) * power(still * real(1.0 / 8.3) * power(mu / (rho * height), real(1.0 / 7)), real(0.875)));
@@ -109,8 +109,8 @@ VECTOR_KERNEL(modelled_wall, int i, int j, int k, int count, real temperature, r
     store(modelled + 3 * count + i, heat);
 }
 
-// The viscous flux through the wall's nodes is what `modelled` says, its normal stress but for that, and its ghosts are odd
-// about it, the normal stress even: what enters the gas is then exactly this.
+// The viscous flux through the wall's nodes is that in `modelled`, except for the normal stress. Its ghosts are odd
+// about it, and the normal stress is even, so exactly this flux enters the gas.
 KERNEL(modelled_wall_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int count,
        real direction, real u, real v, real w, const real *modelled, const_work_field<3> m,
        work_field<gas_gradients> flux) {

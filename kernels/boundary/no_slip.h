@@ -34,9 +34,8 @@ HD real heated(const real *heat, long long at, real conduction, const work_real 
 }
 
 // The temperatures among which that of an adiabatic wall stays: those of the three nodes t[1..3] before it, and beyond
-// them by as much as these differ or by `beyond` of them. Heat that a shock leaves in the node alone, in a layer thinner
-// than a cell, would stay there: the node would stand off from the gas before it. Where the layer is resolved nothing is
-// changed.
+// them by as much as these differ or by `beyond` of them. Without this bound, heat that a shock leaves in this node
+// only, in a layer thinner than a cell, would remain there. Where the layer is resolved the bound has no effect.
 constexpr double beyond = 0.02;
 
 // `slope`: of the heat flux that is given, from node to node, in which temperatures differ by as much.
@@ -86,9 +85,9 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
         const long long step = inward == nullptr ? sn : inward[at];
         real t[4], gain = real(0);
         for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + l * step, sv);
-        // mu of the next node, which no wall sets: where walls meet, none counts for the order in which they come
+        // mu of the next node, which no wall sets: where walls meet, the result must not depend on their order
         wall = within_reach(inside, t, heated(heat, at, conduction, m, jacobian, p, sv, t[1]));
-        // a wall of given temperature that this one meets says it
+        // the temperature is given by another wall that meets this one
         if (corner != nullptr && corner[count + at] == real(0)) wall = inside;
         if (wall == inside) {  // the kinetic energy alone changes, so that nothing is rounded where nothing does
             const real rho = q[p];
@@ -104,8 +103,8 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     put_wall_node(q, p, sv, own[0], own[1], own[2], wall);
 }
 
-// The difference between neighbours along a face, of what at(-1), at(0), at(1), at(2) are there: central where both are,
-// else one-sided. near: whether there is one before the node, and, `count` on, behind it.
+// The difference along a face, per node, of the values at(-1), at(0), at(1), ...: central where both neighbours exist,
+// else one-sided. near[node]: whether there is a neighbour before the node; near[node + count]: behind it.
 template <class At> HD real along_face(const real *near, long long count, const At &at) {
     const bool below = near[0] != real(0), above = near[count] != real(0);
     if (below && above) return real(0.5) * (at(1) - at(-1));
@@ -114,11 +113,12 @@ template <class At> HD real along_face(const real *near, long long count, const 
     return real(0);
 }
 
-// An adiabatic wall to begin with: T has the polynomial's through three nodes whose derivative normal to the wall
-// vanishes, or is that of the heat flux (third order; mu is that of the wall, by iteration). Along an oblique grid line T then changes as it does along the wall, taken from the same
-// nodes. m: area vectors of the wall's direction, m1 and m2 of those along it. near: see along_face, per node of the
-// patch's n1 x n2 along the first direction of the face, then along the second. Where walls meet, T has no derivative in any
-// direction, and the polynomial is along the diagonal of the cells.
+// The node of an adiabatic wall in an initial state: T is that of the polynomial through three nodes whose derivative
+// normal to the wall vanishes, or is that of the heat flux (third order; mu is that of the wall, by iteration). Along
+// an oblique grid line T then changes as it does along the wall, taken from the same nodes. m: area vectors of the
+// wall's direction, m1 and m2 of those along it. near: see along_face, per node of the patch's n1 x n2 along the first
+// direction of the face, then along the second. Where walls meet, T has no derivative in any direction, and the
+// polynomial is along the diagonal of the cells.
 KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
        real u, real v, real w, optional<const real *> blown, int of_mass, optional<const real *> heat, real conduction,
        const real *near, optional<const real *> corner, optional<const int *> inward, const_work_field<3> m,
@@ -161,7 +161,7 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
     put_wall_node(q, p, sv, gas[0], gas[1], gas[2], wall);
 }
 
-// Nodes before the wall's that are read: those that ghosts mirror, and the four of a quartic.
+// The number of nodes inside the wall that are read: those that ghosts mirror, and the four of a quartic.
 constexpr int before_wall = ghost_layers > 4 ? ghost_layers : 4;
 
 // Velocity about the wall's and its size, pressure and temperature at node p on a face and those before it.
@@ -190,12 +190,12 @@ HD real most_with(real found, const real *value) {
 
 // Ghosts of the inviscid terms: the pressure is even and the normal velocity odd about the wall's, which reflects sound
 // whole. Of temperature and tangential velocity the mirror image would break the slope and the curvature, and the flux
-// splittings of Steger-Warming and van Leer and Lax-Friedrichs diffuse shear and entropy wherever the two states at a half
-// point differ (Couette flow on 33 nodes: T wrong by 7e-4). So what the mirror image has with the wrong sign, the slope of
-// T and the curvature of the velocity, is put right from the parabola through the face's node and two more. Parabolas
-// measured better than cubics (velocity on 9 nodes: error less by a third) and quartics (which blew up).
+// splittings of Steger-Warming and van Leer and Lax-Friedrichs diffuse shear and entropy wherever the two states at a
+// half point differ (Couette flow on 33 nodes: T wrong by 7e-4). So what the mirror image has with the wrong sign, the
+// slope of T and the curvature of the velocity, is put right from the parabola through the face's node and two more.
+// Parabolas measured better than cubics (velocity on 9 nodes: error less by a third) and quartics (which blew up).
 // Where the layer is not resolved, the added part is reduced: temperatures stay between half the least and twice the
-// largest of the line, velocities about the wall within twice the largest plus half the wall's speed of sound.
+// largest of the line, and velocities relative to the wall below twice the largest plus half the wall's speed of sound.
 KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -255,8 +255,8 @@ HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv, int 
     return correction_scale(sensor);
 }
 
-// What a continuation along the grid line is below the mirror image, as the odd part of a polynomial about the wall:
-// at(l) at ghost l.
+// The difference by which a continuation along the grid line lies below the mirror image: the odd part of a polynomial
+// about the wall, at(l) at ghost l.
 struct OddPart {
     real slope, third;
     HD real at(int l) const { return real(l) * slope + real(l * l * l) * third; }
@@ -269,16 +269,16 @@ HD OddPart odd_part(const real *f, bool cubic) {
             (f[3] - real(3) * f[2] + real(3) * f[1] - f[0]) * real(1.0 / 3)};
 }
 
-// What the mirror image leaves out, behind no_slip_ghost: along the grid line the pressure goes on with the slope of the
-// parabola, and all of the velocity with the curvature of the cubic, through the face's node and those before it. So p is
-// right where friction or an oblique line give it a slope, and the normal velocity where the layer swells.
-// Where the temperature is given, the pressure goes on with the odd part of the cubic, and the velocity normal to the wall
-// with the even part of the quartic: the density of the wall's node has no other equation than that of mass, which these
-// enter. Adiabatic walls keep the parabola: with the cubic the error of the pressure was larger by 60 % there.
-// Where it is given and the wall is `curved`, the density goes on by the cubic, as the flux splittings interpolate it: the
-// parabola of T leaves an error of second order in the rate of mass of the wall's node.
-// Where density or pressure jumps, and as far as velocity, pressure and temperature would leave their range, the mirror
-// image stays. m: area vectors of the wall's direction.
+// Added after no_slip_ghost, what the mirror image lacks: along the grid line the pressure is continued with the slope
+// of the parabola, and the whole velocity with the curvature of the cubic, through the face's node and those before it.
+// So p is right where friction or an oblique line give it a slope, and the normal velocity where the layer grows. Where
+// the temperature is given, the pressure is continued with the odd part of the cubic, and the velocity normal to the
+// wall with the even part of the quartic: both enter the equation of mass, which alone determines the density of the
+// wall's node. Adiabatic walls keep the parabola: with the cubic the error of the pressure was larger by 60 % there.
+// Where it is given and the wall is `curved`, the density goes on by the cubic, as the flux splittings interpolate it:
+// the parabola of T leaves an error of second order in the rate of mass of the wall's node. Where density or pressure
+// jumps, and as far as velocity, pressure and temperature would leave their range, the mirror image is used. m: area
+// vectors of the wall's direction.
 KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, int curved, real temperature, const_work_field<3> m,
        state_field<gas_variables> q) {
@@ -343,13 +343,13 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
     }
 }
 
-// No mass passes a wall at rest, whatever the ghosts are: the sum of wall_sums.h is kept. sums holds the parts that make it
-// so; what the velocity of a wall that is not at rest carries through the areas of the same half points is left out, so
-// that a uniform flow that moves with the wall stays. `carried`: the density, or rho s.
-// Where density or pressure jumps among the first five nodes, what the parts p_1 and p_3 say, fluxes of half points far from
-// the wall, would empty its node: nodes 1 and 3 take theirs there, over their own weights, of whose own fluxes they then
-// take away less than these bring. Between two walls of seven nodes, where node 3 is before both, node 0 alone does
-// (`takers` 1, else 3). given: what the nodes 0, 1 and 3 get.
+// No mass passes a wall at rest, for any values of the ghosts: the sum of wall_sums.h is conserved. sums: the parts
+// that are added for this. The mass that the velocity of a moving wall carries through the areas of the same half
+// points is left out, so that a uniform flow that moves with the wall stays uniform. `carried`: the density, or rho s.
+// Where density or pressure jumps among the first five nodes, the parts p_1 and p_3, fluxes of half points far from the
+// wall, could empty the wall's node. There they are added to the nodes 1 and 3 instead, over the weights of these, and
+// remove less than the fluxes of these nodes bring. Between two walls of seven nodes, where node 3 belongs to both
+// walls, node 0 gets all parts (`takers` 1, else 3). given: what is added to the nodes 0, 1 and 3.
 constexpr int given_nodes[3] = {0, 1, 3};
 
 HD void closing_wall(const_state_pointer q, long long p, int sn, stride sv, real direction, const real *wall,
@@ -373,7 +373,7 @@ HD void closing_wall(const_state_pointer q, long long p, int sn, stride sv, real
     given[2] = (real(1) - share) / wall_share(3) * part[2];
 }
 
-// Mass that is given or taken has the velocity and the enthalpy of its node.
+// Mass that is added to or removed from a node has the velocity and the enthalpy of the node.
 KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, const_work_field<3> m,
        const_state_field<gas_variables> q, const_rate_field<1> sums, int takers, rate_field<gas_variables> r) {

@@ -1,6 +1,6 @@
-// Subsonic non-reflecting outflow. The ghosts continue the flow; what enters, one acoustic field, is not left to them:
-// its rate of change at the nodes on the face is replaced (Poinsot & Lele 1992, with the transverse terms of
-// Yoo & Im 2007 and, where faces meet, all of them at once after Lodato, Domingo & Vervisch 2008).
+// Subsonic non-reflecting outflow. The ghosts continue the flow. They do not determine the one field that enters, which
+// is acoustic: its rate of change at the nodes on the face is replaced (Poinsot & Lele 1992, with the transverse terms
+// of Yoo & Im 2007 and, where faces meet, all of them at once after Lodato, Domingo & Vervisch 2008).
 //
 // Two things leave, and one relation holds for both. n: outward normal, u_n, v: normal and tangential velocity.
 // - What the flow carries along at the velocity V (vortices): a pattern that is steady in the frame of V. Its normal
@@ -14,13 +14,13 @@
 #include "../outflow_given.h"
 
 //
-// This relation integrates over time to the state far away only for one and the same g. What is left over, pressure that
-// differs along the face and shear that comes in with the gas, is drawn to the face's means (`firmness`). Without it both
-// grow: in the corners of a box of outflows, at rest and in a stream.
+// Integrated over time this relation returns to the state far away only if g is constant. The remaining differences of
+// pressure along the face, and the shear of entering gas, are drawn to the means over the face (`firmness`). Without
+// this both grow in the corners of a box of outflows, at rest and in a stream.
 //
-// The rate that the relation replaces held what upwind differences along the face damp. Central ones do not see a pressure
-// that alternates from node to node, so that it would stay: the damping of fifth-order differences is put back
-// (`upwind_share` of the speed of sound times the sixth differences).
+// The rate that the relation replaces includes the damping of upwind differences along the face. Central differences
+// vanish for a pressure that alternates from node to node, so that it would remain. So the damping of fifth-order
+// upwind differences is added again (`upwind_share` of the speed of sound times the sixth differences).
 
 // Share of the mean square by which the variance of the divergence is enlarged where velocities are traced back to none.
 constexpr double ridge = 0.05;
@@ -124,10 +124,11 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
     for (int c = 0; c < outflow_sums_count; ++c) partial[((long long)j * outflow_sums_count + c) * threads + i] = sum[c];
 }
 
-// The means of patch j, i of outflow_given - 4, from the sums[row][19][thread] of all patches of its face. Where nothing
-// leaves (the first weight is zero) the plain mean stands for the first.
-// The swirl of a vortex is odd about its core and has no mean, but where the edge of a face cuts the vortex. On the face
-// it goes with the transverse divergence, so the first mean is the velocity that a line through both has at none.
+// The means of patch j, i of outflow_given - 4, from the sums[row][19][thread] of all patches of its face. Where no
+// pattern leaves (the first weight is zero) the unweighted mean replaces the first. The swirl of a vortex is odd about
+// its core and has no mean, except where the edge of a face cuts the vortex. On the face the swirl is proportional to
+// the transverse divergence. So a straight line is fitted to the velocity over the divergence, and the first mean is
+// its value at zero divergence.
 KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *face_of_row, const int *face_of_patch,
        const real *sums, real *given) {
     constexpr int weight[11] = {3, 3, 3, 7, 7, 7, 7, 12, 12, 12, 7}, value[11] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 11, 18};
@@ -175,8 +176,9 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
     for (int c = 0; c < 3; ++c) momentum_rate[c] = rate[c + 1] - velocity[c] * rate[0];
     real pressure_rate = gas_gamma_1 * (kinetic * rate[0] - dot(velocity, rate + 1) + rate[4]);
 
-    // Where gas comes in nothing is carried out, and the shear it brings along is drawn to the mean one. That is where the
-    // mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below, both ways work.
+    // Where gas enters no pattern leaves, and its velocity along the face is drawn to the mean one. This holds where
+    // the mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below that speed both
+    // treatments work.
     real n[3][3], entered = real(0), faint = real(0);
     int crossed = 0;
     for (int f = 0; f < 3; ++f) {
@@ -231,7 +233,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real p_n = -s.rho * (relative * stretch + bend);
         const real pattern_p = out * (-carried * p_n - dot(t, slope));
         const real pattern_u = out * (-carried * stretch - dot(t, normal_slope));
-        // more than 66 degrees are taken for 66: a crest has no direction
+        // larger angles count as 66 degrees: at the crest of a wave the gradient has no direction
         const real along = absolute(dot(slope, n[f]));
         const real slanted = along > real(0.4) * steepness ? along / steepness : real(0.4);
         const real cosine = real(1) + (slanted - real(1)) * (steepness * steepness / (steepness * steepness + faint * faint));

@@ -1,6 +1,7 @@
-// Patched faces: ghosts are interpolated from the nodes of other blocks. A part gives, for every ghost that lies among
-// its nodes, its share of the sums (patched_state, patched_flux); whoever has the ghost adds up the shares of all parts
-// (patched_ghosts, patched_fluxes). weights[(2, 3, 6)][n]: of the interpolation and of the linear one, along i, j, k.
+// Patched faces: ghosts are interpolated from the nodes of other blocks. Every part computes its contribution to each
+// ghost that lies between its nodes (patched_state, patched_flux). The part that has the ghost adds the contributions
+// of all parts (patched_ghosts, patched_fluxes). weights[(2, 3, 6)][n]: of the interpolation and of the linear one,
+// along i, j, k.
 #include "../interpolated.h"
 
 // Shares of the state, n variables: buffer[to[i]][0..n-1] of the sixth-order value, [n..2n-1] of the linear one.

@@ -56,22 +56,22 @@ KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const in
 }
 
 // Behind a curved wall, from the states at the mirror image, at the foot of the normal n and at a third place on it
-// (begin[3 i], begin[3 i + 1] and begin[3 i + 2]). geometry[12][ghost]: n, the distance d, the derivative of n along the
-// wall, the distance of the third place over d, and the square of a few cells' length along the wall over d.
-// The pressure has the slope rho u.(dn/ds) u that keeps the flow on the wall (Dadone and Grossman, AIAA Journal 32, 1994,
-// have it for plane flow), and density and tangential velocity those of the parabolas through the three places, for
-// nothing else says what entropy and vorticity do (not the parabolas themselves, which go on behind the wall so steeply
-// that what is amplified there grows); in viscous flow, those of no heat and no friction. The normal velocity
-// is odd but for the parabola's curvature. At jumps the flow is mirrored as at a plane, and so it is where the tangential
-// velocity changes by the sound speed and more between foot and image: gas of the ghost that is as much faster than the
-// wall's node as this is faster than the gas before it keeps a jet of one row of nodes, which then grows (a total enthalpy of
-// 250 times that of the stream at the nose of a wing).
-// Where inviscid flow stagnates, within a few cells of the line on which it meets the wall, the density's parabola would
-// leave the entropy of that line, and so of the whole wall behind it, as it ever was: nothing comes along the wall, and
-// what comes across it is the same from both sides. There the ghost has the entropy of the image (Dadone and Grossman).
-// With a body force of the acceleration a (`kept` is its array, the arguments are those of the kernel `body_force`) the
-// pressure has the slope rho a.n besides, at planes that the force pushes the gas against too. The temperature then has the
-// slope of its parabola, in place of the density, which leaves an isothermal layer its temperature.
+// (begin[3 i], begin[3 i + 1] and begin[3 i + 2]). geometry[12][ghost]: n, the distance d, the derivative of n along
+// the wall, the distance of the third place over d, and the square of a few cells' length along the wall over d. The
+// pressure has the slope rho u.(dn/ds) u that keeps the flow on the wall (Dadone and Grossman, AIAA Journal 32, 1994,
+// have it for plane flow), and density and tangential velocity those of the parabolas through the three places, since
+// no condition determines entropy and vorticity there. (The parabolas themselves are so steep behind the wall that
+// disturbances grow.) In viscous flow the slopes are those without heat flux and friction. The normal velocity is odd
+// except for the curvature of a parabola. At jumps the flow is mirrored as at a plane, and so it is where the
+// tangential velocity changes by the sound speed and more between foot and image. Otherwise a ghost would be as much
+// faster than the wall's node as this is faster than the gas before it, which sustains a growing jet in one row of
+// nodes (at the nose of a wing to a total enthalpy of 250 times that of the stream). Within a few cells of a stagnation
+// line of inviscid flow the ghost has the entropy of the image (Dadone and Grossman). With the parabola of the density
+// the entropy of that line, and of the wall downstream, would keep its initial value: no gas arrives along the wall,
+// and the parabola has the same entropy on both sides of it. With a body force of the acceleration a (`kept` is its
+// array, the arguments are those of the kernel `body_force`) rho a.n is added to the slope of the pressure, also at
+// planes to which the force has a normal component. The temperature then has the slope of its parabola, in place of the
+// density, so that an isothermal layer keeps its temperature.
 KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, const int *begin, const int *rows,
        const real *buffer, const real *turn, const real *geometry, real ax, real ay, real az, real kx, real ky, real kz,
        optional<const real *> kept, stride sv, state_field<conserved_variables> q) {
@@ -97,7 +97,7 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
     real shear = real(0);
     for (int c = 0; c < 3; ++c) shear += (along[c][0] - u[c]) * (along[c][0] - u[c]);
     const real jump = larger(jump_sensor(density[1], density[2], density[0]), jump_sensor(pressure[1], pressure[2], pressure[0]));
-    // without a pressure or density above 0, which polynomials may give beside shocks, as at a jump
+    // polynomials may give a negative pressure or density beside shocks: then as at a jump
     const real admissible = smaller(density[0], pressure[0]) > real(0) ? real(1) : real(0);
     const real mach2 = shear * density[0] * admissible / (gas_gamma * larger(pressure[0], real(1e-30)));
     const real share = admissible * correction_scale(larger(jump, square_root(mach2) * real(0.25)));
@@ -117,7 +117,7 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
 #else
     real warmth[3];
     for (int a = 0; a < 3; ++a) warmth[a] = pressure[a] / density[a];
-    // what comes from upstream along the wall, from 1 to 0 where the flow meets the wall
+    // the share of gas that arrives along the wall: 1, and 0 where the flow stagnates
     const real meeting = smaller(through[0], real(0)), past = u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + real(1e-20);
     const real along_wall = past / (past + of(11) * meeting * meeting);
     const real isentropic = density[0] * (real(1) + (p / pressure[0] - real(1)) / gas_gamma);
@@ -142,8 +142,8 @@ KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, con
 }
 
 #ifdef HX_VISCOUS
-// Ghosts of the normal viscous flux of such walls: parabolas through the inner nodes, drawn back where the flow jumps to
-// the mirrored flux of the same grid line. Heat that the parabolas take from a node beside a jump it may not have.
+// Ghosts of the normal viscous flux of such walls: parabolas through the inner nodes, drawn back where the flow jumps
+// to the mirrored flux of the same grid line. Beside a jump the parabolas could remove more heat than a node has.
 KERNEL(viscous_mirrored, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
        const_state_field<gas_variables> q, work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

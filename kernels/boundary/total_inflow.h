@@ -1,8 +1,9 @@
 // Subsonic inflow of given total pressure, total temperature and direction. The node keeps the acoustic invariant that
-// leaves the block, J = u_n - 2 c/(gamma - 1) with u_n into the block, and what enters follows from the total enthalpy,
-// c^2 + (gamma - 1)/2 V^2 = T_0 (in the scales of the solver c^2 = T), the entropy of the total state and the direction
-// (Carlson, NASA/TM-2011-217181, section 2.7; Hirsch, Numerical Computation of Internal and External Flows 2, 1990, 19.1).
-// With u_n = V cosine both are a quadratic equation of c. Gas does not leave (V >= 0) nor enter faster than sound.
+// leaves the block, J = u_n - 2 c/(gamma - 1) with u_n into the block. The other variables follow from the total
+// enthalpy, c^2 + (gamma - 1)/2 V^2 = T_0 (in the scales of the solver c^2 = T), the entropy of the total state and the
+// direction (Carlson, NASA/TM-2011-217181, section 2.7; Hirsch, Numerical Computation of Internal and External Flows 2,
+// 1990, 19.1). With u_n = V cosine both are a quadratic equation of c. Gas does not leave (V >= 0) nor enter faster
+// than sound.
 #include "../continuation.h"
 
 // direction: of the grid line, 1 where it leads into the block. (dx, dy, dz): unit vector of the flow, 0 for the normal.

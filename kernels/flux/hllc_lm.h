@@ -1,10 +1,10 @@
 // HLLC-LM (Fleischmann, Adami & Adams, J. Comput. Phys. 423 (2020) 109762, eqs. (23) to (25)): HLLC in its centred form,
 //   F = (F_l + F_r)/2 + (phi S_l (q*_l - q_l) + |S*| (q*_l - q*_r) + phi S_r (q*_r - q_r))/2,
-// in which the outer waves count less where the gas crosses the half point slowly, phi rising from 0 to 1 with the larger
-// of both normal Mach numbers, up to 0.1. Of a strong shock along a grid line the half points across it, through which
-// hardly any gas goes, take pressure from neighbour to neighbour with nothing to balance it: that is what a carbuncle
-// grows by. The contact's own wave stays whole, and so do phi = 1 and supersonic flow. phi is the cubic x (3 - x^2)/2 in
-// the place of sin(pi x/2), .02 away from it at most.
+// in which the outer waves are scaled by phi. phi rises from 0 to 1 with the larger of both normal Mach numbers, up to
+// 0.1. Where a strong shock follows a grid line, hardly any gas passes the half points between neighbouring lines. The
+// dissipation of the pressure there is not balanced and lets a carbuncle grow. The wave of the contact is not scaled,
+// and phi is 1 in supersonic flow. phi is the cubic x (3 - x^2)/2 in place of sin(pi x/2), from which it differs by
+// 0.02 at most.
 #include "../hllc_states.h"
 
 constexpr real slowest_whole_flux = real(0.1);

@@ -1,6 +1,6 @@
-// The first-order Jacobian of the right-hand side, a block of 5 x 5 (6 x 6 with the variable of a model of turbulence) for
-// a node and for each of its neighbours along the grid lines: the chosen numerical flux between the states of two nodes,
-// the thin-layer viscous flux between them, and what the model changes.
+// The first-order Jacobian of the right-hand side, a block of 5 x 5 (6 x 6 with the variable of a model of turbulence)
+// for a node and for each of its neighbours along the grid lines: the chosen numerical flux between the states of two
+// nodes, the thin-layer viscous flux between them, and the terms of the model.
 #pragma once
 #include "dual.h"
 
@@ -11,7 +11,7 @@ typedef dual<block_variables> state_dual;
 #include "passive_scalars.h"
 #include "spalart_allmaras.h"
 
-// What a node has behind each of its six sides (imin, imax, jmin, ...), two bits each
+// The kind of neighbour on each of the six sides of a node (imin, imax, jmin, ...), two bits each
 constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
 
 // The flux through the face between two nodes with states ql and qr, as it enters the rates: `m` its area vector,

@@ -1,7 +1,7 @@
 // Line-implicit sweeps: the equations of the nodes of a grid line are solved at once, by Thomas's elimination of the
 // block-tridiagonal matrix (T. H. Pulliam, von Karman Institute LS 1986-02, section 4; G. H. Golub & C. F. Van Loan,
-// Matrix Computations, 4th edition, section 4.5). The part of a line in a block counts; what is behind its ends is
-// taken as all other neighbours are.
+// Matrix Computations, 4th edition, section 4.5). A line ends at the ends of its block; nodes beyond them are treated
+// like all other neighbours.
 #pragma once
 #include "blocks.h"
 

@@ -1,8 +1,9 @@
-// The blocks of nodes on subsonic outflows (boundary/outflow.h), where the rate of the entering sound wave w is not that
-// of the inner terms. With dw = dp - rho c du_n, of a wave that comes straight in a flow that is even along the face, that
-// file has w_t = -(c - u_n) (relaxation + share of the firmness) (p - pressure far away) - t grad w, where t is the velocity
-// along the face, and a damping of p along the face. Here the derivative along the face is the upwind one of two nodes, and
-// the damping is the second difference that takes as much from what alternates from node to node. Viscous terms are whole.
+// The blocks of nodes on subsonic outflows (boundary/outflow.h), where the rate of the entering sound wave w is not
+// that of the inner terms. With dw = dp - rho c du_n, of a wave that comes straight in a flow that is even along the
+// face, that file has w_t = -(c - u_n) (relaxation + share of the firmness) (p - pressure far away) - t grad w, where t
+// is the velocity along the face, and a damping of p along the face. Here the derivative along the face is the upwind
+// one of two nodes. The damping is the second difference that damps an oscillation from node to node as much as the
+// sixth difference does. All viscous terms are included.
 #pragma once
 #include "../outflow_given.h"
 #include "blocks.h"
@@ -172,7 +173,7 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
         entering_wave(s, n, sound, of_pressure, of_wave, wave);
         without_wave(of_wave, wave, sv, blocks + p);
         for (int d = 0; d < 6; ++d) without_wave(of_wave, wave, sv, beside + d * block_entries * sv + p);
-        // a mean mass flux is not of one node
+        // the mean mass flux depends on all nodes of the face, and is left out
         const real firm = held == real(OF_EDDIES) ? real(hold_pressure) * patch[2] : real(0);
         const real pull = (sound - normal) * (firm + (held == real(OF_MASS_FLUX) ? real(0) : patch[1]));
         add_wave(dt[p] * pull, wave, of_pressure, sv, blocks + p);

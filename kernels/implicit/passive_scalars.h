@@ -1,5 +1,5 @@
-// What the Jacobian of the right-hand side has of passive scalars s, of which rho s stand behind the gas in the variables of
-// a node.
+// The entries of the Jacobian of the right-hand side for passive scalars s. The variables rho s of a node follow those
+// of the gas.
 #pragma once
 #include "../schmidt.h"
 

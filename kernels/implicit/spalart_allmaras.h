@@ -1,5 +1,5 @@
-// What the Jacobian of the right-hand side has of the variable s of a Spalart-Allmaras model (../transported.h), the last
-// of a node: the flux through a face, and the derivatives of the terms that are no flux.
+// The entries of the Jacobian of the right-hand side for the variable s of a Spalart-Allmaras model (../transported.h),
+// the last variable of a node: the flux through a face, and the derivatives of the source terms.
 #pragma once
 
 #if HX_TRANSPORTED

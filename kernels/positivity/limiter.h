@@ -5,9 +5,9 @@
 // fluxes add up to nothing over its faces, so that an Euler step is
 //   q_i + sum over faces of dt J s (b - q_i),    b = q_l - (F - F(q_l).m)/s  or  q_r + (F - F(q_r).m)/s:
 // positive if every b is and dt J times the sum of s is at most 1, which cfl = 1/2 means. A uniform flow has b = q_i.
-// The Lax-Friedrichs flux gives both sides the same b, which is always admissible; where one of a flux is not, the flux is
-// drawn towards it just as far as needed. Neither the step nor the other directions enter, so both sides of a half point
-// see the same, whoever computes it.
+// The Lax-Friedrichs flux gives both sides the same b, which is always admissible; where a bar state of the flux is
+// not, the flux is blended with the Lax-Friedrichs flux just as far as necessary. Neither the step nor the other
+// directions are used, so both sides of a half point get the same flux, whichever part computes it.
 #include "admissible.h"
 
 constexpr bool limits_flux = true;
@@ -23,7 +23,8 @@ template <class T> HD auto is_rough(T density2, T density) {
     return density2 > real(roughness * roughness) * density * density;
 }
 
-// The mark of the others is kept as the sign of an interpolated density: nothing more to store or to load.
+// The other half points are marked by the sign of an interpolated density, so that no further array is stored or
+// loaded.
 template <class T, class Mask> HD void mark(T *u, Mask rough) { u[0] = select(rough, -u[0], u[0]); }
 
 template <class T> HD auto read_marks(T *minus, T *plus) {

@@ -9,13 +9,14 @@
 #include "../scheme.h"
 
 #if HX_REGULARISED
-// The right-hand side, and in `start` what the sweeps start from: `before`, without what a failed step has left in it.
+// The right-hand side, and in `start` the values from which the sweeps start: those of `before`, or 0 where a failed
+// step has left a NaN or a number above 1e30.
 VECTOR_KERNEL(entropic_source, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<gas_variables> q, const_work_field<9> m, real alpha, const_work_field<1> before,
               work_field<1> source, work_field<1> start) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long steps[3] = {di, dj, dk};
-    // hardware does not foresee rows of so many arrays
+    // prefetch: the hardware does not do so for rows of so many arrays
     for (int v = 0; v < 9; ++v) expect_read<T>(m + v * (long long)sv + p + sj);
     for (int v = 0; v < 4; ++v) expect_read<T>(address(q + v * sv + p + dk + sj));
     expect_write<T>(source + p + sj);

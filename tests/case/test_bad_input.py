@@ -113,7 +113,7 @@ def test_case_file(place, text, parts):
         (["--set", "time.clf=0.3"], ["--set time.clf", "unknown key", 'did you mean "cfl"?']),
         (["--set", "nothing=1"], ["--set nothing", "unknown key", "keys of a case"]),
         (["--set", "nope.x=1"], ["--set nope", "unknown key", "keys of a case"]),
-        (["--set", "grid.n=[]"], ["grid.n = []: must be a longer list: 3 entries or more\n"]),
+        (["--set", "grid.n=[]"], ["grid.n = []: must have at least 3 entries\n"]),
         (["--set", "grid.upper=[1e-300, 1e-300, 0.0]"], ["extent of 1e-300 is so small", "another unit of length"]),
         (
             ["--set", "grid.periodic=['x']", "--set", "boundary.0.faces=['jmin', 'jmax']"],
@@ -132,7 +132,7 @@ def test_case_file(place, text, parts):
         ),
         (["--steps", "0"], ["'--steps'", "1", "hiresx run --help"]),
         (["--set", "time.cfl=1e300"], ["time.cfl", "1e+300", "1000000"]),
-        (["--gpu-map", "0,0"], ['no option "--gpu-map"', "hiresx topo plan takes it; see hiresx run --help"]),
+        (["--gpu-map", "0,0"], ['no option "--gpu-map"', "hiresx topo plan has this option; see hiresx run --help"]),
         (["--backend", "gpu"], ['no backend "gpu"', "auto, cpu, cuda, emulated"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value[0], str) and value[0].startswith("--") else "",

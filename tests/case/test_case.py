@@ -191,7 +191,7 @@ def test_numbers_with_a_point_at_an_end(folder, text, value):
         ("gas.gamma", 1.0, ["gas.gamma = 1.0: must be greater than 1"]),
         ("monitor.every", True, ["monitor.every = true: must be a whole number"]),
         ("monitor.every", 2.5, ["monitor.every = 2.5: must be a whole number"]),
-        ("grid.n", [8, 8], ["grid.n = [8, 8]: must be a longer list: 3"]),
+        ("grid.n", [8, 8], ["grid.n = [8, 8]: must have at least 3 entries"]),
         ("grid.n", [8, 8, 1, 1], ["grid.n", "at most 3"]),
         ("grid.n", [8, 0, 1], ["grid.n.1 = 0: must be greater than or equal to 1"]),
         ("grid.generator", "boxx", ["grid.generator", 'did you mean "box"?']),
@@ -305,7 +305,7 @@ def test_functions_get_parameters_and_gas(folder):
 @pytest.mark.parametrize(
     ("functions", "tables", "expected"),
     [
-        (None, {}, ["case.py: not there", "initial.function"]),
+        (None, {}, ["case.py does not exist", "initial.function"]),
         (FUNCTIONS, {"initial": {"function": "intial"}}, ["initial.function", 'did you mean "initial"?']),
         (FUNCTIONS, {"parameters": {"bump": 1, "bumb": 1}}, ["parameters.bumb", 'did you mean "bump"?']),
         (FUNCTIONS, {"parameters": {"bump": 1, "gamma": 1}}, ["parameters.gamma", "set gas.gamma"]),
@@ -340,7 +340,7 @@ def test_function_faults_at_evaluation(folder, body, expected):
 
 def test_missing_argument(folder):
     case = load(folder(FUNCTIONS, initial={"function": "initial"}))
-    assert 'asks for "bump", which is not in [parameters]' in refusal(case.arguments, case.function("initial"))
+    assert 'has the argument "bump", which is not in [parameters]' in refusal(case.arguments, case.function("initial"))
     assert "the case has no case.py" in refusal(Case.from_dict(BASE).function, "initial")
 
 

@@ -291,7 +291,7 @@ def test_more_nodes_than_a_case_allows_are_refused_behind_a_checkpoint(tmp_path)
         ({"coarsen": 0.1}, {}, "must be less than refine"),
         ({"margin": 9}, {}, "more than tile"),
         ({"criterion": None, "levels": 2, "region": [{"x": [0.4, 0.6]}]}, {}, "levels belongs to a criterion"),
-        ({}, {"average": {}}, r"\[average\] and refine.criterion"),
+        ({}, {"average": {}}, r"refine.criterion is not supported with \[average\]"),
         ({}, {"probe": [{"name": "p", "points": [[0.5, 0.5, 0.0]], "every": 5}]}, 'give filter = "none"'),
     ],
 )

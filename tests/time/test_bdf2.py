@@ -15,7 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate import estimate
 from hiresx.simulation.blow_up import BlowUp
 from hiresx.solver import Solver
-from hiresx.time.integrators.bdf2 import continued
+from hiresx.time.integrators.bdf2 import extrapolation_weights
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,9 @@ def test_a_step_is_solved_as_far_as_its_error_in_time_needs():
 def test_the_guess_continues_a_polynomial(sizes):
     times = -np.cumsum([0.0, *sizes])
     for power in range(len(sizes) + 1):
-        found = sum(factor * (1 + t) ** power for factor, t in zip(continued(0.2, sizes), times, strict=True))
+        found = sum(
+            factor * (1 + t) ** power for factor, t in zip(extrapolation_weights(0.2, sizes), times, strict=True)
+        )
         assert found == pytest.approx(1.2**power)
 
 

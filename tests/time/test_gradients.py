@@ -220,7 +220,7 @@ def test_what_is_no_name_or_number_is_refused(duct, given, named):
 def test_values_that_a_key_cannot_have_are_named(duct):
     family = CaseFamily(duct, (), {"grid.upper": [1e-4, 1.0, 0.0]})
     with pytest.raises(HiresxError, match=r"grid.upper.0 = -0.0019, a step -0.002 from its value, is not taken"):
-        family.shifted(parameter(family.case(), "grid.upper.0"), -2e-3)
+        family.with_shift(parameter(family.case(), "grid.upper.0"), -2e-3)
 
 
 def test_the_command_prints_a_table_or_json(monkeypatch, capsys):

@@ -1,8 +1,8 @@
 """Samples of the flow at nodes, each a weighted mean of the steps around it, which are summed on the device.
 
-Four running means over the interval between samples (kernels/filter.h): a frequency f passes with sinc(f T)^4. What
-would be taken for a tone at a quarter of the rate of samples or below comes with 38 dB less or more than a tone there;
-what would be taken for a change of the mean, the multiples of the rate, does not come at all.
+Four running means over the interval between samples (kernels/filter.h): a frequency f passes with sinc(f T)^4. Tones
+that appear at a quarter of the sampling rate or below by aliasing are damped by 38 dB or more relative to a tone at
+that frequency. Multiples of the sampling rate, which would appear as a change of the mean, are removed.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Some nodes of the flow on the host, wherever the blocks lie and whoever computes them."""
+"""The flow at selected nodes, gathered on the host from the devices and ranks that compute them."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Probes that see what a sponge has damped."""
+"""Warnings about probes whose places lie in a sponge, which damps what they record."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -33,7 +33,7 @@ class SampleTimes:
         self.next_time = math.inf
 
     def begin(self, solver: Solver) -> None:
-        """Set the clock to the time at which a run begins or goes on. A sample may be due at this time."""
+        """Set the clock to the time at which a run begins or continues. A sample may be due at this time."""
         self._set_next(solver.time)
         if self.every_time is not None and solver.steps != self.last:
             nearest = self.every_time * round(solver.time / self.every_time)

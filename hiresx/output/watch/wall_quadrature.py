@@ -1,4 +1,5 @@
-"""Shares of the nodes of walls that go on from block to block: those of the uncut wall, however it is cut.
+"""Quadrature weights of the nodes of walls that extend over several blocks: they are those of the whole wall, whatever
+the decomposition.
 
 Along each direction of a wall its nodes form lines, over connections too. A line that ends, or has an edge
 (`hiresx.decomposition.wall_edges`), has the weights of a closed formula there (`hiresx.output.watch.quadrature`), one

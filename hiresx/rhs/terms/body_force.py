@@ -1,5 +1,6 @@
-"""The body force of `[body_force]` (kernels/terms/body_force.h). What keeps the mass flow is added to its acceleration
-at the start of each step, in the field `kept_acceleration` (hiresx.output.watch.monitors.body_force)."""
+"""The body force of `[body_force]` (kernels/terms/body_force.h). The acceleration that keeps the mass flow constant is
+set at the start of each step in the field `kept_acceleration` (hiresx.output.watch.monitors.body_force) and added to
+that of the case."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -18,7 +18,8 @@ def integrator(name: str) -> Integrator:
 
 
 def check_integrator(case: Case, scheme: Integrator) -> None:
-    """Raise HiresxError for what the case asks of explicit integrators alone, where `scheme` is none."""
+    """Raise HiresxError if `scheme` is not explicit and the case asks for something that only explicit integrators
+    do."""
     name = case.time.integrator
     if case.time.local and scheme.iterates and not scheme.steady:
         raise HiresxError(

@@ -18,13 +18,13 @@ OF_GUESS = 0.03
 
 
 class Scheme(ControlledStages):
-    """With steps of w times the one before, ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt = R(q): the
-    same book, section III.5. The first step, and one that is much longer than the one before, has two stages of order
-    two (`Stages.two_stages`).
+    """With w, the step over the one before, a step solves ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt
+    = R(q): E. Hairer, S. P. Norsett & G. Wanner, Solving Ordinary Differential Equations I, section III.5. The first
+    step, and one that is much longer than the one before, has two stages of order two (`Stages.two_stages`).
 
-    The guess continues the last three states by a parabola. With equal steps it is off by h^3 times the third
-    derivative, of which the error of the step is two ninths, so that `OF_GUESS` of its residual is about a seventh of
-    what the error in time makes."""
+    The first guess is extrapolated from the last three states by a parabola. With equal steps h its error is h^3 times
+    the third derivative, and the error of the step is two ninths of that. So a residual of `OF_GUESS` times that of the
+    guess is about a seventh of the residual that the error in time causes."""
 
     order, history, error_order = 2, 2, 3
 
@@ -46,7 +46,7 @@ class Scheme(ControlledStages):
 
     def _continue(self, system: System, into: Vector) -> None:
         """Put the guess of the state after the step, from the last states, into a vector."""
-        own, *others = continued(system.dt, [step.dt for step in system.earlier])
+        own, *others = extrapolation_weights(system.dt, [step.dt for step in system.earlier])
         system.combine(own, self._start, 0.0, into)
         for factor, step in zip(others, system.earlier, strict=True):
             system.axpy(factor, step.state, into)
@@ -66,17 +66,17 @@ def share_of_error(dt: float, sizes: Sequence[float]) -> float:
     """Return the error of a BDF2 step over its difference from the parabola through the last three states. `sizes`: of
     the two steps before, the last one first.
 
-    Of t^3, with t = 0 at the start of the step, both are numbers."""
+    Both are evaluated for t^3, with t = 0 at the start of the step."""
     before, ratio = sizes[0], dt / sizes[0]
     solved = (3 * dt**3 - ratio**2 / (1 + ratio) * -(before**3)) * (1 + ratio) / (1 + 2 * ratio)
-    guess = continued(dt, sizes)[1:]
+    guess = extrapolation_weights(dt, sizes)[1:]
     guessed = guess[0] * -(before**3) + guess[1] * -((before + sizes[1]) ** 3)
     return (dt**3 - solved) / (solved - guessed)
 
 
-def continued(dt: float, sizes: Sequence[float]) -> list[float]:
-    """Return the factors of the last states, the last one first, in their polynomial's value `dt` after the last one.
-    `sizes`: of the steps between them, the last one first."""
+def extrapolation_weights(dt: float, sizes: Sequence[float]) -> list[float]:
+    """Return the weights of the last states, the last one first, in the value that their polynomial has `dt` after the
+    last one. `sizes`: of the steps between them, the last one first."""
     times = [0.0, *(-total for total in itertools.accumulate(sizes))]
     return [
         math.prod((dt - other) / (own - other) for m, other in enumerate(times) if m != n)

@@ -103,7 +103,7 @@ class Scheme(Steady):
         residual = self._residual(system)
         _, place = self._linear.largest(self._work)
         error = HiresxError(
-            f"the implicit integrator does not come on: its CFL number fell to {cfl:.3g}, from time.cfl = "
+            f"the implicit integrator makes no progress: its CFL number fell to {cfl:.3g}, from time.cfl = "
             f"{self._linear.settings.cfl:g}, and no step from there lowers the residual {residual:.3g}, which is "
             f"largest in the equation of {place.equation} at node (i, j, k) = {place.node} of block '{place.block}'",
             "start nearer to the steady flow, from a coarser or an explicit run, or take more implicit.krylov and "

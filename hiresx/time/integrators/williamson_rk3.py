@@ -5,8 +5,8 @@ from hiresx.time.low_storage import LowStorage, stage_times
 
 class Scheme(LowStorage):
     """Low-storage Runge-Kutta scheme of third order with three stages. Its amplification of a wave, and so its
-    stability limits, are those of every such scheme. Source: J. H. Williamson, Journal of Computational Physics 35
-    (1980) 48, case 7."""
+    stability limits, are those of every scheme of third order with three stages. Source: J. H. Williamson, Journal of
+    Computational Physics 35 (1980) 48, case 7."""
 
     order = 3
     a = (0.0, -5 / 9, -153 / 128)

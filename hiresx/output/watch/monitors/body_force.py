@@ -1,15 +1,14 @@
 """`[body_force]`: the history of the force, and the acceleration that keeps the mass flow.
 
-With m the mean of rho u along the axis, a the acceleration there and rho the mean density, what acts against the flow
-in a step dt is rho a - (m_after - m_before)/dt. The next step is given that, and a share of the deficit M - m:
+With m the mean of rho u along the axis, a the acceleration there and rho the mean density, the resistance of the flow
+in a step dt is rho a - (m_after - m_before)/dt. The force of the next step balances it and adds a share of the deficit
+M - m:
 
     rho a = (rho a)_before - (m_after - m_before)/dt + (M - m_after)/T,    T = max(response, dt),
 
-with which the deficit decays as exp(-t/T) where the resistance is steady. The first step has nothing before it, and the
-acceleration of the case.
-
-The launches that do this lie at the start of every step, so that a device takes many steps without the host. Only ranks
-that add their sums on the host compute it there, after every step.
+with which the deficit decays as exp(-t/T) where the resistance is steady. The first step has the acceleration of the
+case. The launches that compute this are made at the start of every step, so that a device takes many steps without the
+host. Only ranks that add their sums on the host compute it there, after every step.
 """
 
 from collections.abc import Callable, Mapping

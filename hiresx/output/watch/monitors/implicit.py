@@ -1,5 +1,5 @@
-"""How implicit integrators come on: a history of every step, and what is said of steady flow whose residual has not
-fallen as far as was asked when the run ends, and of steps of unsteady flow that ended so."""
+"""The progress of implicit integrators: a history of every step, and the messages at the end of a run about steady flow
+whose residual has not fallen as far as was asked, and about steps of unsteady flow that were not solved."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -68,8 +68,8 @@ class StageProgress(_OfReport):
 
 
 def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float | None) -> str:
-    """Return how many stages ended early, by the `memory` of the integrator, and where the `last` one hung. `drop`: by
-    how much the case asks the residual to fall, if it says so."""
+    """Return a text on the number of stages that were not solved, by the `memory` of the integrator, and on the place
+    of the `last` one. `drop`: by how much the case asks the residual to fall, if it says so."""
     asked = "the error in time needs" if drop is None else f"implicit.newton_drop = {drop:.3g}"
     said = (
         f"the residual of {memory['stalled']:g} stages of steps fell by less than {asked}, "
@@ -100,7 +100,8 @@ class Progress(_OfReport):
 
 
 def stall(report: Mapping[str, Any], drop: float) -> str:
-    """Return where an iteration stands that ended early, by its `report`, and what to try."""
+    """Return a text on the state of an iteration that ended before it converged, by its `report`, and on what to
+    try."""
     place = report["largest"]
     if report["linear_drop"] > 0.1:
         advice = "the linear equations were not solved: more implicit.krylov or implicit.sweeps, a smaller largest_cfl"

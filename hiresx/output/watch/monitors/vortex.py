@@ -1,8 +1,8 @@
 """The vortex of far fields: its circulation follows the lift of the airfoil, and both have a history.
 
-The circulation of a step is that of the lift at its start. A Newton step takes it as given, so that its equations stay
-those of a stencil, and the lift that it makes gives the next one: what the far field does to the lift at a distance of
-many chords is a small part of it, by which the difference falls from step to step.
+The circulation of a step is that of the lift at its start. A Newton step takes it as constant, so that its equations
+remain local, and the lift after the step gives the next circulation. This converges, because a far field at a distance
+of many chords changes only a small part of the lift.
 """
 
 from collections.abc import Mapping
