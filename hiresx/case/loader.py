@@ -71,16 +71,19 @@ def load(
     for name in chosen:
         data = merge(data, presets[name])
         layers.insert(0, (f"[presets.{name}]", presets[name]))
-    given: set[str] = set()
+    given: dict[str, set[str]] = {}
     # these first: what they drop is that of the layers below, not another override
     for override, keys, value in sorted(_overrides(overrides), key=lambda found: found[1] not in DROPPING):
         data = _set(data, keys, value, override)
-        given |= {keys[1]} if keys[0] == "parameters" and len(keys) > 1 else set()
+        given.setdefault(keys[0], set()).update(keys[1:2])
         layers.insert(0, ("--set", _nest(keys, value)))
-    for group in map(frozenset, valid_groups(data.get("alternatives"))):
-        if len(group & given) > 1:
-            both = " and ".join(sorted(group & given))
-            raise HiresxError(f"--set parameters: {both} have the same meaning", "give one of them")
+    excluding = {**ALTERNATIVES, ("parameters",): map(frozenset, valid_groups(data.get("alternatives")))}
+    for table, keys in given.items():
+        for group in excluding.get((table,), ()):
+            if len(group & keys) > 1:
+                both = " and ".join(sorted(group & keys))
+                why = "have the same meaning" if table == "parameters" else "exclude each other"
+                raise HiresxError(f"--set {table}: {both} {why}", "give one of them")
     case = _validate(data, path, tuple(layers), "-".join(chosen) or None, complete)
     for name, table in presets.items():
         if name not in chosen:  # a misspelt key in a preset is found before someone waits for that preset

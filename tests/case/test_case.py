@@ -138,6 +138,12 @@ def test_whole_floats_stay_floats():
         assert back == value and type(back) is float
 
 
+@pytest.mark.parametrize("overrides", [["time.dt=1e-3", "time.cfl=0.5"], {"time.cfl": 0.5, "time.dt": 1e-3}])
+def test_overrides_that_exclude_each_other(overrides):
+    with pytest.raises(HiresxError, match="--set time: cfl and dt exclude each other"):
+        load("sod", overrides=overrides)
+
+
 def test_merging_replaces_lists_alternatives_and_foreign_keys():
     base = {
         "grid": {"generator": "box", "n": [8, 8, 1], "stretch": {"x": {"cluster": "both", "ratio": 2.0}}},
