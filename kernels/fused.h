@@ -125,7 +125,7 @@ HD void fused_hybrid(const At &at, T *left, T *right, const F &f, T jump, const 
 // The fluxes of the scalars, behind those of the gas in `flux`. f(s): mass flux at node s.
 template <class T, class At, class F> HD void fused_scalar_flux(const At &at, const F &f, T sensor, T *flux) {
     for (int n = gas_variables; n < conserved_variables; ++n)
-        flux[n] = scalar_flux_at<T>([&](int s) { return at(s, FUSED_Q + n); }, f, flux[0], sensor);
+        flux[n] = scalar_flux_at<T>(n - gas_variables, [&](int s) { return at(s, FUSED_Q + n); }, f, flux[0], sensor);
 }
 
 // r = or += change, by nobody else at the same time.

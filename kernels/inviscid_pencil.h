@@ -245,7 +245,8 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<con
             difference(line, line.minus + v * line.size, carried(v, at), r + v * sv + at, sd, first);
         if (sums) end_sums(line, line.minus, sums + at, sd);
         for (int v = gas_variables; v < conserved_variables; ++v)
-            scalar(line, q + v * sv + at, carried(v, at), r + v * sv + at, sums ? sums + v * sv + at : nullptr, sd, first);
+            scalar(line, v - gas_variables, q + v * sv + at, carried(v, at), r + v * sv + at,
+                   sums ? sums + v * sv + at : nullptr, sd, first);
     }
 }
 #endif

@@ -19,3 +19,11 @@ template <class T> HD T correction_scale(T sensor) {
 template <class T> HD T scalar_sensor(T before, T at, T after) {
     return real(0.25) * absolute(before - real(2) * at + after);
 }
+
+// The same of the variable of a model of turbulence, whose scale depends on the units: relative to its own values, as of the
+// pressure.
+constexpr real least_transported = real(sizeof(real) == 8 ? 1e-100 : 1e-30);
+template <class T> HD T transported_sensor(T before, T at, T after) {
+    const T sum = absolute(before) + real(2) * absolute(at) + absolute(after);
+    return absolute(before - real(2) * at + after) / (sum + least_transported);
+}

@@ -7,8 +7,11 @@
 // which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
 #include "weno5.h"
 
-// s(offset), f(offset): scalar and mass flux at the nodes i + offset of the correction; mass: F; sensor: that of the gas.
-template <class T, class At, class Mass> HD T scalar_flux_at(const At &s, const Mass &f, T mass, T sensor) {
+// Whether scalar number n, from 0, is the variable of a model of turbulence.
+HD constexpr bool is_transported(int n) { return HX_TRANSPORTED && n == scalar_variables - 1; }
+
+// s(offset), f(offset): scalar number n and mass flux at nodes i + offset of the correction; mass: F; sensor: of the gas.
+template <class T, class At, class Mass> HD T scalar_flux_at(int n, const At &s, const Mass &f, T mass, T sensor) {
     constexpr int own = correction_reach - 1, count = 2 * correction_reach;  // node i is value[own]
     T value[count], d[4], ends;
     for (int a = 0; a < count; ++a) value[a] = s(a - own);
@@ -17,7 +20,8 @@ template <class T, class At, class Mass> HD T scalar_flux_at(const At &s, const 
         d[a] = select(forward, value[own + a - 1] - value[own + a - 2], value[own + 2 - a] - value[own + 3 - a]);
     const T half = select(forward, value[own], value[own + 1]) + interpolate_one(d[0], d[1], d[2], d[3], ends);
     for (int a = 1; a <= correction_sensors; ++a)
-        sensor = larger(sensor, scalar_sensor(value[a - 1], value[a], value[a + 1]));
+        sensor = larger(sensor, is_transported(n) ? transported_sensor(value[a - 1], value[a], value[a + 1])
+                                                  : scalar_sensor(value[a - 1], value[a], value[a + 1]));
     const T correction = flux_correction<T>([&](int offset) { return f(offset) * (value[offset + own] - half); });
     return mass * half + correction_scale(sensor) * correction;
 }
@@ -38,6 +42,7 @@ VECTOR_KERNEL(scalar_flux, int i, int j, int k, int o, int sj, int sk, int sd, s
         const auto scalar = q + (gas_variables + n) * sv;
         store(flux + n * sv + p,
               scalar_flux_at<T>(
+                  n,
                   [&](int s) { return load<T>(scalar + p + (long long)s * sd) / load<T>(q + p + (long long)s * sd); },
                                 [&](int s) { return along(f, s); }, along(mass, 0), sensor));
     }

@@ -1,8 +1,9 @@
 // Passive scalars in the CPU's pencils, behind the fluxes of the gas: `minus` holds these, and `plus` is free.
 namespace pencil {
-// q, viscous_flux and sums (null for none), r: of one scalar
+// q, viscous_flux and sums (null for none), r: of scalar number `number`
 template <class From>
-HD void scalar(const Line &line, From q, const work_real *viscous_flux, rate_real *r, rate_real *sums, int sd, int first) {
+HD void scalar(const Line &line, int number, From q, const work_real *viscous_flux, rate_real *r, rate_real *sums, int sd,
+               int first) {
     const int B = line.B;
     real *s = line.plus, *flux = line.plus + line.size;
     line.gather(q, sd, s);
@@ -11,7 +12,7 @@ HD void scalar(const Line &line, From q, const work_real *viscous_flux, rate_rea
     for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
         const real *jump = line.sensor + e - (correction_reach - 2) * B;
         const pack sensor = largest_sensor<pack>([&](int n) { return load<pack>(jump + n * B); });
-        store(flux + e, scalar_flux_at<pack>([&](int o) { return load<pack>(s + e + o * B); },
+        store(flux + e, scalar_flux_at<pack>(number, [&](int o) { return load<pack>(s + e + o * B); },
                                              [&](int o) { return load<pack>(line.f + e + o * B); },
                                              load<pack>(line.minus + e), sensor));
     }

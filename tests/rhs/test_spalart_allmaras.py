@@ -146,3 +146,43 @@ def test_every_face_through_which_gas_enters_gives_the_variable():
         kernel for kernel, kind in scalars._KINDS.items() if issubclass(kind, scalars.Open | scalars.Prescription)
     }
     assert giving - {"extrapolate"} == set(_OPEN)
+
+
+def passing(unit, model):
+    """rho, p and nu_tilde of an open flow over a wall, in units of density `unit` times as small, put back."""
+    ambient = {"rho": unit, "u": U, "p": unit / 1.4}
+    case = Case.from_dict({
+        "grid": {"generator": "box", "n": [16, 17, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},
+        "gas": {"reynolds": RE / unit},
+        "turbulence": {"model": model, "far_field": 3 / unit},
+        "scheme": {"weights": "linear"},  # the epsilon of others has the unit of density squared
+        "time": {"steps": 20, "cfl": 0.5},
+        "initial": {"state": ambient},
+        "boundary": [
+            {"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.0},
+            {"faces": ["imin"], "type": "characteristic-inflow", "state": ambient},
+            {"faces": ["imax"], "type": "pressure-outflow", "pressure": unit / 1.4, "relaxation": 1.0},
+            {"faces": ["jmax"], "type": "far-field", "state": ambient},
+        ],
+    })  # fmt: skip
+
+    def initial(x, y, z):
+        return unit * (1 + 0.02 * np.sin(5 * x)), U * np.tanh(4 * y), 0.01 * np.cos(3 * x), 0.0, unit / 1.4
+
+    def eddies(x, y, z):
+        return (3 + 40 * np.exp(-30 * (y - 0.4) ** 2) * (1.2 + np.sin(9 * x))) / unit
+
+    simulation = Simulation(case, "cpu", initial=initial)
+    block = simulation.blocks[0]
+    at = block.x, block.y, block.z
+    gas = (np.broadcast_to(value, at[0].shape) for value in initial(*at))
+    simulation.solver.set_state(0, *gas, scalars={"nu_tilde": eddies(*at)})
+    simulation.run(progress=False)
+    return [block.state(name) * scale for name, scale in (("rho", 1 / unit), ("p", 1 / unit), ("nu_tilde", unit))]
+
+
+@pytest.mark.parametrize("model", ["spalart_allmaras", "spalart_allmaras_negative"])
+def test_the_unit_of_density_changes_nothing(model):
+    """With a sensor and shares of entering gas that took nu_tilde to be of order 1 it did."""
+    for own, other in zip(passing(1.0, model), passing(1000.0, model), strict=True):
+        np.testing.assert_allclose(other, own, rtol=1e-10, atol=1e-10)
