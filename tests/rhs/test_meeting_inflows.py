@@ -40,3 +40,28 @@ def test_the_first_one_holds(second, faces):
 def _of_axes(faces):
     """The face normal to k, j and i, or None."""
     return [next((f for f in faces if f[0] == axis), None) for axis in "kji"]
+
+
+@pytest.mark.parametrize("faces", [("imin", "jmin"), ("jmin", "imin"), ("imin", "jmin", "kmin")])
+def test_reservoirs_that_meet_leave_their_edge_at_rest(faces):
+    """What enters is normal to both faces there, as of the potential x y. From a start at rest the flow is the same
+    along both directions, and one from the same reservoir stays at rest."""
+    for mach in (0.3, 0.0):
+        total = 1 + 0.2 * mach**2
+        inflow = {"type": "total-pressure-inflow", "total_pressure": total**3.5 / 1.4, "total_temperature": total}
+        others = {"faces": "all", "type": "pressure-outflow", "pressure": 1 / 1.4, "relaxation": 2.0}
+        n = [9, 9, 9 if len(faces) > 2 else 1]
+        case = Case.from_dict({
+            "grid": {"generator": "box", "n": n, "lower": [0, 0, 0], "upper": [1, 1, float(n[2] > 1)]},
+            "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
+            "time": {"steps": 100, "cfl": 0.5},
+            "boundary": [*({"faces": [face]} | inflow for face in faces), others],
+        })  # fmt: skip
+        simulation = Simulation(case, "cpu")
+        simulation.run(progress=False)
+        u, v, p = (simulation.blocks[0].state(name) for name in ("u", "v", "p"))
+        # the outflow at kmax meets the edge beyond
+        np.testing.assert_allclose([u[:5, 0, 0], v[:5, 0, 0]], 0.0, atol=1e-9)
+        np.testing.assert_allclose(p[:5, 0, 0], total**3.5 / 1.4, rtol=1e-9)
+        np.testing.assert_allclose(u[:5], v[:5].swapaxes(1, 2), atol=1e-6)
+        assert (abs(u).max() > 0.05) if mach else (abs(u).max() < 1e-12)
