@@ -109,18 +109,16 @@ class InterpolatedGhosts(ABC):
         received = dict(sent)
         gives, comes = [], []
         for share in self._shares(domain, found):
-            giver = int(owner[share.part])
-            if giver == rank:
-                for other in np.unique(taker[share.ghost]):
-                    mine = taker[share.ghost] == other
-                    number = sent[int(other)] + np.arange(mine.sum())
-                    sent[int(other)] += len(number)
-                    gives.append((share, mine, int(other), number))
-            mine = taker[share.ghost] == rank
-            if mine.any():
+            giver, takers = int(owner[share.part]), taker[share.ghost]
+            for other in np.unique(takers).tolist() if giver == rank else ():
+                mine = np.flatnonzero(takers == other)
+                gives.append((share, mine, other, sent[other] + np.arange(len(mine))))
+                sent[other] += len(mine)
+            mine = np.flatnonzero(takers == rank)
+            if mine.size:
                 turn = None if share.turn is None else share.turn[mine]
-                comes.append((giver, share.ghost[mine], received[giver] + np.arange(mine.sum()), turn))
-                received[giver] += int(mine.sum())
+                comes.append((giver, share.ghost[mine], received[giver] + np.arange(len(mine)), turn))
+                received[giver] += len(mine)
         # Own shares first, then those of the others by rank.
         others = [other for other in range(self._comm.size) if other != rank]
         into, out = {rank: 0}, {}
@@ -136,7 +134,8 @@ class InterpolatedGhosts(ABC):
         self._gives = []
         for share, mine, other, number in gives:
             to = number + (0 if other == rank else out[other])
-            weights = np.ascontiguousarray(share.weights[..., mine]).reshape(36, -1).astype(real)
+            weights = share.weights if len(mine) == len(share.ghost) else share.weights[..., mine]
+            weights = weights.reshape(36, -1).astype(real, copy=False)
             self._gives.append(
                 _Give(
                     places[share.part], len(to), share.widths, device(share.start[mine].astype(np.int32)),

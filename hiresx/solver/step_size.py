@@ -1,6 +1,7 @@
 """The time step of the local blocks: from the case or from spectral radii, and its place on the device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -25,8 +26,11 @@ class StepSize:
         self.reductions = [Reduction(backend, program, s, self.found[n]) for n, s in enumerate(blocks.states)]
         self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
         self._launch = program.prepare(self.calls)
-        self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
         self._on_device: float | None = None
+
+    @cached_property
+    def _seek_norms(self) -> Callable[[], None]:
+        return self._blocks.program.prepare([call for r in self.reductions for call in r.norm_calls()])
 
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
         """Return the step towards a time that is `left` away, `factor` times the step of the case, or times `own`,
