@@ -47,8 +47,9 @@ def _joined(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes: np
     one, other = np.triu_indices(len(boxes), 1)
     low = np.minimum(boxes[one, :, 0], boxes[other, :, 0])
     high = np.maximum(boxes[one, :, 1], boxes[other, :, 1])
-    more = _sums(np.where(taken, 0, nodes), low, high)
-    near = (more < BLOCK * len(boxes)) & (_sums(~(taken | allowed), low, high) == 0)
+    most = BLOCK * len(boxes)  # which a tile that is not allowed exceeds
+    more = _sums(np.where(taken, 0, np.where(allowed, nodes, most)), low, high)
+    near = more < most
     low, high, more = low[near], high[near], more[near]
     inside = (boxes[:, :, 0] >= low[:, None]).all(axis=2) & (boxes[:, :, 1] <= high[:, None]).all(axis=2)
     gain = BLOCK * (inside.sum(axis=1) - 1) - more

@@ -183,11 +183,14 @@ def injections(whole: Decomposition, cut: Decomposition) -> list[Injection]:
         for q in over[np.argsort(-level[over], kind="stable")].tolist():
             first = low[q] - boxes[p, :, 0]
             under = free[tuple(map(slice, first[::-1], (first + high[q] - low[q])[::-1]))]
-            # in the index of the level; the finest come first and leave the others what they do not cover
-            index = np.array(np.nonzero(under)[::-1]) + low[q][:, None]
-            under[...] = False
-            if index.size:
-                ends = (p, index), (q, index * step[q])
-                to, source = (flat_index(at - origins[r], cut.blocks[r], cut.stencil.halo) for r, at in ends)
+            if under.any():
+                # in the index of the level
+                k, j, i = np.ix_(*map(np.arange, low[q][::-1], high[q][::-1]))
+                to, source = (
+                    flat_index([m * s - o for m, s, o in zip((i, j, k), steps, origins[r, :, 0], strict=True)],
+                               cut.blocks[r], cut.stencil.halo)[under]
+                    for r, steps in ((p, (1, 1, 1)), (q, step[q, 0].repeat(3)))
+                )  # fmt: skip
                 found.append(Injection(q, p, to, source))
+            under[...] = False  # the finest come first and leave the others what they do not cover
     return sorted(found, key=lambda entry: (entry.donor, entry.block))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise, product
 
 import numpy as np
@@ -149,20 +150,22 @@ def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[R
 def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
     """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. A box begins at a
     corner and extends along i as far as tiles are chosen, then along j and k as far as all its rows are chosen."""
-    left = chosen.copy()
-    for place in np.argwhere(chosen).tolist():
-        if not left[tuple(place)]:
+    # Tiles are few: a set of their places is faster than slices of the mask.
+    places = [(k, j, i) for k, j, i in np.argwhere(chosen).tolist()]
+    left = set(places)
+    along_i, along_j, along_k = lattice
+    for k, j, i in places:
+        if (k, j, i) not in left:
             continue
-        ends = [m + 1 for m in place]
-        for axis in (2, 1, 0):
-            while ends[axis] < left.shape[axis]:
-                row = tuple(slice(ends[e], ends[e] + 1) if e == axis else slice(place[e], ends[e]) for e in range(3))
-                if not left[row].all():
-                    break
-                ends[axis] += 1
-        left[tuple(slice(m, end) for m, end in zip(place, ends, strict=True))] = False
-        corners = zip(lattice, reversed(place), reversed(ends), strict=True)
-        yield triple((starts[m], starts[end]) for starts, m, end in corners)
+        i1, j1, k1 = i + 1, j + 1, k + 1
+        while (k, j, i1) in left:
+            i1 += 1
+        while all((k, j1, m) in left for m in range(i, i1)):
+            j1 += 1
+        while all((k1, n, m) in left for n in range(j, j1) for m in range(i, i1)):
+            k1 += 1
+        left.difference_update(product(range(k, k1), range(j, j1), range(i, i1)))
+        yield (along_i[i], along_i[i1]), (along_j[j], along_j[j1]), (along_k[k], along_k[k1])
 
 
 def _taken(grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine) -> list[Taken]:
@@ -300,7 +303,7 @@ def _with_tiles(
     for n, (b, box) in enumerate(pieces):
         for face, range_ in _left(blocks[n], held[n]):
             _check_end(fine, b, box, face)
-            patches.append(Patch(first + n, face, range_, PatchedFace.model_validate({"faces": (face,)}), len(patches)))
+            patches.append(Patch(first + n, face, range_, _patched(face), len(patches)))
     all_blocks = (*made.blocks, *blocks)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(all_blocks))
     return replace(
@@ -310,6 +313,12 @@ def _with_tiles(
         patches=tuple(patches),
         parts=parts,
     )
+
+
+@cache
+def _patched(face: str) -> PatchedFace:
+    """The condition behind which nodes of the level before lie."""
+    return PatchedFace.model_validate({"faces": (face,)})
 
 
 def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[int, Patch]]:
@@ -332,12 +341,15 @@ def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[in
 def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str, Range]]:
     """The faces of a tile, as ranges, behind which nodes of the level before lie."""
     for face in block.faces:
-        free = np.ones(block.x.shape, bool)[slices(face_range(face, block.size))]
+        whole, taken = face_range(face, block.size), [range_ for other, range_ in held if other == face]
+        if not taken:
+            yield face, whole
+        if not taken or whole in taken:
+            continue
         d = direction(face)
-        for other, range_ in held:
-            if other == face:
-                plane = triple((0, 1) if e == d else ends for e, ends in enumerate(range_))
-                free[slices(plane)] = False
+        free = np.ones([hi - lo for lo, hi in reversed(whole)], bool)
+        for range_ in taken:
+            free[slices(triple((0, 1) if e == d else ends for e, ends in enumerate(range_)))] = False
         across = [e for e in (2, 1, 0) if e != d]
         for rectangle in rectangles(np.squeeze(free, axis=2 - d)):
             rows = list(face_range(face, block.size))

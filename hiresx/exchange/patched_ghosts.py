@@ -109,18 +109,16 @@ class InterpolatedGhosts(ABC):
         received = dict(sent)
         gives, comes = [], []
         for share in self._shares(domain, found):
-            giver = int(owner[share.part])
-            if giver == rank:
-                for other in np.unique(taker[share.ghost]):
-                    mine = taker[share.ghost] == other
-                    number = sent[int(other)] + np.arange(mine.sum())
-                    sent[int(other)] += len(number)
-                    gives.append((share, mine, int(other), number))
-            mine = taker[share.ghost] == rank
-            if mine.any():
+            giver, takers = int(owner[share.part]), taker[share.ghost]
+            for other in np.unique(takers).tolist() if giver == rank else ():
+                mine = np.flatnonzero(takers == other)
+                gives.append((share, mine, other, sent[other] + np.arange(len(mine))))
+                sent[other] += len(mine)
+            mine = np.flatnonzero(takers == rank)
+            if mine.size:
                 turn = None if share.turn is None else share.turn[mine]
-                comes.append((giver, share.ghost[mine], received[giver] + np.arange(mine.sum()), turn))
-                received[giver] += int(mine.sum())
+                comes.append((giver, share.ghost[mine], received[giver] + np.arange(len(mine)), turn))
+                received[giver] += len(mine)
         # Own shares first, then those of the others by rank.
         others = [other for other in range(self._comm.size) if other != rank]
         into, out = {rank: 0}, {}
@@ -136,7 +134,8 @@ class InterpolatedGhosts(ABC):
         self._gives = []
         for share, mine, other, number in gives:
             to = number + (0 if other == rank else out[other])
-            weights = np.ascontiguousarray(share.weights[..., mine]).reshape(36, -1).astype(real)
+            weights = share.weights if len(mine) == len(share.ghost) else share.weights[..., mine]
+            weights = weights.reshape(36, -1).astype(real, copy=False)
             self._gives.append(
                 _Give(
                     places[share.part], len(to), share.widths, device(share.start[mine].astype(np.int32)),
@@ -152,28 +151,27 @@ class InterpolatedGhosts(ABC):
         self._takes = []
         # The shares of each place lie one behind the other.
         starts = np.searchsorted(ghost, np.arange(len(of) + 1))
-        for n, entry in enumerate(found):
-            mine = np.arange(ghosts[n], ghosts[n + 1])
-            own = part[ghosts[n] : ghosts[n + 1]]
-            # the places of this entry
-            near = slice(*np.searchsorted(of, [ghosts[n], ghosts[n + 1]]))
-            for p in np.unique(own[owner[own] == rank]):
-                chosen = mine[own == p]
-                points = near.start + np.flatnonzero(own[of[near] - ghosts[n]] == p)
-                first, count = starts[points], starts[points + 1] - starts[points]
-                ends = np.concatenate([[0], np.cumsum(count)])
-                taken = np.repeat(first - ends[:-1], count) + np.arange(ends[-1])
-                to, begin, shares = (device(m.astype(np.int32)) for m in (flat[chosen], ends, row[taken]))
-                extra: dict[str, Any] = {}
-                if turned is not None:
-                    turn = np.ascontiguousarray(turned[taken].reshape(-1, 9).T, dtype=real)
-                    extra |= {"shares": len(taken), "turn": device(turn)}
-                if isinstance(entry, mirror_points.MirrorSources) and entry.geometry is not None:
-                    geometry = np.ascontiguousarray(entry.geometry[:, chosen - ghosts[n]], dtype=real)
-                    extra |= {"n": len(chosen), "geometry": device(geometry)}
-                    extra |= self._acceleration(self._states[places[int(p)]])
-                kernel, d = _kernel(entry), int(along[chosen[0]])
-                self._takes.append(_Take(places[int(p)], d, len(chosen), kernel, to, begin, shares, extra))
+        # One launch for the ghosts of a part along a direction, whatever faces they lie behind; walls have their own.
+        apart = [n + 1 if isinstance(entry, mirror_points.MirrorSources) else 0 for n, entry in enumerate(found)]
+        group = 3 * (len(found) + 1) * part + 3 * np.repeat(apart, np.diff(ghosts)) + along
+        group[owner[part] != rank] = -1
+        for number in np.unique(group[group >= 0]):
+            chosen, points = np.flatnonzero(group == number), np.flatnonzero(group[of] == number)
+            n = int(np.searchsorted(ghosts, chosen[0], "right")) - 1
+            entry, p, d = found[n], int(part[chosen[0]]), int(along[chosen[0]])
+            first, count = starts[points], starts[points + 1] - starts[points]
+            ends = np.concatenate([[0], np.cumsum(count)])
+            taken = np.repeat(first - ends[:-1], count) + np.arange(ends[-1])
+            to, begin, shares = (device(m.astype(np.int32)) for m in (flat[chosen], ends, row[taken]))
+            extra: dict[str, Any] = {}
+            if turned is not None:
+                turn = np.ascontiguousarray(turned[taken].reshape(-1, 9).T, dtype=real)
+                extra |= {"shares": len(taken), "turn": device(turn)}
+            if isinstance(entry, mirror_points.MirrorSources) and entry.geometry is not None:
+                geometry = np.ascontiguousarray(entry.geometry[:, chosen - ghosts[n]], dtype=real)
+                extra |= {"n": len(chosen), "geometry": device(geometry)}
+                extra |= self._acceleration(self._states[places[p]])
+            self._takes.append(_Take(places[p], d, len(chosen), _kernel(entry), to, begin, shares, extra))
 
     def _acceleration(self, state: BlockState) -> dict[str, Any]:
         """Arguments of the kernel of curved walls: the body force."""

@@ -12,9 +12,12 @@ def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
     in another direction."""
     if not len(to):
         return None
-    order = np.argsort(to, kind="stable")
-    to, source = to[order], source[order]
-    begins = np.flatnonzero(np.concatenate([[True], (np.diff(to) != 1) | (np.diff(source) != 1)]))
+    steps = np.diff(to)
+    if (steps < 0).any():
+        order = np.argsort(to, kind="stable")
+        to, source = to[order], source[order]
+        steps = np.diff(to)
+    begins = np.append(0, np.flatnonzero((steps != 1) | (np.diff(source) != 1)) + 1)
     if len(to) < SHORTEST * len(begins):
         return None
     lengths = np.diff(np.append(begins, len(to)))

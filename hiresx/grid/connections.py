@@ -80,9 +80,11 @@ class Connection:
 
     def donors(self, index: Integers) -> Integers:
         """Donor node index triples (3, ...) of ghost index triples (3, ...)."""
-        donor: Integers = np.tensordot(np.array(self.matrix), index, axes=1)
-        offset: Integers = np.array(self.offset).reshape(3, *[1] * (index.ndim - 1))
-        return donor + offset
+        found = np.empty_like(index)
+        for e, (row, offset) in enumerate(zip(self.matrix, self.offset, strict=True)):
+            d = next(d for d in range(3) if row[d])  # a signed permutation
+            found[e] = row[d] * index[d] + offset
+        return found
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The time step of the local blocks: from the case or from spectral radii, and its place on the device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -29,8 +30,11 @@ class StepSize:
         few = np.array([reduction.few for reduction in self.reductions], dtype=int).reshape(-1, 1, 1)
         places = np.arange(2)[:, None] * few + np.minimum(np.arange(FEW), few - 1)
         self._places = places + 2 * FEW * np.arange(len(few)).reshape(-1, 1, 1)
-        self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
         self._on_device: float | None = None
+
+    @cached_property
+    def _seek_norms(self) -> Callable[[], None]:
+        return self._blocks.program.prepare([call for r in self.reductions for call in r.norm_calls()])
 
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
         """Return the step towards a time that is `left` away. The step is at most `factor` times that of the case or,

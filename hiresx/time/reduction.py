@@ -47,7 +47,7 @@ def _reals(work: Any, real: str) -> int:
 
 class Reduction:
     """Column kernels of one block and their reductions. `radii`: an array (2, FEW) into which `radii_calls` write the
-    largest spectral radii of `few` <= FEW threads each. `norm_calls`: the launches for `norms`.
+    largest spectral radii of `few` <= FEW threads each.
 
     The block's work array is the scratch memory where it is large enough: no reduction runs while a right-hand side is
     computed.
@@ -73,7 +73,6 @@ class Reduction:
         self._found = backend.zeros((QUANTITIES, self._threads), real)
         self._radii, self.few = radii, min(FEW, self._threads)
         self._active = sum(1 << d for d in state.active)
-        self.norm_calls = self._norms()
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """Return the launches that find the largest inviscid and viscous spectral radius of the block (1/time)."""
@@ -117,7 +116,8 @@ class Reduction:
                 "axisymmetric_step", s.size, **s.place, **self._flow, inverse=s.inverse_radius, **limits, dt=s.dt
             )  # fmt: skip
 
-    def _norms(self) -> list[Call]:
+    def norm_calls(self) -> list[Call]:
+        """Return the launches whose result `norms` reads."""
         s, count = self._state, self._columns
         return [
             self._program.call(

@@ -249,3 +249,13 @@ def test_what_does_not_go_with_refinement_is_refused(tables, said):
     with pytest.raises(HiresxError, match=said) as found:
         Simulation(refined([20, 20, 1], [{"x": [0.0, 0.3]}], {"steps": 1, "cfl": 0.5}, **tables))
     assert "refine" in str(found.value)
+
+
+def test_the_ghosts_of_a_block_along_a_direction_are_taken_by_one_launch():
+    """A tile has them behind both faces of a direction."""
+    case = refined([40, 36, 1], [{"level": 1, "i": [9, 14], "j": [9, 14]}], {"steps": 1, "cfl": 0.5})
+    solver = Simulation(case, backend="cpu").solver
+    takes, patches = solver._ghosts.patched._takes, solver.decomposition.patches
+    wanted = {(p.block, "ijk".index(p.face[0])) for p in patches if p.condition.type == "patched"}
+    assert sorted((t.place, t.direction) for t in takes) == sorted(wanted)
+    assert len(wanted) < sum(p.condition.type == "patched" for p in patches)
