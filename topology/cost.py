@@ -117,7 +117,9 @@ class Model:
         # Of a CPU that is not known the worse is assumed; what was measured has it in already.
         intel = not machine.cpu or "Intel" in machine.cpu
         self._overhead = levels.INTEL_PEER if intel and machine.measured is None else 1.0
-        self._switched = [self._has_switch(g) for g in range(count)]
+        # More links to peers than a GPU can have: they are the same ones, behind a switch.
+        most = max(levels.MOST_NVLINKS.values())
+        self._switched = [sum(map(levels.nvlinks, row)) > most for row in machine.levels]
         self.bandwidth = np.full((count, count), levels.LOCAL)
         self.latency = np.zeros((count, count))
         self.per_byte = np.full((count, count), 1 / levels.LOCAL)
@@ -127,7 +129,9 @@ class Model:
             for b in range(count):
                 if a != b:
                     self._pair(a, b)
-        self.nic = [self._nearest_nic(g) for g in range(count)]
+        # GPUs that have several equally near adapters take turns.
+        near = [nearest_nics(machine, g) for g in range(count)]
+        self.nic = [nics[g % len(nics)] if nics else -1 for g, nics in enumerate(near)]
         self._out = [self._to_network(g, "out") for g in range(count)]
         self._in = [self._to_network(g, "in") for g in range(count)]
         self.nic_per_byte = np.array(
@@ -219,7 +223,7 @@ class Model:
         count = levels.nvlinks(level)
         up, down, overhead = [], [], 1.0
         if count:
-            speed = count * levels.NVLINK[self._generation(a)]
+            speed = count * levels.NVLINK[levels.generation(machine.gpus[a].model) or "volta"]
             if self._switched[a] and self._switched[b]:
                 ends = [max(self._measured_speeds("NV", g), default=speed) for g in (a, b)]
                 up = [
@@ -254,24 +258,12 @@ class Model:
         self.per_byte[a, b] = 1 / slowest + shared
         self.routes[a, b] = up, down, overhead, staged
 
-    def _generation(self, gpu: int) -> str:
-        return levels.generation(self.machine.gpus[gpu].model) or "volta"
-
-    def _has_switch(self, gpu: int) -> bool:
-        """True if a GPU has more links to peers than it can have: they are the same ones, behind a switch."""
-        return sum(map(levels.nvlinks, self.machine.levels[gpu])) > max(levels.MOST_NVLINKS.values())
-
     def _node_name(self, gpu: int) -> str:
         node = self.machine.gpus[gpu].numa
         members = [g for g, m in enumerate(self._node) if m == self._node[gpu]]
         if node is not None and all(self.machine.gpus[g].numa == node for g in members):
             return f"NUMA {node}"
         return _name("node", set(members))
-
-    def _nearest_nic(self, gpu: int) -> int:
-        """The adapter with the best level; GPUs that have several equally near take turns. RDMA first."""
-        near = nearest_nics(self.machine, gpu)
-        return near[gpu % len(near)] if near else -1
 
     def _to_network(self, gpu: int, direction: str) -> list[int]:
         nic = self.nic[gpu]

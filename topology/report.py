@@ -58,16 +58,19 @@ def renderables(machine: Machine) -> list["RenderableType"]:
     if about:
         lines.append(Text(about, "dim"))
     lines += [Text(), picture_tree(machine)]
+    adapters = [nic.name for nic in machine.nics]
     if machine.gpus:
         lines += [gpu_table(machine), matrix_table(machine)]
         if machine.nics:
-            lines.append(nic_table(machine))
+            names = [f"GPU {gpu.index}" for gpu in machine.gpus]
+            lines.append(_levels_table("GPU to network adapter", names, machine.nic_levels, adapters))
     if len(machine.nics) > 1 and any(word for row in machine.nic_pairs for word in row if word != "X"):
-        lines.append(nic_pair_table(machine))
+        lines.append(_levels_table("NIC to NIC", adapters, machine.nic_pairs, adapters))
     if machine.gpus:
         if machine.measured:
             lines.append(measured_table(machine))
-        lines += [group_table(machine), Text()]
+        rows = ([at, "  ".join("{" + format_list(p) + "}" for p in parts)] for at, parts in groups(machine).items())
+        lines += [_table("groups", ["level", "GPUs"], rows), Text()]
     if machine.caches or machine.cores:
         lines.append(processor_table(machine))
     if machine.devices:
@@ -222,18 +225,6 @@ def matrix_table(machine: Machine) -> "Table":
     return _table("GPU to GPU (! no peer access)", ["", *map(str, gpus)], rows)
 
 
-def nic_table(machine: Machine) -> "Table":
-    """Table of the levels between GPUs and network adapters."""
-    names = [f"GPU {gpu.index}" for gpu in machine.gpus]
-    return _levels_table("GPU to network adapter", names, machine.nic_levels, [nic.name for nic in machine.nics])
-
-
-def nic_pair_table(machine: Machine) -> "Table":
-    """Table of the levels between network adapters."""
-    names = [nic.name for nic in machine.nics]
-    return _levels_table("NIC to NIC", names, machine.nic_pairs, names)
-
-
 def _levels_table(title: str, names: Sequence[str], levels: Matrix, columns: Sequence[str]) -> "Table":
     """A table of `levels`; `names`: of its rows."""
     rows: list[list[str | Text]] = [[n, *map(level_text, row)] for n, row in zip(names, levels, strict=True)]
@@ -281,12 +272,6 @@ def measured_table(machine: Machine) -> "Table":
         return [f"GPU {a}", *("-" if value is None else f"{value:.1f}" for value in values)]
 
     return _table("measured GB/s (row: sender)", ["", *map(str, gpus), "from host", "to host"], map(row, gpus))
-
-
-def group_table(machine: Machine) -> "Table":
-    """Table of the groups of GPUs on each level."""
-    rows = ([level, "  ".join("{" + format_list(p) + "}" for p in parts)] for level, parts in groups(machine).items())
-    return _table("groups", ["level", "GPUs"], rows)
 
 
 def plan_table(made: PlacementPlan) -> "Table":

@@ -163,7 +163,7 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         names = re.findall(r"'([^']*)'", context.get("expected_tags", "")) or list(_tags(level))
         names = [name for name in names if " " not in name]
-        tag_key = _tag_key(level)
+        tag_key = next((tag[0] for member in _members(level) if (tag := _tag_of(member)) and tag[0]), "type")
         tag = value.get(tag_key) if isinstance(value, Mapping) else None
         if not isinstance(value, Mapping):
             return f" = {format_value(value)}: must be a table", f"with the key {tag_key}: {', '.join(names)}"
@@ -265,10 +265,6 @@ def _tag_of(member: Any) -> tuple[str, str] | None:
 def _tags(kind: Any) -> dict[str, Any]:
     """Tag -> model of a discriminated union."""
     return {tag[1]: _bare(member) for member in _members(kind) if (tag := _tag_of(member))}
-
-
-def _tag_key(kind: Any) -> str:
-    return next((tag[0] for member in _members(kind) if (tag := _tag_of(member)) and tag[0]), "type")
 
 
 def _walk(model: Any, location: Sequence[str | int]) -> tuple[tuple[str | int, ...], Any]:

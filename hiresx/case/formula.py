@@ -83,7 +83,7 @@ class Formula:
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             return f"({self._code(node.left)} {_OPERATORS[type(node.op)]} {self._code(node.right)})"
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            if self._varies(node.right):
+            if any(isinstance(part, ast.Name) and part.id in self.variables for part in ast.walk(node.right)):
                 varying = " or ".join(self.variables)
                 raise self._fault(node, f"an exponent with {varying} in it: write exp(exponent * log(base))")
             return f"power({self._value(node.left)}, {self._code(node.right)})"
@@ -109,9 +109,6 @@ class Formula:
     def _value(self, node: ast.expr) -> str:
         """Of the arithmetic type, also where it does not depend on the variable."""
         return f"Value({self._code(node)})"
-
-    def _varies(self, node: ast.expr) -> bool:
-        return any(isinstance(part, ast.Name) and part.id in self.variables for part in ast.walk(node))
 
     def _fault(self, node: ast.expr, hint: str) -> ValueError:
         return ValueError(f'"{self.text}": {ast.unparse(node)}: {hint}')

@@ -118,18 +118,15 @@ def keys_in_force(case: "Case") -> str:
     if case.scheme.choice == NONE:
         return ""
     scheme, hybrid = case.scheme, case.scheme.hybrid
+    usual = Hybrid()
+    changes = [(f"hybrid.{n}", v) for n, v in hybrid if n in ("blending", "floor") and v != getattr(usual, n)]
     pairs: list[tuple[str, Any]] = [
         ("interpolation", scheme.interpolation), ("weights", scheme.weights), ("inviscid", scheme.inviscid),
-        ("hybrid.sensor", hybrid.sensor), ("hybrid.threshold", hybrid.least), *_find_changes(hybrid),
+        ("hybrid.sensor", hybrid.sensor), ("hybrid.threshold", hybrid.least), *changes,
     ]  # fmt: skip
     if case.filter is None:
         return f"{_format_pairs(pairs)}; no filter"
     return f"{_format_pairs(pairs)}; filter.order {case.filter.order}, filter.strength {case.filter.strength:g}"
-
-
-def _find_changes(table: Table) -> list[tuple[str, Any]]:
-    usual = Hybrid()
-    return [(f"hybrid.{n}", v) for n, v in table if n in ("blending", "floor") and v != getattr(usual, n)]
 
 
 def _format_pairs(pairs: list[tuple[str, Any]]) -> str:

@@ -1,6 +1,6 @@
 """The `[source]` table: sources of the conserved variables as formulas of place, time and state."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,9 @@ def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
         return {}, {}
     scalars = tuple(scalar.name for scalar in case.scalar)
     variables = (*VARIABLES, *scalars)
-    known = _parameters(case, variables)
+    numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
+    taken = {*variables, *FUNCTIONS}
+    known = {name: v for name, v in {"gamma": case.gas.gamma, **numbers}.items() if name not in taken}
     found = {}
     for key, text in case.source.texts().items():
         try:
@@ -54,12 +56,6 @@ def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
     values = {name: known[name] for name in sorted(used)}
     own = {key: Formula(f.text, variables, tuple(n for n in values if n in f.names)) for key, f in found.items()}
     return own, values
-
-
-def _parameters(case: Any, variables: tuple[str, ...]) -> Mapping[str, float]:
-    taken = {*variables, *FUNCTIONS}
-    numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
-    return {name: v for name, v in {"gamma": case.gas.gamma, **numbers}.items() if name not in taken}
 
 
 def source_errors(case: Any) -> Iterator[PydanticCustomError]:

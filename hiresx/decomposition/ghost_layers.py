@@ -29,7 +29,8 @@ class GhostLayers:
         self._set_size(block, halo, deep)
         self.layers: list[np.ndarray] = []
         for axis, n in enumerate(block.size[::-1]):
-            self.layers.append(np.full((3, *self._compressed_shape(axis)), np.nan))
+            shape = (min(m, 2 * self.kept) if a == axis else m for a, m in enumerate(self.shape))
+            self.layers.append(np.full((3, *shape), np.nan))
             for first, last in ((0, min(deep, n)), (max(n - deep, 0), n)):
                 box = tuple(slice(first, last) if a == axis else slice(None) for a in range(3))
                 inside = [slice(halo, halo + m) for m in block.size[::-1]]
@@ -57,9 +58,6 @@ class GhostLayers:
     def _set_size(self, block: Block, halo: int, inside: int) -> None:
         self.shape = triple(n + 2 * halo for n in block.size[::-1])
         self.kept = halo + inside
-
-    def _compressed_shape(self, axis: int) -> tuple[int, ...]:
-        return tuple(min(n, 2 * self.kept) if a == axis else n for a, n in enumerate(self.shape))
 
     def _place(self, axis: int, at: np.ndarray) -> np.ndarray:
         """Positions in `layers[axis]` of the indexes `at` along that axis."""

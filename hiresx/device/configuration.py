@@ -154,7 +154,7 @@ def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str 
     "scheme" depends on numerical flux, weights and space but not on viscosity, "every_scheme" the other way round. The
     headers of boundary/ and terms/ that are not in "scheme", those of occasional.h and those of the storage are parts
     of their own. None alone stands for the whole."""
-    if configuration.program != "solver" or not _includes(root / "solver.h", "every_scheme.h"):
+    if configuration.program != "solver" or "every_scheme.h" not in _included_headers(root / "solver.h"):
         return (None,)
     of_some = [header for header in _conditions_and_terms(root) if not _computes_fluxes(root / header)]
     of_some += [*_included_headers(root / "occasional.h"), *_of_storage(configuration.storage)]
@@ -269,10 +269,6 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
 
 def _computes_fluxes(header: Path) -> bool:
     return any(other in OF_SCHEME for other in _included_headers(header))
-
-
-def _includes(header: Path, other: str) -> bool:
-    return other in _included_headers(header)
 
 
 def _included_headers(header: Path) -> list[str]:

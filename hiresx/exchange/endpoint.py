@@ -78,7 +78,9 @@ class Endpoint:
             with comm.together():
                 if "signals" in self._negotiation.pairs.values():
                     self.memory = self._signalled_memory(program, packed)
-                    self.signalled = self._signalled_messages(self.memory)
+                    peers = layout.peers
+                    spans = {p.rank: self._negotiation.facts[p.rank].sends[comm.rank] for p in peers}
+                    self.signalled = [self.memory.messages(n, peers, spans) for n in range(len(widths))]
                 else:
                     self.messages = self._quantity_messages(packed)
         except BaseException as error:
@@ -159,11 +161,6 @@ class Endpoint:
             opened = {rank: self._map_memory(self._window.of(rank)) for rank in range(comm.size) if rank != comm.rank}
         points = [facts.points for facts in self._negotiation.facts]
         return SignalledMemory(self._backend, program, comm.rank, own, opened, self._buffer_layout, points)
-
-    def _signalled_messages(self, memory: SignalledMemory) -> list[SignalledMessages]:
-        peers = self._layout.peers
-        spans = {peer.rank: self._negotiation.facts[peer.rank].sends[self._comm.rank] for peer in peers}
-        return [memory.messages(quantity, peers, spans) for quantity in range(len(self._buffer_layout.widths))]
 
     def _peer_messages(self, memory: dict[int, Any]) -> list[list[dict[int, Any]]]:
         """Return the messages for this rank in the memory of its peers."""

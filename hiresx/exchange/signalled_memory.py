@@ -178,7 +178,8 @@ class SignalledMemory:
         )
 
     def _addresses(self, arrays: Sequence[Any]) -> Any:
-        return self._backend.to_device(np.array([_address(array) for array in arrays], np.int64))
+        addresses = [a.ctypes.data if isinstance(a, np.ndarray) else a.data.ptr for a in arrays]
+        return self._backend.to_device(np.array(addresses, np.int64))
 
     def _buffers(self, rank: int, quantity: int) -> tuple[Any, int]:
         return self._buffer_layout.both_turns(self._memory[rank], self._points[rank])[quantity]
@@ -191,8 +192,3 @@ class SignalledMemory:
         flags = (len(self._buffer_layout.widths) + OFFERS) * self._size * FLAG
         start = self._buffer_layout.size(self._points[rank]) + GAP + flags
         return self._memory[rank][start : start + OFFERED].view("float64")
-
-
-def _address(array: Any) -> int:
-    found: int = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
-    return found

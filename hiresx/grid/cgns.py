@@ -134,7 +134,9 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
         nodes.append(_in_metres(_inner(coordinates, array, size), factor, offset))
     nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
-        block = RawBlock(_plain_name(node.name), *triple(nodes))
+        # Names of blocks are those of groups in files: "Zone   1" becomes "Zone_1".
+        name = re.sub(r"[^A-Za-z0-9_.@+-]+", "_", node.name)
+        block = RawBlock(name, *triple(nodes))
         return Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
         raise HiresxError(f"{node.path}: {error.message}", error.hint) from None
@@ -144,11 +146,6 @@ def _in_metres(values: Nodes, factor: float, offset: float) -> Nodes:
     if offset:
         return np.asarray(values) * factor + offset
     return values if factor == 1 else values * factor
-
-
-def _plain_name(name: str) -> str:
-    """The name of a zone as the name of a block, which is one of groups in files: "Zone   1" becomes "Zone_1"."""
-    return re.sub(r"[^A-Za-z0-9_.@+-]+", "_", name)
 
 
 def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:

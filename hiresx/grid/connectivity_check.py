@@ -10,7 +10,7 @@ from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction, layer, side
 from hiresx.grid.connections import TOLERANCE, Connection, broken_seam
-from hiresx.grid.motions import IntMatrix, Motion, format_vector
+from hiresx.grid.motions import Motion, format_vector
 from hiresx.grid.orientation import (
     LAYOUTS,
     donor_range,
@@ -230,9 +230,12 @@ def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, b
 def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
     """Return a simple change that makes the nodes match, if there is one."""
     motions = ((c.motion, ""), (c.motion.inverse, "the inverse motion"), (Motion(), "no motion"))
+    own, there = (c.block, c.face, c.range), (c.donor, c.donor_face, donor_range(c, blocks))
+    others = (m for m in possible(blocks, own, there) if m != c.matrix and round(np.linalg.det(m)) > 0)
+    matrices = [c.matrix, *others]
     for tried in (layout, *(other for other in LAYOUTS if other != layout)):
-        for (motion, moved), matrix in product(motions, _orientations(blocks, c)):
-            if misfit(blocks, _reorient(c, matrix, motion, blocks, tried), tried)[0] == 0:
+        for (motion, moved), matrix in product(motions, matrices):
+            if misfit(blocks, join("", own, there, matrix, tried, motion), tried)[0] == 0:
                 words = [f"transform = {transform_of(matrix)}"] if matrix != c.matrix else []
                 words += [moved] if moved else []
                 words += [f'layout = "{tried}"'] if tried != layout else []
@@ -245,19 +248,6 @@ def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
             off = format_vector(shift[:, 0])
             return f"all of them are off by {off}: give that as the translation, or correct the ranges"
     return "correct the ranges, the transform, the motion or the layout of the connection, or the grid"
-
-
-def _orientations(blocks: Sequence[Block], c: Connection) -> list[IntMatrix]:
-    """The own matrix and every other under which the ranges cover each other."""
-    there = (c.donor, c.donor_face, donor_range(c, blocks))
-    found = possible(blocks, (c.block, c.face, c.range), there)
-    return [c.matrix, *(m for m in found if m != c.matrix and round(np.linalg.det(m)) > 0)]
-
-
-def _reorient(c: Connection, matrix: IntMatrix, motion: Motion, blocks: Sequence[Block], layout: str) -> Connection:
-    """A connection of the same ranges with another orientation, motion and layout."""
-    there = (c.donor, c.donor_face, donor_range(c, blocks))
-    return join("", (c.block, c.face, c.range), there, matrix, layout, motion)
 
 
 def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:

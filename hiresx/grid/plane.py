@@ -77,7 +77,10 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
     if normal != "z":
         grid = move_grid(grid, motion(np.array(TURNS[normal])))
         words.append(f"the plane {'y-z' if normal == 'x' else 'x-z'} turned into x-y")
-    return _level(grid), words
+    # One z for all nodes, that of the first: what is left beside is round-off.
+    level = np.array(float(grid.blocks[0].z[0, 0, 0]))
+    blocks = [type(b)(b.name, b.x, b.y, np.broadcast_to(level, b.x.shape), b.regions) for b in grid.blocks]
+    return replace(grid, blocks=tuple(blocks)), words
 
 
 def _align_with_x(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list[str]]:
@@ -109,13 +112,6 @@ def _spread(blocks: Sequence[Block], axis: str) -> float:
     """The extent of all blocks along an axis."""
     values = [getattr(b, axis) for b in blocks]
     return max(float(v.max()) for v in values) - min(float(v.min()) for v in values)
-
-
-def _level(grid: Grid) -> Grid:
-    """A plane grid all of whose nodes have one z, that of its first node: what is left beside is round-off."""
-    level = float(grid.blocks[0].z[0, 0, 0])
-    blocks = [type(b)(b.name, b.x, b.y, np.broadcast_to(np.array(level), b.x.shape), b.regions) for b in grid.blocks]
-    return replace(grid, blocks=tuple(blocks))
 
 
 def make_right_handed(grid: Grid) -> tuple[Grid, list[str]]:

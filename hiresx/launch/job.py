@@ -124,7 +124,8 @@ class _Job:
         """Kill all that is left, the launcher first, so that it starts no more."""
         below = _below(self._process.pid)
         self._process.kill()
-        for pid in {*below, *_session(self._process.pid)}:
+        session = [pid for pid, _, leader in _processes() if leader == self._process.pid]
+        for pid in {*below, *session}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -233,11 +234,6 @@ def _below(root: int) -> list[int]:
     for pid in found:
         found += children.get(pid, ())
     return found
-
-
-def _session(leader: int) -> list[int]:
-    """The processes of a session; of a leader that is gone as well."""
-    return [pid for pid, _, session in _processes() if session == leader]
 
 
 def ranks_of(root: int) -> dict[int, int]:

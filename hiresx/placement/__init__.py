@@ -71,7 +71,9 @@ def place(
     machine, shared = _host_placement(comm, known, names, _square(bytes_, comm.size), strategy)
     with comm.together():
         seat, made = _bind_and_make(comm, facts, names[comm.rank], machine, *shared[comm.rank], bind)
-    return Placement(tuple(comm.allgather(seat)), made, tuple(_host_problems(comm, machine)))
+    seats = comm.allgather(seat)
+    lines = comm.allgather(tuple(machine.problems) if comm.local.root and machine.gpus else ())
+    return Placement(tuple(seats), made, tuple(dict.fromkeys(line for some in lines for line in some)))
 
 
 def _square(bytes_: ArrayLike, size: int) -> np.ndarray:
@@ -191,9 +193,3 @@ def _bind_and_make(
         why=tuple(dict.fromkeys(why)),
     )
     return seat, found
-
-
-def _host_problems(comm: Communicator, machine: Machine) -> list[str]:
-    """Return the problems of the hosts, each once."""
-    lines = comm.allgather(tuple(machine.problems) if comm.local.root and machine.gpus else ())
-    return list(dict.fromkeys(line for some in lines for line in some))

@@ -55,7 +55,8 @@ def generate(spec: WingCH) -> Grid:
     whole_section, line = (_symmetric(c_grid(spec, Section(share))) for share in (1.0, 0.0))
     local = line + _share(spec, span, whole_section)[:, :, None] * (whole_section - line)
     leading, chord = (m[:, None, None] for m in _planform(spec, span))
-    faded = _fade(abs(local - 0.5))
+    # 1 near the wing, 0 far away
+    faded = _thickness(np.log(abs(local - 0.5) / NEAR) / np.log(FAR / NEAR))
     x = leading * faded + (1 + (chord - 1) * faded) * local.real
     y = (1 + (chord - 1) * faded) * local.imag
     z = np.broadcast_to(span[:, None, None], x.shape)
@@ -113,11 +114,6 @@ def _share(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     distance = abs(nodes - nodes[0])[:, on].mean(axis=1)
     ends = _thickness((span - spec.semi_span) / spec.tip)
     return diffuse(span, ends, np.broadcast_to(distance[:, None], (len(distance), len(span)))).T
-
-
-def _fade(distance: np.ndarray) -> np.ndarray:
-    """1 near the wing, 0 far away."""
-    return _thickness(np.log(distance / NEAR) / np.log(FAR / NEAR))
 
 
 def _planform(spec: WingCH, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
