@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,7 +13,7 @@ from hiresx.base.plural import plural
 from hiresx.base.signals import ENDING
 from hiresx.cli import terminal
 from hiresx.cli.option_groups import expand_option_groups
-from hiresx.cli.options import argument, option
+from hiresx.cli.options import argument, numbers, option
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
@@ -153,7 +154,6 @@ def _without(arguments: list[str], options: tuple[str, ...], name: str | None = 
 def _launch_here(
     words: _Words, ranks: int | None, per_gpu: int, oversubscribe: bool, given: str | None, dry_run: bool, as_json: bool
 ) -> int:
-    from hiresx.cli.dry_run import check_run
     from hiresx.launch import counts, mpi_library
     from hiresx.launch.command import command
     from hiresx.mpi import launcher_environment
@@ -184,7 +184,7 @@ def _launch_here(
         notes.append(f"{count} ranks on {plural(cores, 'core')}: they share the cores and are not faster than {cores}")
     if dry_run:
         with terminal.only_json(as_json):
-            check_run(words.values, count)
+            _check_run(words.values, count)
     if dry_run and as_json:
         terminal.print_json({"ranks": count, "why": why, "command": line, "notes": notes})
         return 0
@@ -256,6 +256,38 @@ def _directory(words: _Words, began: float) -> Path | None:
 
     found = [path for path in found if record(path) and (path / "run.json").stat().st_mtime >= began - 1]
     return max(found, key=lambda path: (path / "run.json").stat().st_mtime_ns, default=None)
+
+
+def _check_run(values: Mapping[str, Any], ranks: int) -> None:
+    """Raise the error with which `hiresx run` would end before its first step; of a restart, only for its options."""
+    from hiresx.base.threads import check_threads
+    from hiresx.cli.run import refuse_existing_run
+    from hiresx.exchange.choice import known_transport
+    from hiresx.simulation.rebalance import parse_rule
+
+    weights = numbers(values["weights"], "--weights", "1,1,4")
+    check_threads(values["threads"])
+    known_transport(values["transport"])
+    parse_rule(values["rebalance"])
+    if values["restart"] is not None:
+        return
+    from hiresx.case import load
+    from hiresx.cli.check_walls import check_wall_models, check_wall_models_on_ranks
+    from hiresx.cli.grid_checks import check_grid
+    from hiresx.decomposition.partition import partition
+    from hiresx.estimate import refuse_on_gpus, refuse_oversized
+    from hiresx.output.fields import field_output
+
+    case = load(values["name"], values["preset"] or (), values["set_"] or ())
+    refuse_oversized(case, values["backend"])
+    refuse_on_gpus(case, values["backend"], ranks)
+    field_output.check(case)
+    if values["out"] is not None:
+        refuse_existing_run(Path(values["out"]))
+    decomposition = check_grid(case).decomposition
+    partition(decomposition, ranks, weights)
+    check_wall_models(decomposition)
+    check_wall_models_on_ranks(decomposition, ranks, weights)
 
 
 # ---- scripts
