@@ -79,8 +79,8 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
         words.append(f"the plane {'y-z' if normal == 'x' else 'x-z'} turned into x-y")
     # One z for all nodes, that of the first: what is left beside is round-off.
     level = np.array(float(grid.blocks[0].z[0, 0, 0]))
-    blocks = [type(b)(b.name, b.x, b.y, np.broadcast_to(level, b.x.shape), b.regions) for b in grid.blocks]
-    return replace(grid, blocks=tuple(blocks)), words
+    flat = [type(b)(b.name, b.x, b.y, np.broadcast_to(level, b.x.shape), b.regions) for b in grid.blocks]
+    return replace(grid, blocks=tuple(flat)), words
 
 
 def _align_with_x(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list[str]]:
