@@ -78,10 +78,10 @@ def load(
         given.setdefault(keys[0], set()).update(keys[1:2])
         layers.insert(0, ("--set", _nest(keys, value)))
     excluding = {**ALTERNATIVES, ("parameters",): map(frozenset, valid_groups(data.get("alternatives")))}
-    for table, keys in given.items():
+    for table, names in given.items():
         for group in excluding.get((table,), ()):
-            if len(group & keys) > 1:
-                both = " and ".join(sorted(group & keys))
+            if len(group & names) > 1:
+                both = " and ".join(sorted(group & names))
                 why = "have the same meaning" if table == "parameters" else "exclude each other"
                 raise HiresxError(f"--set {table}: {both} {why}", "give one of them")
     case = _validate(data, path, tuple(layers), "-".join(chosen) or None, complete)
