@@ -134,7 +134,7 @@ def test_other_functions_are_refused(tmp_path):
 
     with pytest.raises(HiresxError, match="another function for the profile-inflow on imin of block 'box'"):
         Simulation(backend="cpu", restart=tmp_path, profiles={"gust": stronger})
-    with pytest.raises(HiresxError, match='the case names its function "gust"'):
+    with pytest.raises(HiresxError, match='the case uses its function "gust"'):
         Simulation(backend="cpu", restart=tmp_path)
     Simulation(backend="cpu", restart=tmp_path, profiles={"gust": gust}).run(steps=1, progress=False)
 
