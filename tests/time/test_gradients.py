@@ -6,7 +6,7 @@ import math
 import pytest
 from ranks import run_ranks
 
-from hiresx import HiresxError, Simulation, gradients
+from hiresx import HiresxError, Simulation, gradients, load
 from hiresx.cli import execute
 from hiresx.gradients import forward, gradient
 from hiresx.gradients.flow import SteadyFlow
@@ -201,6 +201,12 @@ def test_on_two_ranks(duct):
 def test_what_cannot_be_differentiated_is_refused(duct, of, by, overrides, named):
     with pytest.raises(HiresxError, match=named):
         gradient(duct, of, by, overrides=overrides, backend="cpu")
+
+
+def test_a_key_without_a_value_can_be_given_one(duct):
+    with pytest.raises(HiresxError, match="its value is not given") as refused:
+        parameter(load(duct), "gas.reynolds")
+    assert "--set gas.reynolds=" in refused.value.hint
 
 
 @pytest.mark.parametrize(
