@@ -205,7 +205,11 @@ def _rule(pattern: str) -> str:
 
 def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseModel]) -> str:
     here = list(level.model_fields) if _is_model(level) else []
+    # a first word alone, `every`, may stand for each of the keys that begin with it: their units differ
+    begun = [name for name in here if name.startswith(f"{key}_")]
     near = closest(key, here)
+    if len(begun) > 1:
+        return f"did you mean {' or '.join(begun)}?"
     if near:
         return f'did you mean "{near}"?'
     table = _dotted_key([part for part in path[:-1] if isinstance(part, str)])

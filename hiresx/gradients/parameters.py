@@ -78,7 +78,9 @@ def parameter(case: Case, key: str) -> Parameter:
     if isinstance(value, bool) or not real:
         raise HiresxError(
             f"--by {key}: its value is {_describe(value)}, by which nothing can be differentiated",
-            "name a real number, e.g. one of [parameters], gas.reynolds, or an angle of the grid",
+            f"if it takes a real number, give it one: --set {key}=VALUE"
+            if value is None
+            else "name a real number, e.g. one of [parameters], gas.reynolds, or an angle of the grid",
         )
     return Parameter(key, float(value))
 

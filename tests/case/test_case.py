@@ -193,6 +193,8 @@ def test_numbers_with_a_point_at_an_end(folder, text, value):
         ("time.edn", 2.0, ["time.edn = 2.0: unknown key", 'did you mean "end"?']),
         ("grid.flux", "roe", ["grid.flux", "did you mean scheme.flux?"]),
         ("tiem", {"end": 1}, ["tiem", 'did you mean "time"?']),
+        ("output.every", 5, ["output.every = 5: unknown key", "did you mean every_time or every_steps?"]),
+        ("checkpoint.every", 5, ["checkpoint.every", "did you mean every_wall or every_steps or every_time?"]),
         ("gas.gamma", "1.4", ['gas.gamma = "1.4": must be a number']),
         ("gas.gamma", 1.0, ["gas.gamma = 1.0: must be greater than 1"]),
         ("monitor.every", True, ["monitor.every = true: must be a whole number"]),

@@ -6,7 +6,7 @@ import math
 import pytest
 from ranks import run_ranks
 
-from hiresx import HiresxError, Simulation, gradients
+from hiresx import HiresxError, Simulation, gradients, load
 from hiresx.cli import execute
 from hiresx.gradients import forward, gradient
 from hiresx.gradients.flow import SteadyFlow
@@ -187,7 +187,7 @@ def test_on_two_ranks(duct):
         (["force_y"], ["parameters.back"] * 2, [], "a name is given twice"),
         ([], ["parameters.back"], [], r"of = \[\] is not a list of names"),
         (["force_q"], ["parameters.back"], [], r"--of force_q: no monitor of the case has such a number"),
-        (["force_y"], ["parameters.back"], ["time.integrator=ssp_rk3", "time.steps=5"], r'"ssp_rk3": derivatives are'),
+        (["force_y"], ["parameters.back"], ["time.integrator=ssp_rk3", "time.steps=5"], r'"ssp_rk3": derivatives need a steady flow'),
         (
             ["force_y"],
             ["parameters.back"],
@@ -201,6 +201,12 @@ def test_on_two_ranks(duct):
 def test_what_cannot_be_differentiated_is_refused(duct, of, by, overrides, named):
     with pytest.raises(HiresxError, match=named):
         gradient(duct, of, by, overrides=overrides, backend="cpu")
+
+
+def test_a_key_without_a_value_can_be_given_one(duct):
+    with pytest.raises(HiresxError, match="its value is not given") as refused:
+        parameter(load(duct), "gas.reynolds")
+    assert "--set gas.reynolds=" in refused.value.hint
 
 
 @pytest.mark.parametrize(
