@@ -18,6 +18,7 @@ def test_the_prandtl_number_matters_where_heat_is_conducted(reynolds, same):
     [
         (["cutoff=1e-6"], '"js" has no cut-off; leave it out, or take teno or teno_adaptive'),
         (["cutoff=0.5", 'weights="teno"'], "less than or equal to 0.1"),
+        (["cutoff=-0.5", 'weights="teno"'], "greater than 0"),
         (['interpolation="original6"'], '"js" does not weigh the 6 nodes .* take one of linear, teno, teno_adaptive'),
         (['interpolation="modified7"', 'weights="za"'], '"za" does not weigh the 7 nodes .* take one of .*js, .*z,'),
         (['hybrid.sensor="ducros"'], 'hybrid.sensor is of no effect without scheme.inviscid = "hybrid"'),

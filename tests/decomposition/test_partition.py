@@ -442,3 +442,9 @@ def test_a_move_that_gains_nothing_is_not_made():
     boxes, none = SimpleNamespace(sizes=np.full((3, 3), 8)), np.zeros(0, int)
     refined = Refinement(boxes, Contacts(none, none, none, none), np.array([0, 0, 1]), [1.0, 1.0])
     assert refined.run().tolist() == [0, 0, 1]
+
+
+def test_blocks_in_hundreds_are_given_to_ranks():
+    """So many that fewer than a dozen of the ways found are refined."""
+    grid = lattice([8] * 20, [8] * 20, [1])
+    check_cover(grid, partition(grid, 3), 3)

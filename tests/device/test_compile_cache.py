@@ -435,3 +435,10 @@ def test_damaged_library(native, tmp_path, monkeypatch):
     with pytest.raises(HiresxError, match="cannot be loaded") as caught:
         native.compile(Configuration())
     assert str(damaged) in caught.value.hint
+
+
+def test_the_processor_is_the_first_of_the_machine(monkeypatch):
+    """Its model and its instruction sets tell compiled kernels of different machines apart."""
+    text = "processor : 0\nmodel name : A\nflags : fma avx\nbogomips : 1\n\nprocessor : 1\nmodel name : A\n\n"
+    monkeypatch.setattr(Path, "read_text", lambda path: text)
+    assert host_compiler.processor.__wrapped__() == "model name : A\nflags : fma avx"

@@ -28,7 +28,7 @@ from hiresx.grid import (
     write_connectivity,
     write_plot3d,
 )
-from hiresx.grid.plane import make_right_handed, reverse_i
+from hiresx.grid.plane import flatten, make_right_handed, reverse_i
 from hiresx.grid.reindexing import Reindexing, reindex
 from hiresx.output.show.describe import describe
 from hiresx.output.show.plot_quality import worst
@@ -458,3 +458,14 @@ def test_nodes_that_take_values_of_other_blocks_are_blanked_too(tmp_path, monkey
     write(tmp_path / "grid.x", [block], form, blanking=[blanking])
     with pytest.raises(HiresxError, match=r"has 1 blanked nodes, first .* \(1, 2, 3\)"):
         build(GridFile(file=str(tmp_path / "grid.x")))
+
+
+@pytest.mark.parametrize("normal", "xy")
+def test_a_plane_is_turned_as_a_whole(normal):
+    """No coordinate along the normal, wherever the plane lies, enters those in the plane."""
+    a, b = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 2, 8))
+    far = np.full_like(a, 5.0)
+    x, y, z = (m[None] for m in {"x": (far, a, b), "y": (a, far, b)}[normal])
+    flat, _ = flatten(Grid((Block("b", x, y, z),)))
+    (block,) = flat.blocks
+    assert np.array_equal(block.x[0], a) and np.array_equal(block.y[0], b)

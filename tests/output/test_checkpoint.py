@@ -248,3 +248,7 @@ def test_the_wall_clock_limit_stops_in_order(tmp_path):
     assert record["status"] == "stopped" and "time.wall_limit = 0.001 s" in record["error"]
     assert record["steps"] == 1 == checkpoint.find(tmp_path).container.values["solver"]["steps"]
     assert json.loads((tmp_path / "run.json").read_text())["status"] == "stopped"
+
+
+def test_a_run_that_has_written_no_checkpoint_expects_no_time_for_one(tmp_path):
+    assert checkpoint.Checkpoints(tmp_path, None, dict, lambda: None).seconds == 0.0

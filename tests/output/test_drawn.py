@@ -79,3 +79,21 @@ def test_the_worst_place_of_a_grid(drawn):
     x, y, z = mesh(np.linspace(0, 1, 30) ** 2, np.linspace(0, 1, 12))
     write_plot3d("a.xyz", Grid((Block("b", x + 0.4 * y**3, y, z),)))
     drawn("quality", "plot", "a.xyz", "--quality")
+
+
+def test_the_worst_place_may_lie_in_a_plane_that_other_blocks_lack(drawn):
+    a, b = (Block(name, *mesh(np.linspace(n, n + 1, 9), np.linspace(0, 1, 9), np.linspace(0, 1, nk)))
+            for n, name, nk in ((0, "a", 7), (2, "b", 15)))  # fmt: skip
+    b.x[12] += 0.3 * b.y[12] ** 3
+    write_plot3d("a.xyz", Grid((a, b)))
+    drawn("quality-planes", "plot", "a.xyz", "--quality")
+
+
+def test_names_near_the_left_edge_begin_at_their_places():
+    """Three names that are far enough apart stand in one row."""
+    figure = picture_file.figure(3.0)
+    ax = figure.subplots()
+    ax.set_xlim(0, 1), ax.set_ylim(0, 1)
+    picture_file.label_points(ax, [(0.01, 0.2, "first"), (0.06, 0.2, "next"), (0.7, 0.2, "last")])
+    rows = {text.get_text(): text.get_transform().transform((0, 1))[1] for text in ax.texts}
+    assert rows["first"] == rows["last"] and rows["next"] < rows["first"]

@@ -1,6 +1,7 @@
 """`hiresx info` and `hiresx diff`: every kind of file we write or read, and two runs side by side."""
 
 import json
+from types import SimpleNamespace
 
 import netCDF4
 import numpy as np
@@ -14,7 +15,7 @@ from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf, vtk
 from hiresx.output.saved import checkpoint, container, distributed_arrays
 from hiresx.output.show import compare_checkpoints
-from hiresx.output.show.compare import compare
+from hiresx.output.show.compare import _pair, compare
 from hiresx.output.show.describe import describe
 
 SETTINGS = (
@@ -349,3 +350,15 @@ def test_a_state_kept_as_differences_is_compared_whole():
     np.testing.assert_allclose(found, whole, rtol=1e-14)
     plain = compare_checkpoints._conservative_values(lambda name, box: whole, 0, ((0, 4), (0, 3), (0, 2)), None)
     np.testing.assert_array_equal(plain, whole)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "pair"),
+    [
+        ({0: 0.0, 10: 1.0, 20: 2.0}, {0: 0.0, 15: 1.0, 30: 3.0}, (10, 15)),
+        ({0: 0.0, 10: 0.0, 20: 0.0}, {0: 0.0, 10: 0.0, 30: 0.0}, (10, 10)),  # local steps: the time stands still
+        ({0: 0.0, 10: 1.0}, {0: 0.0, 15: 2.0}, (10, 15)),
+    ],
+)
+def test_fields_of_one_time_are_compared_and_with_local_steps_those_of_one_step(first, second, pair):
+    assert _pair(*(SimpleNamespace(times=lambda times=times: times) for times in (first, second))) == pair

@@ -488,3 +488,13 @@ def test_the_lips_may_be_named(tmp_path):
         made_runs.probe(folder, name, 0.1 * np.arange(20), [[x, 0.8, 0], [x, -0.8, 0]], p=np.ones((20, 2)))
     run = hiresx.open(folder)
     assert lips(run) == "near.p_0,p_1" and lips(run, "far") == "far.p_0,p_1"
+
+
+def test_the_uncertainty_of_the_spreading_is_that_of_a_jackknife():
+    """Half of the 95 % interval of Student's t for the five runs of stations that are left out in turn."""
+    x = np.linspace(6, 30, 25)
+    width = 0.1 * (x - 2) + 0.02 * np.sin(1.7 * x)
+    left_out = [np.polyfit(np.delete(x, run), np.delete(width, run), 1)[0] for run in np.array_split(np.arange(25), 5)]
+    error = np.sqrt(4 / 5 * np.sum((left_out - np.mean(left_out)) ** 2))
+    found = jet_shape.spreading(jet_shape.Mean(x, x, x, x, width, 30.0, "made"), 6.0)
+    assert found["rate_uncertainty"] == pytest.approx(2.7764451 * error, rel=1e-6)  # t for 4 degrees of freedom

@@ -218,3 +218,7 @@ def test_a_mass_flow_against_a_wall_is_refused():
     for wall in (blown, part):
         boundary = [wall, {"faces": "all", "type": "periodic"}]
         assert channel(KEEP | {"axis": "y"}, boundary=boundary).body_force.axis == "y"
+
+
+def test_a_force_that_keeps_the_mass_flow_acts_along_its_axis_alone():
+    assert channel().body_force.directions == ((1.0, 0.0, 0.0),)

@@ -2,6 +2,7 @@
 
 import re
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import netCDF4
 import numpy as np
@@ -267,3 +268,13 @@ def test_files_and_places_that_are_no_planes_are_refused(tmp_path):
         with pytest.raises(HiresxError) as error:
             Simulation(case(path, (8, 8, 1)), "cpu")
         assert said in str(error.value)
+
+
+def test_the_planes_held_reach_two_beyond_the_place_on_either_side():
+    """The polynomial takes two planes on either side; repeated planes are held from any of them on."""
+    held = SimpleNamespace(_planes=SimpleNamespace(period=1.0), _count=20, _room=8)
+    assert [ahead for ahead in range(20) if PrecursorInflow._covers(held, 5, 5 + ahead)] == [2, 3, 4]
+    held._planes.period = 0.0
+    assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 5, 5 + ahead)] == [2, 3, 4]
+    assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 0, ahead)] == [0, 1, 2, 3, 4]
+    assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 12, 12 + ahead)] == [2, 3, 4, 5, 6, 7]

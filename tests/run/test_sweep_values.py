@@ -13,7 +13,7 @@ import hiresx
 from hiresx.errors import HiresxError
 from hiresx.sweeps import running
 from hiresx.sweeps.members import SweepMember
-from hiresx.sweeps.numbers import column
+from hiresx.sweeps.numbers import analyses, column
 from hiresx.sweeps.table import SweepTable, row
 from hiresx.sweeps.values import combinations, parse, split_values
 
@@ -145,3 +145,10 @@ def test_a_run_that_is_about_to_end_is_waited_for(monkeypatch, tmp_path):
     assert said == [f"{tmp_path} is still running: waiting for its end"]
     monkeypatch.setattr(running, "PATIENCE", -1.0)
     assert not running._free(tmp_path, said.append)
+
+
+def test_two_analyses_of_one_verb_have_names_of_their_own():
+    found = analyses(["jet --from 15", "spectrum lips", "jet --from 30"])
+    assert [(one.name, one.verb, one.words) for one in found] == [
+        ("jet", "jet", ("--from", "15")), ("spectrum", "spectrum", ("lips",)), ("jet-2", "jet", ("--from", "30"))
+    ]  # fmt: skip

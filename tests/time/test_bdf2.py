@@ -13,6 +13,7 @@ from hiresx.cli import execute
 from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.estimate import estimate
+from hiresx.output.watch.monitors.implicit import stalled_stages
 from hiresx.simulation.blow_up import BlowUp
 from hiresx.solver import Solver
 from hiresx.time.integrators.bdf2 import extrapolation_weights
@@ -274,3 +275,18 @@ def test_turbulence_goes_with_it():
     (exact,) = whole(after(line("ssp_rk3", time={"cfl": 0.5}, **given), layer))
     off = [np.abs(whole(after(line("bdf2", time={"dt": dt}, **given), layer))[0] - exact) for dt in (0.02, 0.01)]
     assert off[0].max() / off[1].max() > 2**1.8 and off[1].max() < 2e-3 * exact.max()
+
+
+@pytest.mark.parametrize(
+    ("last", "parts"),
+    [
+        ({}, ["fell by less than implicit.newton_drop = 100, by 12 at least", "take a smaller step"]),
+        (
+            {"unsolved": 2, "linear_drop": 0.3, "time": 1.5, "equation": "e", "node": [4, 5, 0], "block": "b"},
+            ["at t = 1.5, was largest in the equation of e at node (i, j, k) = (4, 5, 0) of block 'b'", "krylov"],
+        ),
+    ],
+)
+def test_stages_that_were_not_solved_are_described_with_the_place_of_the_last(last, parts):
+    text = stalled_stages({"stalled": 3.0, "least_drop": 12.0}, last, 100.0)
+    assert all(part in text for part in parts) and ("take more implicit.krylov" in text) is bool(last)

@@ -99,5 +99,6 @@ def test_earlier_steps_are_taken_from_a_checkpoint_as_far_as_they_are_any():
     for values in (given[0, :, :-1], given[0].astype("f4")):
         with pytest.raises(ValueError, match=r"history\.0 is"):
             history.read([0.1], lambda name, box, values=values: values)
-    with pytest.raises(ValueError, match="earlier steps of"):
-        history.read([0.0], lambda name, box: given[0])
+    for size in (0.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="earlier steps of"):
+            history.read([size], lambda name, box: given[0])

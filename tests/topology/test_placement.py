@@ -382,3 +382,13 @@ def test_the_table_of_many_ranks_has_a_line_for_each_host():
     lines = Placement(tuple(seats), None).lines({"kB/step": range(40)})
     assert [line.split()[:2] for line in lines] == [["rank", "host"], ["0-19", "n0"], ["20-39", "n1"]]
     assert "20 cores" in lines[1]
+
+
+def test_a_kernel_that_does_not_say_what_is_allowed_is_asked_for_the_affinity(monkeypatch):
+    from pathlib import Path
+
+    from hiresx.topology import binding
+
+    monkeypatch.setattr(Path, "read_text", lambda path, encoding: "Name: python\n")
+    monkeypatch.setattr(binding.os, "sched_getaffinity", lambda process: {3, 5} if process == 0 else {0})
+    assert binding.bound_cpus() == {3, 5}

@@ -215,3 +215,13 @@ def test_any_bytes(data):
 
 def test_a_word_alone_names_no_row():
     assert [smi_rows._label(words.split()) for words in ("GPU0", "GPU0 X", "so GPU0 X PIX")] == [None, 0, 1]
+
+
+def test_an_unknown_key_is_named_with_the_object_that_has_it():
+    whole = description.to_json(parse(WHOLE, "file"))
+    for place, words in ((whole, '"voltage"'), (whole["gpus"][1], '"gpus[1].voltage"')):
+        place["voltage"] = 1
+        with pytest.raises(HiresxError) as caught:
+            parse(json.dumps(whole), "file")
+        assert f"unknown key {words}" in caught.value.message
+        del place["voltage"]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from topology_recordings import RECORDINGS, RING, UNEVEN, hwloc_xml, level_matrix, needs_shared, smi
+from topology_recordings import RECORDINGS, RING, UNEVEN, hwloc_xml, level_matrix, nccl_xml, needs_shared, smi
 
 from hiresx.errors import HiresxError
 from hiresx.topology import machine as description
@@ -340,3 +340,16 @@ def mpibind(name: str) -> dict[int, tuple[list[frozenset[int]], list[list[int]]]
                 gpus = [[int(g) for g in entry.split(",") if g] for entry in quoted[2]]
                 found[number] = [parse_list(entry) for entry in quoted[1]], gpus
     return found
+
+
+@pytest.mark.parametrize(
+    ("cpu", "name"),
+    [
+        ('arch="arm64" vendor="Neoverse" familyid="8" modelid="212"', "ARM Neoverse (family 8, model 212)"),
+        ('arch="ppc64" vendor="unknown" familyid="2" modelid="0"', "POWER (family 2, model 0)"),
+        ('arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49"', "AMD EPYC (family 143, model 49)"),
+    ],
+)
+def test_processors_of_ncclxml_have_the_name_of_their_family(cpu, name):
+    text = nccl_xml().replace('arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"', cpu)
+    assert {package.model for package in parse(text, "system.xml").packages} == {name}
