@@ -219,7 +219,7 @@ class FieldOutput(Attachment):
         about = output.variables, output.precision, self._case.output.formats, self._dump, solver
         content = Content(output.name, output.spec, *about)
         if self.directory is not None:
-            check_names([block.name for block in content.blocks])
+            check_names([piece.name for piece in content.about.pieces])
         return content
 
     def _there(self, output: _Output, step: int) -> bool:
@@ -265,10 +265,8 @@ class _Files(Work):
 
     @cached_property
     def _frames(self) -> list[FormatFrame]:
-        content = self._content
-        about = self._directory, content.blocks, self._time, self._step, content.variables, content.dtype
-        others = (kind(*about, content.tag, content.comm.root, content.name) for kind in content.frames)
-        return [*self._of_series, *others]
+        about = self._content.about, self._directory, self._time, self._step
+        return [*self._of_series, *(kind(*about) for kind in self._content.frames)]
 
     def write(self) -> None:
         content = self._content
