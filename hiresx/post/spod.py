@@ -15,9 +15,9 @@ from hiresx.post.result import Result, as_run, file_stem
 from hiresx.post.snapshots import Snapshots
 from hiresx.results import Run, needs
 
-# Bytes of all times of the places that are transformed at once.
+# Number of bytes of all times of the places that are transformed at once.
 _SLAB = 1 << 25
-# Modes whose energies are drawn, and kept.
+# Number of modes whose energies are drawn and returned.
 _KEPT = 5
 
 

@@ -34,7 +34,7 @@ class Content:
         for field in self.fields:
             solver.layout.must_have(field)
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
-        # Found by one for all: it goes through all coordinates.
+        # Rank 0 finds them for all ranks, because this reads all coordinates.
         pieces = files.on_root(
             self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
         )

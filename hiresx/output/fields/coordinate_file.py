@@ -39,7 +39,7 @@ def _digest(held: Iterable[tuple[str, tuple[int, ...], Iterable[np.ndarray]]]) -
 
 
 def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
-    """x, y and z of the points, as they are written, in pieces one behind the other."""
+    """Yield x, y and z of the points as they are written, each in one piece or several."""
     for axis in AXES:
         if isinstance(piece, NodeBlock):
             yield from getattr(blocks[piece.block], axis)[tuple(slice(*nodes) for nodes in piece.ranges)]

@@ -280,9 +280,9 @@ def _is_grid(path: Path, head: bytes) -> bool:
     words = head[:200].replace(b",", b" ").split()
     if b"\0" not in head[:64]:
         return bool(words) and words[0].isdigit()
-    from hiresx.grid.plot3d_binary import begins_like
+    from hiresx.grid.plot3d_binary import begins_like_plot3d
 
-    return begins_like(path)
+    return begins_like_plot3d(path)
 
 
 def _vtk(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sums and extremes over parts: the column kernels on the device (kernels/statistics.h), the rest here."""
+"""Sums and extremes over parts: along columns on the device (kernels/statistics.h), over columns on the host."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

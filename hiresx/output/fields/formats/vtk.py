@@ -31,7 +31,7 @@ _DTYPES = {kind: np.dtype(kind.lower()) for kind in ("Float32", "Float64", "UInt
 _ORDER = {"little": "LittleEndian", "big": "BigEndian"}[sys.byteorder]
 _HEAD = f'<?xml version="1.0"?>\n<VTKFile type="{{kind}}" version="1.0" byte_order="{_ORDER}" header_type="UInt64">\n'
 _TAIL = b"\n</AppendedData>\n</VTKFile>\n"
-# Bytes within which the header of any of our files ends.
+# Number of bytes in which the header of each file ends.
 _HEADER = 1 << 22
 _ENTRY = re.compile(r'<DataSet timestep="([^"]*)" file="([^"]*)"/>')
 _VECTOR = ("u", "v", "w")
@@ -173,7 +173,7 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
     """Remove the files of the steps beyond `after`, also from the series. Raises HiresxError if one cannot go."""
     gone = [path for step, path in frames(directory, name).items() if step > after]
     for path in gone:
-        # The one that stands for the time goes first: it never names what is not there.
+        # The .vtm file is removed first, so that it never names a missing file.
         files.remove([path, *path.parent.glob(f"{path.stem}_*.vts")])
     target = series(directory, name)
     try:

@@ -33,7 +33,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     if not case.probe:
         return []
     solver = simulation.solver
-    # once: looking for them takes a copy of the coordinates
+    # located once, as this takes a copy of the coordinates
     found = files.on_root(solver.comm, lambda: _locate_all(case, solver.decomposition))
     probes = [
         ProbeMonitor(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)
@@ -93,9 +93,9 @@ class ProbeMonitor(Monitor):
         self._turns = None if np.array_equal(turns, np.broadcast_to(np.eye(3)[..., None], turns.shape)) else turns
         self._filter: FilteredNodes | None = None
         self._columns: dict[str, tuple[int, np.ndarray]] = {}
-        # Of samples that are not done: the number of the interval that they end, step and time.
+        # For samples that are not complete: the number of the interval at whose end they are, step and time.
         self._awaited: list[tuple[int, int, float]] = []
-        # Samples kept at the end of a run that were not done.
+        # Number of samples that were stored at the end of a run before they were complete.
         self._early = 0
 
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
@@ -157,7 +157,7 @@ class ProbeMonitor(Monitor):
 
         def at_nodes(name: str) -> np.ndarray:
             number, columns = self._columns[name]
-            # one order in memory, thus one of the additions, whatever number of samples there are
+            # a fixed order in memory, so that the order of the additions does not depend on the number of samples
             return np.ascontiguousarray(samples[:, number, columns])
 
         values = self._values(_AtPlaces(at_nodes, list(self._columns), self._weights, self._turns))
