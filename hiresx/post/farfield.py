@@ -84,9 +84,10 @@ def farfield(
       Moin, ibid. 12 (2013) 1) or kept separate ("each").
     - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa; without it in rho_ref
       c_ref^2 and in dB re that.
-    - `still`: for runs that start from rest: before the first sample the surface is taken to be as in it. Each observer
-      then has a time window of its own, from its first sound until it no longer receives sound from the whole surface.
-      All windows are equally long. `heard_from` is the start of the window, from which `time` counts.
+    - `still`: for runs that start from rest: before the first sample, the flow at the surface is taken to be that of
+      the first sample. Each observer then has a time window of its own, from its first sound until it no longer
+      receives sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, from
+      which `time` counts.
     - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
     - `length`, `velocity`: scales of the Strouhal number, also of that of the third octaves (`welch.third_octaves`).
     - `density`: the density on the surface: that of the "flow", or one from its "pressure", rho_ref (1 + p' / (rho_ref
