@@ -16,7 +16,6 @@ from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, rows, shape_maps
 from hiresx.equations import GAS_CONSERVED, equations
-from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side
 from hiresx.grid.patched import CHUNK, WIDTH, BlockMap, wraps
 from hiresx.output.saved import files
@@ -109,15 +108,7 @@ def _locate_one_by_one(
     `locate_places`."""
     locator = Locator(decomposition)
     for n in left:
-        found = locator.find(places[n])
-        if found is None:
-            b, (i, j, k), distance = locator.nearest(places[n])
-            near = ", ".join(f"{c:.6g}" for c in decomposition.blocks[b].node(i, j, k))
-            raise HiresxError(
-                f"{who}: its place ({', '.join(f'{c:.6g}' for c in places[n])}) lies outside the grid, "
-                f"{distance:.3g} from its nearest node, ({near}) in block '{decomposition.blocks[b].name}'",
-                "move the surface inside, or leave that side of it open",
-            )
+        found = locator.locate(places[n], who, "move the surface inside, or leave that side of it open")
         block[n], xi[n] = found.block, found.index
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Decomposition
+from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES
 from hiresx.grid.patched import WIDTH, lagrange
 from hiresx.grid.stored_coordinates import slabs
@@ -100,6 +101,19 @@ class Locator:
                         place = triple(float(n) for n in index)
                         return Location(b, place, nodes.blocks, nodes.indexes, weights, nodes.turns)
         return None
+
+    def locate(self, point: Sequence[float] | np.ndarray, who: str, hint: str) -> Location:
+        """Return the location of `point`, as `find` does. Raises HiresxError, beginning with `who`, if it lies
+        outside."""
+        if (found := self.find(point)) is not None:
+            return found
+        b, node, distance = self.nearest(point)
+        place, near = (", ".join(f"{c:.6g}" for c in xyz) for xyz in (point, self._blocks[b].node(*node)))
+        raise HiresxError(
+            f"{who}: the place ({place}) lies outside the grid, {distance:.3g} from its nearest node, ({near}) in "
+            f"block '{self._blocks[b].name}'",
+            hint,
+        )
 
     def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
         """Block, node (i, j, k) and distance, in L, of the node closest to `point` (x, y, z)."""

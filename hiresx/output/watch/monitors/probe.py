@@ -235,15 +235,10 @@ def _locate_all(case: Case, decomposition: Decomposition) -> list[list[Location]
     for n, spec in enumerate(case.probe):
         refuse_places(f"probe.{n}", spec.count, dimensions)
     locator = Locator(decomposition)
-    return [
-        _locations(f"probe.{n}", spec, locator, decomposition, equations(case).scalars)
-        for n, spec in enumerate(case.probe)
-    ]
+    return [_locations(f"probe.{n}", spec, locator, equations(case).scalars) for n, spec in enumerate(case.probe)]
 
 
-def _locations(
-    key: str, spec: Spec, locator: Locator, decomposition: Decomposition, scalars: Sequence[str]
-) -> list[Location]:
+def _locations(key: str, spec: Spec, locator: Locator, scalars: Sequence[str]) -> list[Location]:
     derived.check(spec.variables, f"{key}.variables", scalars)
     for name in spec.variables:
         if name in output_fields():
@@ -253,17 +248,4 @@ def _locations(
                 f'{key}.variables: "{name}" needs gradients, which a probe does not have',
                 f"there are {', '.join(name for name, variable in derived.VARIABLES.items() if variable.local)}",
             )
-    found = []
-    for place in spec.places:
-        location = locator.find(place)
-        if location is None:
-            b, (i, j, k), distance = locator.nearest(place)
-            block = decomposition.blocks[b]
-            near = ", ".join(f"{c:.6g}" for c in block.node(i, j, k))
-            raise HiresxError(
-                f'{key} "{spec.name}": the place ({", ".join(f"{c:.6g}" for c in place)}) lies outside the grid, '
-                f"{distance:.3g} from its nearest node, ({near}) in block '{block.name}'",
-                "move it inside",
-            )
-        found.append(location)
-    return found
+    return [locator.locate(place, f'{key} "{spec.name}"', "move it inside") for place in spec.places]
