@@ -26,7 +26,7 @@ from hiresx.errors import HiresxError
 from hiresx.topology import levels
 from hiresx.topology.groups import Partition, pcie_groups
 from hiresx.topology.machine import Machine
-from hiresx.topology.nics import nearest_nics
+from hiresx.topology.near import nearest_nics
 
 GIGA = 1e9
 

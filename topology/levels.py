@@ -21,6 +21,7 @@ SELF = "X"
 PCIE = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS")
 OLD = {"SOC": "SYS"}
 RANK = {word: n for n, word in enumerate(PCIE)}
+UNKNOWN = len(PCIE)  # rank of NVLink and of unknown levels, which count as farther than all of PCIe
 
 # Words of `nvidia-smi topo -p2p`, which is another matrix: may two GPUs reach each other's memory at all?
 P2P_WORDS = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
@@ -76,6 +77,11 @@ HOP = 0.15e-6
 def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
     """Matrix of the words for all pairs of `count` devices of a kind."""
     return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
+
+
+def rank(level: str) -> int:
+    """Return the position of a level in `PCIE`, the nearest first; UNKNOWN for other words."""
+    return RANK.get(level, UNKNOWN)
 
 
 def word(text: str) -> str | None:

@@ -341,7 +341,7 @@ def _tree(words: dict[tuple[int, int], str], count: int, name: str) -> None:
     """Raises HiresxError unless two GPUs that share a switch with a third one also share it with each other."""
     switch = levels.RANK["PXB"]
     for b in range(count):
-        near = [a for a in range(count) if a != b and levels.RANK.get(words.get((a, b), ""), 99) <= switch]
+        near = [a for a in range(count) if a != b and levels.rank(words.get((a, b), "")) <= switch]
         for n, a in enumerate(near):
             for c in near[:n]:
                 if levels.RANK.get(words.get((a, c), ""), 0) > switch:

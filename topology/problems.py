@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import levels_tell_nodes, pcie_groups
-from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, assumed_pcie_speed, pcie_generation
+from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, assumed_pcie_speed, pcie_generation, rank
 from hiresx.topology.machine import Machine
-from hiresx.topology.nics import nearest_nics
+from hiresx.topology.near import nearest_nics
 
 # A measured bandwidth below this share of that of its level is a problem. ACS, for instance, halves it.
 SLOW = 0.6
@@ -72,7 +72,7 @@ def _levels(machine: Machine) -> Iterator[str]:
                 )
     for a in range(len(gpus)):
         for b in range(a):
-            near = RANK.get(machine.pcie[a][b], 99) <= RANK["NODE"]
+            near = rank(machine.pcie[a][b]) <= RANK["NODE"]
             if near and None not in (gpus[a].numa, gpus[b].numa) and gpus[a].numa != gpus[b].numa:
                 yield (
                     f"GPU {b} and GPU {a} are {machine.pcie[a][b]} of each other, yet on NUMA nodes {gpus[b].numa} and "
