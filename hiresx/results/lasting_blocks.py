@@ -8,8 +8,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields.field_file import read_stored
-from hiresx.output.fields.field_reader import link_target
-from hiresx.results.stored import AXES
+from hiresx.output.fields.field_reader import AXES, link_target
 
 
 def choose_blocks(

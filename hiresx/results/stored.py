@@ -14,7 +14,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file, derived, field_file
-from hiresx.output.fields.field_reader import AXES, FieldReader
+from hiresx.output.fields.field_reader import AXES, FieldReader, open_file
 from hiresx.output.saved.netcdf_library import LOCK
 
 
@@ -53,7 +53,7 @@ class StoredVariable:
         return np.empty((0, *np.empty(self.nodes, bool)[key[1:]].shape), self.dtype) if found is None else found
 
     def _of(self, path: Path, key: tuple[Any, ...]) -> np.ndarray:
-        with field_file.open_file(path) as blocks:
+        with open_file(path) as blocks:
             if self.block not in blocks.file:
                 raise HiresxError(f'there is no block "{self.block}"', "see whether the run was overwritten")
             return self._in(path, key, blocks)

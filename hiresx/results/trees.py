@@ -9,11 +9,11 @@ import numpy as np
 from hiresx.device.averaging import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
-from hiresx.output.fields.field_reader import attribute
+from hiresx.output.fields.field_reader import AXES, attribute, open_file
 from hiresx.output.fields.field_reader import variables as stored_variables
 from hiresx.results import lasting_blocks, needs
 from hiresx.results.block_tree import block_tree
-from hiresx.results.stored import AXES, ComputedArray, StoredVariable, lazy
+from hiresx.results.stored import ComputedArray, StoredVariable, lazy
 
 INDEXES = ("k", "j", "i")
 _NUMBERS = {
@@ -70,7 +70,7 @@ def averages(path: Path) -> Any:
     xarray = needs.xarray()
     about = field_file.describe(path)
     gamma = about["case"]["gas"]["gamma"]
-    with field_file.open_file(path) as blocks:
+    with open_file(path) as blocks:
         over = float(blocks.file["averaged_over"][()])
         attributes = {
             (block, kind, name): {key: attribute(part[name], key) for key in ("long_name", "units")}

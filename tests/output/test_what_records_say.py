@@ -8,7 +8,7 @@ import made_runs
 import pytest
 from plotted import case, save, vortex
 
-from hiresx.output.fields.field_file import open_file
+from hiresx.output.fields.field_reader import open_file
 from hiresx.output.saved import machine_record
 from hiresx.output.show.compare import compare
 from hiresx.output.watch.sampling import MonitorToTheEnd

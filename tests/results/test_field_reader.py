@@ -13,6 +13,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import read_stored
 from hiresx.output.fields.formats import netcdf
+from hiresx.output.show.describe import describe
 
 CASE = {
     "grid": {"generator": "box", "n": [12, 9, 1], "lower": [0.0, 0.0, 0.0], "upper": [2.0, 1.0, 0.0]},
@@ -44,6 +45,17 @@ def test_h5py_reads_what_the_library_of_netcdf_reads(folder):
     assert stored.dtype == np.float32 and about["precision"] == "fp32"
     np.testing.assert_array_equal(stored, wanted)
     assert read_stored(path, list(about["blocks"]), "mach") is None
+
+
+def test_the_library_of_netcdf_opens_no_field_file(folder, monkeypatch):
+    """It reads the headers of all blocks: a minute of a few thousand."""
+    monkeypatch.setattr(netCDF4, "Dataset", lambda *_: pytest.fail("opened by netCDF's library"))
+    path = netcdf.frame(folder, 2)
+    assert field_file.read_time(path) == field_file.describe(path)["time"] == field_file.read(path).time
+
+
+def test_an_attribute_without_text_is_empty(folder):
+    assert describe(netcdf.frame(folder, 2))["title"] == ""
 
 
 def test_a_damaged_file_is_named(tmp_path):

@@ -17,7 +17,7 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import block_neighbours, coordinate_file, derived
 from hiresx.output.fields.differences import Sides
-from hiresx.output.fields.field_reader import FieldReader, attribute, open_file
+from hiresx.output.fields.field_reader import AXES, FieldReader, attribute, open_file
 from hiresx.output.fields.field_reader import variables as stored_variables
 from hiresx.output.saved import file_layout, library_files
 from hiresx.output.saved.files import FileLayout, JointFile
@@ -112,7 +112,7 @@ class Series:
         derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
         self._case, self._part, self._linked, self._joined_by = case, part, linked, joined_by
-        self._axes = () if linked else coordinate_file.AXES
+        self._axes = () if linked else AXES
         kinds: dict[str, np.dtype[Any]] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]

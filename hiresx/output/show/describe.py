@@ -11,7 +11,7 @@ from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields.field_reader import attribute
+from hiresx.output.fields.field_reader import attribute, open_file
 from hiresx.output.fields.field_reader import variables as stored_variables
 from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import checkpoint, files, record
@@ -178,7 +178,7 @@ def _any_netcdf(file: Any) -> dict[str, Any]:
 
 
 def _fields(path: Path, averages: bool) -> dict[str, Any]:
-    with fields.open_file(path) as blocks:
+    with open_file(path) as blocks:
         file, part = blocks.file, attribute(blocks.file, "part")
         found: dict[str, Any] = {"kind": "averages" if averages else f"fields ({part})" if part else "fields"}
         found |= {name: attribute(file, name) for name in ("title", "source")}
