@@ -26,7 +26,7 @@ from hiresx.errors import HiresxError
 from hiresx.topology import levels
 from hiresx.topology.groups import Partition, pcie_groups
 from hiresx.topology.machine import Machine
-from hiresx.topology.nics import nearest_nics
+from hiresx.topology.near import nearest_nics
 
 GIGA = 1e9
 
@@ -108,22 +108,23 @@ class Model:
         self._index: dict[str, int] = {}
         count = len(machine.gpus)
         self._groups = {level: _membership(pcie_groups(machine, level), count) for level in ("PIX", "PXB", "NODE")}
-        self._node = self._groups["NODE"]  # whose interconnect a GPU's traffic leaves by
+        self._node = self._groups["NODE"]  # the node over whose interconnect a GPU's traffic leaves
         self._own = [self._pcie_speed(g) for g in range(count)]
         # MIG slices share the link of their card.
         cards = [gpu.bus_id if gpu.mig_uuid else str(gpu.index) for gpu in machine.gpus]
         self._card = [cards.index(card) for card in cards]
-        self._between = max([levels.between_nodes(machine.cpu), *self._measured_speeds("SYS")])
-        # Of a CPU that is not known the worse is assumed; what was measured has it in already.
+        self._between = max([levels.interconnect_speed(machine.cpu), *self._measured_speeds("SYS")])
+        # An unknown CPU is assumed to be the slower kind. Measured speeds include the effect already.
         intel = not machine.cpu or "Intel" in machine.cpu
         self._overhead = levels.INTEL_PEER if intel and machine.measured is None else 1.0
-        # More links to peers than a GPU can have: they are the same ones, behind a switch.
+        # If the links to all peers are more than a GPU has, they are the same links, behind a switch.
         most = max(levels.MOST_NVLINKS.values())
         self._switched = [sum(map(levels.nvlinks, row)) > most for row in machine.levels]
         self.bandwidth = np.full((count, count), levels.LOCAL)
         self.latency = np.zeros((count, count))
         self.per_byte = np.full((count, count), 1 / levels.LOCAL)
-        # Links up, links down, how much more a byte weighs there, whether it is staged.
+        # For each pair: links up, links down, the factor on the time of a byte, whether copies are staged in host
+        # memory.
         self.routes: dict[tuple[int, int], tuple[list[int], list[int], float, bool]] = {}
         for a in range(count):
             for b in range(count):
@@ -191,7 +192,7 @@ class Model:
         own = machine.gpus[gpu].pcie
         if seen:
             return max(seen)
-        return own * levels.PCIE_SHARE if own else levels.pcie_assumed(machine.gpus[gpu].model)
+        return own * levels.PCIE_SHARE if own else levels.assumed_pcie_speed(machine.gpus[gpu].model)
 
     def _link(self, name: str, bandwidth: float, shared: bool) -> int:
         if name not in self._index:
@@ -200,7 +201,7 @@ class Model:
         return self._index[name]
 
     def _climb(self, gpu: int, level: str, direction: str) -> list[int]:
-        """The links between a GPU and where a way of `level` turns."""
+        """The links between a GPU and the switch or bridge at which a route of `level` turns."""
         card = self._card[gpu]
         inner = {g for g, other in enumerate(self._card) if other == card}
         route = [self._link(f"GPU {card} PCIe {direction}", self._own[card], len(inner) > 1)]
@@ -321,7 +322,7 @@ class Model:
             loads={link.name: float(load) for link, load in zip(self.links, loads, strict=True) if load > 0},
         )
 
-    def alike(self, a: int, b: int, beyond: bool = True) -> bool:
+    def are_alike(self, a: int, b: int, beyond: bool = True) -> bool:
         """True if exchanging two GPUs changes no time. With `beyond` this includes traffic to other hosts."""
         count = len(self.machine.gpus)
         swap = np.arange(count)

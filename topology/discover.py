@@ -10,7 +10,7 @@ from hiresx.topology.machine import GPU, Machine, Matrix
 from hiresx.topology.parse_hwloc_xml import NO_PCI
 from hiresx.topology.problems import surroundings
 
-# What of a machine comes from its PCI devices.
+# Fields of a machine that its PCI devices give.
 _DEVICES = ("gpus", "levels", "pcie", "peer", "nics", "nic_levels", "nic_pairs", "devices")
 
 
@@ -60,7 +60,7 @@ def with_devices(tree: Machine, plain: Machine) -> Machine:
     return replace(
         tree,
         nics=tuple(replace(nic, speed=nic.speed or speeds.get(nic.bus_id)) for nic in tree.nics),
-        # hwloc writes the link as it is at this moment, and idle GPUs slow theirs down; /sys has what it can do.
+        # hwloc gives the present speed of a link, which idle GPUs reduce; /sys gives the highest one.
         gpus=tuple(replace(gpu, pcie=links.get(gpu.bus_id) or gpu.pcie) for gpu in tree.gpus),
     )
 
@@ -124,7 +124,7 @@ def merge(tree: Machine, devices: Machine) -> Machine:
 
 def _node_by_cpus(gpu: GPU, tree: Machine) -> int | None:
     """The NUMA node of a GPU by the CPUs that NVML says are near it, where the firmware does not tell the node and all
-    CPUs look near. Not by CPUs that are just those of this process: the job may have clipped them."""
+    CPUs look near. CPUs that are exactly those of this process do not count: the job may have restricted them."""
     if not gpu.cpus or gpu.cpus == sysfs.allowed_cpus():
         return None
     found = [node.index for node in tree.numa if node.cpus and gpu.cpus <= node.cpus]

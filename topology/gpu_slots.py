@@ -1,6 +1,6 @@
 """The GPUs that the next rank may take, for many partial placements at once.
 
-Shares stay even. Of GPUs that can change places without a difference only the first is tried.
+The numbers of ranks on two GPUs differ by one at most. Of interchangeable GPUs only the first free one is tried.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ class GpuSlots:
         """Mask (states, GPUs) of the GPUs with free slots. `used`: ranks there already."""
         if self._alike is None:
             self._alike = [
-                [b for b in range(a) if self._model.alike(self._gpus[a], self._gpus[b], self._beyond)]
+                [b for b in range(a) if self._model.are_alike(self._gpus[a], self._gpus[b], self._beyond)]
                 for a in range(self.count)
             ]
         free = used < self.most

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hiresx.topology.levels import RANK, nvlinks
+from hiresx.topology.levels import RANK, nvlinks, rank
 from hiresx.topology.machine import Machine
 
 Partition = tuple[tuple[int, ...], ...]
@@ -34,7 +34,7 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
     """Groups of GPUs that are no further apart than `level`, by PCIe alone."""
-    return connect_pairs(len(machine.gpus), lambda a, b: RANK.get(machine.pcie[a][b], 99) <= RANK[level])
+    return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 
 def numa_groups(machine: Machine) -> Partition:
@@ -51,7 +51,7 @@ def numa_groups(machine: Machine) -> Partition:
             return gpus[a].numa == gpus[b].numa
         if gpus[a].cpus and gpus[b].cpus:
             return gpus[a].cpus == gpus[b].cpus
-        return RANK.get(machine.pcie[a][b], 99) <= RANK["NODE"]
+        return rank(machine.pcie[a][b]) <= RANK["NODE"]
 
     return connect_pairs(len(gpus), together)
 
@@ -60,7 +60,7 @@ def levels_tell_nodes(machine: Machine) -> bool:
     """True if any two devices are nearer than SYS by PCIe. If none are, the machine may be virtual and hide its
     topology."""
     words = [word for rows in (machine.pcie, machine.nic_levels) for row in rows for word in row]
-    return any(RANK.get(word, 99) <= RANK["NODE"] for word in words)
+    return any(rank(word) <= RANK["NODE"] for word in words)
 
 
 def nvlink_groups(machine: Machine) -> Partition:

@@ -1,7 +1,7 @@
 """libhwloc through cffi, without compiling anything: what it discovers of this machine.
 
 What the library discovers is taken as its XML export and read by `parse_hwloc_xml`, so the layout of its objects, which
-changed with 3.0, is never relied on; calls that its header defines inline are done there in Python.
+changed with 3.0, does not matter. The header defines some calls inline; this module has them in Python.
 """
 
 import ctypes
@@ -35,14 +35,14 @@ void hwloc_free_xmlbuffer(hwloc_topology_t, char *);
 """
 # hwloc.h, the same numbers from 2.0 to 3.0.
 KEEP_ALL, BLACKLIST = 0, 1
-# Discovery that would start a GPU's run-time, and with it a context, before the GPU is chosen.
+# Components that would start a GPU's run-time, and so create a context, before a GPU is chosen.
 CONTEXT_MAKERS = ("cuda", "opencl", "levelzero", "gl", "rsmi")
-# Each replaces the live machine by something else, silently.
+# Each of these variables silently replaces the live machine by a recording or another description.
 SUBSTITUTES = ("HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_THISSYSTEM")
 NAMES = ("libhwloc.so.15", "libhwloc.so")
 
 
-# What cffi makes of the declarations has no types of its own.
+# The objects that cffi makes of the declarations have no Python types.
 FFI: TypeAlias = Any
 
 

@@ -8,14 +8,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hiresx.topology.levels import PCIE, RANK, SELF
-
-UNKNOWN = len(PCIE)  # farther than any
+from hiresx.topology.levels import PCIE, RANK, SELF, UNKNOWN, rank
 
 
 def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
     """Positions of level words in `levels.PCIE`; UNKNOWN for NVLink and for empty words."""
-    return np.array([[RANK.get(word, UNKNOWN) for word in row] for row in words], dtype=int).reshape(len(words), -1)
+    return np.array([[rank(word) for word in row] for row in words], dtype=int).reshape(len(words), -1)
 
 
 def complete(
@@ -57,8 +55,8 @@ def _prove(found: np.ndarray) -> list[tuple[int, int, str, str]]:
                     wrong.append((int(b), int(a), PCIE[farther.min()], PCIE[farther.max()]))
         if not proved:
             return wrong
-        for a, b, rank in proved:
-            found[a, b] = found[b, a] = rank
+        for a, b, nearest in proved:
+            found[a, b] = found[b, a] = nearest
 
 
 def _bounds(found: np.ndarray) -> np.ndarray:

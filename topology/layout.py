@@ -3,12 +3,12 @@ joins."""
 
 from dataclasses import dataclass
 
+from hiresx.topology import levels
 from hiresx.topology.groups import connect_pairs, numa_groups
-from hiresx.topology.levels import RANK
+from hiresx.topology.levels import RANK, UNKNOWN
 from hiresx.topology.machine import Machine
 
 NESTED = ("PHB", "PXB", "PIX", "PSB")
-UNKNOWN = 99
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ def _ranks(machine: Machine) -> list[list[int]]:
     rank = [[UNKNOWN] * size for _ in range(size)]
     for a in range(count):
         for b in range(count):
-            rank[a][b] = RANK.get(machine.pcie[a][b], UNKNOWN)
+            rank[a][b] = levels.rank(machine.pcie[a][b])
         for n in range(nics):
-            rank[a][count + n] = rank[count + n][a] = RANK.get(machine.nic_levels[a][n], UNKNOWN)
+            rank[a][count + n] = rank[count + n][a] = levels.rank(machine.nic_levels[a][n])
     for n, row in enumerate(machine.nic_pairs):
         for m, word in enumerate(row):
-            rank[count + n][count + m] = RANK.get(word, UNKNOWN)
+            rank[count + n][count + m] = levels.rank(word)
     return rank

@@ -21,6 +21,7 @@ SELF = "X"
 PCIE = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS")
 OLD = {"SOC": "SYS"}
 RANK = {word: n for n, word in enumerate(PCIE)}
+UNKNOWN = len(PCIE)  # rank of NVLink and of unknown levels, which count as farther than all of PCIe
 
 # Words of `nvidia-smi topo -p2p`, which is another matrix: may two GPUs reach each other's memory at all?
 P2P_WORDS = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
@@ -65,17 +66,22 @@ UNKNOWN_CPU = 10.0
 # GB/s of 16 lanes by PCIe generation, as the bus counts: 1 and 2 spend 2 of 10 bits, 3 to 5 2 of 130; and their rates.
 PCIE_X16 = {1: 4.0, 2: 8.0, 3: 15.753846, 4: 31.507692, 5: 63.015385, 6: 121.0}
 _RATES = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-# What a GPU of each generation connects with, when nothing says what it is on this machine.
+# PCIe generation of the GPUs of each generation, used if the link of a GPU is not known.
 PCIE_OF = {"pascal": 3, "volta": 3, "turing": 3, "ampere": 4, "ada": 4, "hopper": 5, "blackwell": 5}
 
 LATENCY = {"NV": 3.4e-6, "PCI": 5.7e-6, "NET": 14.0e-6}
-# What each level of PCIe adds: a switch holds a packet for some 0.15 us (PLX PEX 8700 series, product brief).
+# Latency that each level of PCIe adds: a switch holds a packet for some 0.15 us (PLX PEX 8700 series, product brief).
 HOP = 0.15e-6
 
 
 def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
     """Matrix of the words for all pairs of `count` devices of a kind."""
     return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
+
+
+def rank(level: str) -> int:
+    """Return the position of a level in `PCIE`, the nearest first; UNKNOWN for other words."""
+    return RANK.get(level, UNKNOWN)
 
 
 def word(text: str) -> str | None:
@@ -110,7 +116,7 @@ def pcie_speed_of_rate(rate: str, width: str) -> float | None:
     return pcie_speed(_RATES.get(float(match[1])), lanes) if match else None
 
 
-def pcie_assumed(model: str) -> float:
+def assumed_pcie_speed(model: str) -> float:
     """Return GB/s of the PCIe link of a GPU of this model, assumed if its link is not known; generation 3 for an
     unknown model."""
     number = PCIE_OF.get(pcie_generation(model) or "")
@@ -143,7 +149,7 @@ def generation(model: str) -> str | None:
     return _ARCHITECTURES.get(int(match[1]) // 10) if match else None
 
 
-def between_nodes(cpu: str) -> float:
+def interconnect_speed(cpu: str) -> float:
     """GB/s between two NUMA nodes of a CPU model; that of Skylake when the model is unknown."""
     return next((speed for pattern, speed in BETWEEN_NODES if re.search(pattern, cpu, re.IGNORECASE)), UNKNOWN_CPU)
 

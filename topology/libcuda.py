@@ -111,7 +111,7 @@ class Cuda(Driver):
         self._call("cuCtxSetCurrent", self._contexts[device])
 
     def close(self) -> None:
-        """Release the contexts of all devices."""
+        """Release all contexts that `context` has retained."""
         for device in list(self._contexts):
             self._call("cuDevicePrimaryCtxRelease_v2", c_int(device))
             del self._contexts[device]

@@ -1,4 +1,4 @@
-"""One immutable description of a machine, however it was learnt, and its JSON snapshot."""
+"""The immutable description of a machine, the same for all sources, and its JSON snapshot."""
 
 import json
 import math

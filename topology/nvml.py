@@ -1,4 +1,4 @@
-"""NVIDIA's management library: GPUs, their levels, peer access, NVLinks and utilisation.
+"""GPUs, their levels, peer access, NVLinks and utilisation, by NVIDIA's management library (NVML).
 
 NVML makes no CUDA context, so it may be asked before any GPU is chosen. It counts GPUs in order of their PCI bus ids.
 """

@@ -32,7 +32,7 @@ MOST_PORTS = 512
 
 _PCI_TYPE = re.compile(r"([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\]")
 RDMA_NAME = re.compile(r"(mlx\d|hfi\d|bnxt_re|irdma|qedr|efa|cxi|ib|opa|usnic|hns)_?\d*")
-# osdev_type of what CUDA, OpenCL or RSMI has shown: number 5, since 3.0 bit 3.
+# osdev_type of devices that CUDA, OpenCL or RSMI has found: the number 5, since 3.0 bit 3.
 _CO_PROCESSOR, _CO_PROCESSOR_BIT = 5, 8
 _CACHE = re.compile(r"L([1-5])(i?)Cache")
 
@@ -156,8 +156,8 @@ def _is_gpu(node: Element) -> bool:
 
 
 def _adapters(objects: _Objects) -> list[Element]:
-    """Network adapters; virtual functions where no physical one of their maker is beside them, as in a virtual
-    machine: there they are all there is."""
+    """Network adapters. Virtual functions count only where there is no physical adapter of their maker, as in a virtual
+    machine."""
     found = [node for node in objects.devices if _pci(node)[0] >> 8 == 0x02]
 
     def virtual(node: Element) -> bool:

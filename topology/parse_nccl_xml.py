@@ -27,9 +27,9 @@ from hiresx.topology.parse_hwloc_xml import RDMA_NAME, level
 from hiresx.topology.xml_tree import Element
 
 HINT = "record it again with: NCCL_TOPO_DUMP_FILE=machine.xml"
-# Classes of what an NVLink ends at, as NCCL tells them apart (src/graph/topo.h).
+# PCI classes of the far ends of NVLinks, as NCCL distinguishes them (src/graph/topo.h).
 SWITCH, CPU = "0x0680", "0x068001"
-# Names by family and model of the CPU, so that `levels.between_nodes` knows its interconnect.
+# Names by family and model of the CPU, so that `levels.interconnect_speed` knows its interconnect.
 _INTEL = {
     63: "Haswell", 79: "Broadwell", 85: "Skylake", 106: "Ice Lake", 108: "Ice Lake", 143: "Sapphire Rapids",
     207: "Emerald Rapids", 173: "Granite Rapids",
@@ -125,7 +125,7 @@ def _is_gpu(element: Element) -> bool:
 
 
 def _is_adapter(element: Element) -> bool:
-    """A <pci> that is an adapter, or a <nic> or <net> that hangs on none, as those made of several do."""
+    """True for a <pci> that is an adapter, and for a <nic> or <net> outside of any <pci>, as a merged one is."""
     holders = [above.tag for above in element.ancestors()]
     if element.tag == "pci":
         has = any(child.tag in ("nic", "net") for child in element.children)

@@ -1,7 +1,8 @@
-"""The text of `nvidia-smi topo -m`, as people paste it: in reports, as Markdown, with escapes, with half a header.
+"""The text of `nvidia-smi topo -m`, as people paste it: in reports, as Markdown, with escape sequences, with an
+incomplete header.
 
-A row is found by its label and by the X in its own column. The header, where it is whole, says which columns there are,
-in which order; rows say so otherwise. Every cell is used, or `problems` says which was not.
+A row is recognised by its label and by the X in its own column. A complete header gives the columns and their order;
+otherwise the rows do. `problems` names every cell that is not used.
 """
 
 import re
@@ -51,7 +52,7 @@ def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
     header = table.header if table.columns else None
     cpus, numa, nodes = smi_affinities.read(gpus, table.after, header, count, problems)
     around = smi_report.facts(text)
-    numa = smi_affinities.by_nodes(numa, nodes, around.nodes)
+    numa = smi_affinities.choose_nodes(numa, nodes, around.nodes)
     matrix, pcie, nic_levels, nic_pairs = _levels(words, count, numa, cpus, name, problems)
     links = [levels.link_count([levels.nvlinks(entry) for entry in row], around.models.get(n, ""))
              for n, row in enumerate(matrix)]  # fmt: skip
@@ -108,7 +109,7 @@ class _Table:
             self._take(number, line)
         _refuse_others(text, name, self.gpus, self.peers)
         self.count = max(self.gpus) + 1
-        # Of one GPU both matrices have the same row; only the legends differ.
+        # With one GPU, both matrices have the same row, and only the legends differ.
         if self.count == 1 and len(self.gpus[0].words) == 1 and re.search(r"\bCNS\s*=", text) and "PIX" not in text:
             _refuse_p2p(name)
         self._check_complete()
@@ -337,10 +338,10 @@ def _differ(order: list[str], lines: dict[int, int], a: int, b: int, first: str,
 
 
 def _tree(words: dict[tuple[int, int], str], count: int, name: str) -> None:
-    """Two GPUs on one switch with a third are on one switch with each other; what says otherwise is no machine."""
+    """Raises HiresxError unless two GPUs that share a switch with a third one also share it with each other."""
     switch = levels.RANK["PXB"]
     for b in range(count):
-        near = [a for a in range(count) if a != b and levels.RANK.get(words.get((a, b), ""), 99) <= switch]
+        near = [a for a in range(count) if a != b and levels.rank(words.get((a, b), "")) <= switch]
         for n, a in enumerate(near):
             for c in near[:n]:
                 if levels.RANK.get(words.get((a, c), ""), 0) > switch:

@@ -22,7 +22,7 @@ _KINDS = {
     0x0300: "VGA", 0x0302: "3D controller", 0x0380: "display", 0x03: "display",
     0x0502: "CXL memory", 0x0680: "bridge", 0x0B40: "co-processor", 0x12: "accelerator",
 }  # fmt: skip
-BRIDGE = 0x0680  # NVSwitches are such, and so are much else
+BRIDGE = 0x0680  # NVSwitches have this class, and many other devices have it too
 
 
 def is_gpu(kind: int, vendor: int, device: int, link: float | None = None, computes: bool = False) -> bool:

@@ -21,10 +21,11 @@ from hiresx.topology.place_search import SAME, place_optimal, place_pair_sum
 # optimal: the shortest exchange; pair-sum: the least total cost of all pairs; paper: the fewest bytes between groups.
 STRATEGIES = ("optimal", "pair-sum", "paper", "round-robin")
 EXPLICIT = "gpu-map"
-# An idle GPU does nothing and holds little beyond what the driver takes (0.5 GB of 80, X on a small card).
+# A GPU counts as idle up to these limits: its memory in use is about what the driver takes (0.5 GB of 80; X takes more
+# of a small card).
 BUSY_UTILISATION = 20  # per cent
 BUSY_MEMORY = 10  # per cent
-# Beyond this no node has ranks; the byte matrix is refused rather than worked on for minutes.
+# No node has more ranks than this. A larger byte matrix, which would take minutes, is refused.
 MOST_RANKS = 512
 
 
@@ -96,7 +97,7 @@ def free_gpus(
             raise HiresxError("this machine has no GPU to place ranks on", "plan from a recording with --from FILE")
         raise HiresxError("the recording has no GPU to place ranks on", "take the recording of a machine that has GPUs")
     if asked is not None:
-        chosen = checked_gpus(machine, asked)
+        chosen = check_gpus(machine, asked)
         return chosen, {gpu.index: "not asked for" for gpu in machine.gpus if gpu.index not in chosen}
     left_out = {}
     for gpu in machine.gpus:
@@ -120,7 +121,7 @@ def free_gpus(
 def _near_our_cpus(
     machine: Machine, chosen: tuple[int, ...], left_out: dict[int, str], ranks: int
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """Let the ranks stay with the GPUs near the CPUs that the scheduler gave, where those are enough."""
+    """Leave out GPUs that are far from the CPUs given by the scheduler, if the near ones suffice for the ranks."""
     if not machine.live or machine.allowed is None:
         return chosen, left_out
     allowed = machine.allowed
@@ -131,7 +132,7 @@ def _near_our_cpus(
     return near, left_out | far
 
 
-def checked_gpus(machine: Machine, asked: Sequence[int]) -> tuple[int, ...]:
+def check_gpus(machine: Machine, asked: Sequence[int]) -> tuple[int, ...]:
     """The GPUs asked for, each once, in order. Raises HiresxError for one that does not exist."""
     for gpu in asked:
         if not 0 <= gpu < len(machine.gpus):
@@ -169,7 +170,7 @@ def plan(
             raise HiresxError(
                 f"--gpu-map names {plural(len(gpu_map), 'GPU')} for {plural(demand.ranks, 'rank')}", "name one per rank"
             )
-        checked_gpus(machine, gpu_map)
+        check_gpus(machine, gpu_map)
     chosen, left_out = free_gpus(machine, gpus, busy_utilisation, busy_memory)
     if gpus is None:
         chosen, left_out = _near_our_cpus(machine, chosen, left_out, demand.ranks)

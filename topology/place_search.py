@@ -22,13 +22,14 @@ EXHAUSTIVE = 8
 MOST_WORK = 120_000_000
 # Operations at a time, for memory.
 AT_A_TIME = 2_000_000
-# What a call of NumPy costs besides, in the same measure.
+# Overhead of a call of NumPy, as a number of operations.
 CALL = 20_000
 KICKED = 3
-# Placements within this of the best are as good; of them the other measure counts, then the rank order.
+# Placements whose values differ from the best by no more than this share are equally good. Among them the other measure
+# decides, then the rank order.
 SAME = 1e-9
-# Weight of all links' times (their norm of exponent 2^3, which the longest lead) beside the longest alone, which most
-# swaps leave as it is.
+# Weight of the norm of all links' times (exponent 2^3) beside the longest time. Most swaps do not change the longest
+# time, but they change the norm.
 SOFT, POWER = 0.05, 3
 
 
@@ -188,8 +189,8 @@ class Search:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _every(self, limit: float) -> np.ndarray | None:
-        """All best placements (n, ranks), one of each set that is the same by `alike`; None when that takes too long.
-        `limit`: a value that is known to be reached."""
+        """All best placements (n, ranks), one of each set that `are_alike` makes equal; None if the search takes too
+        long. `limit`: a value that is known to be reached."""
         order, limit = self._slots.order, limit * (1 + SAME)
         places = np.zeros((1, 0), dtype=np.int64)
         used = np.zeros((1, self._slots.count), dtype=np.int64)

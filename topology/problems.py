@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import levels_tell_nodes, pcie_groups
-from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, pcie_assumed, pcie_generation
+from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, assumed_pcie_speed, pcie_generation, rank
 from hiresx.topology.machine import Machine
-from hiresx.topology.nics import nearest_nics
+from hiresx.topology.near import nearest_nics
 
-# Under this part of what the level promises, something is in the way; ACS halves.
+# A measured bandwidth below this share of that of its level is a problem. ACS, for instance, halves it.
 SLOW = 0.6
 
 
@@ -72,7 +72,7 @@ def _levels(machine: Machine) -> Iterator[str]:
                 )
     for a in range(len(gpus)):
         for b in range(a):
-            near = RANK.get(machine.pcie[a][b], 99) <= RANK["NODE"]
+            near = rank(machine.pcie[a][b]) <= RANK["NODE"]
             if near and None not in (gpus[a].numa, gpus[b].numa) and gpus[a].numa != gpus[b].numa:
                 yield (
                     f"GPU {b} and GPU {a} are {machine.pcie[a][b]} of each other, yet on NUMA nodes {gpus[b].numa} and "
@@ -127,7 +127,8 @@ def _busy(machine: Machine) -> Iterator[str]:
 
 
 def _links(machine: Machine) -> Iterator[str]:
-    """PCIe links that are slower than the GPUs': half or less is reported, as idle links seem slower."""
+    """PCIe links that have at most half the speed of which the GPU's model is capable. Smaller differences are not
+    reported, since idle links seem slower."""
     slow: dict[str, list[int]] = {}
     for gpu in machine.gpus:
         best = PCIE_X16.get(PCIE_OF.get(pcie_generation(gpu.model) or "", 0))
@@ -154,7 +155,7 @@ def _slow_links(machine: Machine) -> Iterator[str]:
     if machine.measured is None:
         return
     for a, gpu in enumerate(machine.gpus):
-        speed = gpu.pcie * PCIE_SHARE if gpu.pcie else pcie_assumed(gpu.model)
+        speed = gpu.pcie * PCIE_SHARE if gpu.pcie else assumed_pcie_speed(gpu.model)
         for b in range(a):
             got = machine.measured.device[a][b]
             if machine.levels[a][b] in ("PSB", "PIX") and got is not None and got < SLOW * speed:

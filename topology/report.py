@@ -8,7 +8,7 @@ from hiresx.topology.cpus import format_list
 from hiresx.topology.domains import nvlink_domains
 from hiresx.topology.groups import groups
 from hiresx.topology.layout import Branch, layout
-from hiresx.topology.levels import NVLINK, PCIE_SHARE, generation, nvlinks, pcie_assumed
+from hiresx.topology.levels import NVLINK, PCIE_SHARE, assumed_pcie_speed, generation, nvlinks
 from hiresx.topology.machine import GPU, NIC, Machine, Matrix, to_json
 from hiresx.topology.place import EXPLICIT, PlacementPlan, is_even
 from hiresx.topology.problems import problems
@@ -196,7 +196,7 @@ def _gpu_row(gpu: GPU) -> tuple[str, ...]:
         str(gpu.index),
         gpu.model or "-",
         gpu.bus_id or "-",
-        f"{gpu.pcie * PCIE_SHARE:.3g} GB/s" if gpu.pcie else f"{pcie_assumed(gpu.model):.3g} GB/s?",
+        f"{gpu.pcie * PCIE_SHARE:.3g} GB/s" if gpu.pcie else f"{assumed_pcie_speed(gpu.model):.3g} GB/s?",
         f"{gpu.memory / GIB:.0f} GiB" if gpu.memory else "-",
         used,
         "-" if gpu.utilisation is None else f"{gpu.utilisation} %",

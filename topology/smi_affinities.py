@@ -64,7 +64,7 @@ def _assign(
     line: int,
     whole: bool,
 ) -> None:
-    """Put the words beside the matrix into its affinity columns; what is left over is said to be unread."""
+    """Assign the words beside the matrix to its affinity columns. Words that are left over are added to `unread`."""
     words = list(words)
     while len(words) > len(kinds) and (n := next((n for n, word in enumerate(words[:-1]) if _open(word)), -1)) >= 0:
         words[n : n + 2] = [words[n] + words[n + 1]]  # "0, 3-9": a list with blanks in it
@@ -102,7 +102,7 @@ def _parse_set(word: str, unread: list[str], line: int, what: str) -> frozenset[
     return found
 
 
-def by_nodes(numa: Nodes, nodes: Sets, known: dict[int, frozenset[int]]) -> Nodes:
+def choose_nodes(numa: Nodes, nodes: Sets, known: dict[int, frozenset[int]]) -> Nodes:
     """Return the NUMA nodes of GPUs. If several nodes are near one GPU, the one that has CPUs is taken, if it is
     known."""
     found = list(numa)

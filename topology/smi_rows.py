@@ -1,5 +1,5 @@
-"""Rows and header of a matrix of levels, out of whatever text it was pasted into: words told apart where they run
-together, columns found by the X that each row has in its own."""
+"""Rows and header of a matrix of levels in pasted text. Words that run together are separated. The X that each row has
+in its own column tells where the columns begin."""
 
 import re
 from dataclasses import dataclass, field
@@ -27,9 +27,9 @@ _HEADING = re.compile(
     r"|(?P<other>[A-Za-z][\w.\-]*?(?=GPU\d|NIC\d|mlx\d_\d|CPU\s?Aff|NUMA\s?Aff|GPU\s?NUMA|[^\w.\-]|$))"
 )
 _CELL = re.compile(r"[A-Z0-9?!/#\-][A-Z0-9?!/#,\-]*")
-MOST_BEFORE = 8  # affinities, or cells that nobody can read, left of the first level
+MOST_BEFORE = 8  # words left of the first level: affinities, or unreadable cells
 CPU, NUMA, MEMORY = "cpu", "numa", "memory"
-# Of what was not used the first are named.
+# At most so many of the unused words are named.
 MOST_TOLD = 6
 # By GPU: the words behind the matrix, and the same by tabs.
 After: TypeAlias = dict[int, tuple[list[str], list[str]]]
@@ -99,7 +99,7 @@ class Row:
         return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
 
     def first(self) -> int:
-        """Index of the word at which the matrix begins if no X tells: the first level."""
+        """Index of the word at which the matrix begins, for a row without an X: that of the first level."""
         return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
@@ -114,7 +114,7 @@ class Row:
         if width is None:
             return self.words[start:end]
         cells = self.words[start : start + width]
-        # A row that is short runs into its affinities: no cell looks like one.
+        # In a row that is too short the next words are affinities; no cell looks like one.
         while cells and start + len(cells) > end and is_affinity(cells[-1]):
             cells.pop()
         return cells
@@ -146,7 +146,7 @@ def row(number: int, body: str) -> Row | None:
             found += apart(word)
     found = [levels.word(word) or word for word in found]
     start = next((n for n, word in enumerate(found) if levels.word(word)), None)
-    # A sentence that names a GPU is no row: what stands before the first level looks like a cell.
+    # A sentence that names a GPU is no row. In a row, the words before the first level look like cells.
     if start is None or start > MOST_BEFORE or not all(_CELL.fullmatch(word) for word in found[:start]):
         return None
     before: list[str] = []

@@ -1,4 +1,4 @@
-"""The machine from Linux's /sys alone: what is left when libhwloc is missing."""
+"""The machine from Linux's /sys alone, used if libhwloc is missing."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ from hiresx.topology import levels, pci
 from hiresx.topology.cpus import parse_list
 from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id, device_matrices
 
-# Where a device says what the system calls it.
+# Patterns of paths below a device that end in its names in the system.
 _NAMES = ("nvme/*/nvme*n*", "block/*", "ata*/host*/target*/*/block/*", "host*/target*/*/block/*", "virtio*/block/*")
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
@@ -29,7 +29,7 @@ def discover(root: Path = Path("/")) -> Machine:
         if pci.is_gpu(kind, vendor, device, _speed(path)):
             gpus.append(_gpu(len(gpus), path))
         elif (path / "physfn").exists():
-            continue  # a virtual function of a device that is here; in a virtual machine it would not say
+            continue  # a virtual function of a device of this machine; in a virtual machine the link is missing
         elif kind >> 8 == 0x02:
             nics.append(_nic(path))
         elif kind == pci.BRIDGE and vendor == pci.NVIDIA:

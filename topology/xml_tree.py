@@ -1,5 +1,5 @@
-"""XML as a tree of elements, with entities, internal subsets, depth and number of elements bounded: no recording needs
-what makes XML dangerous."""
+"""XML as a tree of elements. Depth and number of elements are limited, and declarations of entities are refused, since
+these can make XML dangerous and no recording needs them."""
 
 from collections.abc import Iterator
 from typing import NoReturn

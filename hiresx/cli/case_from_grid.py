@@ -70,7 +70,7 @@ def _cut(path: Path, found: dict[str, Any], connectivity: Path | None, met: Sequ
     for _ in range(TURNS):
         case = _case(case_text(path, found, connectivity, cut))
         whole = decompose(case, grid.build(case.grid))
-        fits = patched_donors.fitting(whole, extended_coordinates(whole))
+        fits = patched_donors.find_interpolable(whole, extended_coordinates(whole))
         known = {(whole.blocks[patch.block].name, patch.face, patch.range): parts for patch, parts in fits}
         before, cut = cut, []
         for contact in before:

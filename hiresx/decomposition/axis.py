@@ -12,9 +12,10 @@ from hiresx.grid.blocks import slices
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Patch
 
-# Radii below this share of the grid's extent are none.
+# Radii below this share of the grid's extent count as zero.
 ON_AXIS = 1e-12
-# Nodes off the axis below this share of the distance to their neighbours along y resolve nothing of what 1/y does.
+# Nodes whose distance from the axis is below this share of the distance to their neighbours along y do not resolve
+# terms with 1/y.
 UNRESOLVED = 1e-2
 
 
@@ -25,7 +26,7 @@ def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections:
     `connections`: those of the whole blocks."""
     extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y))
     for c in connections:
-        # a shift along the axis is the one motion that leaves radii and what is called y and z as they are
+        # only a shift along the axis changes neither radii nor the directions of y and z
         if c.rotation is not None or any(abs(t) > ON_AXIS * extent for t in c.translation[1:]):
             raise HiresxError(
                 f"axisymmetric: {c.face} of block '{blocks[c.block].name}' is joined to nodes at other radii",

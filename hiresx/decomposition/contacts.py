@@ -48,7 +48,7 @@ def boxes(parts: Sequence[Part]) -> Boxes:
 
 
 class Neighbourhood:
-    """The connections of a decomposition, ready to be cut to any boxes of its blocks."""
+    """Finds the contacts between boxes into which the blocks of a decomposition are cut."""
 
     def __init__(self, decomposition: Decomposition):
         connections = decomposition.connections
@@ -69,7 +69,7 @@ class Neighbourhood:
         return Contacts(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
     def _cuts(self, boxes: Boxes) -> Iterator[tuple[np.ndarray, ...]]:
-        """Between boxes of one block."""
+        """Yield the contacts between boxes of one block, as the fields of `Contacts`."""
         lo, hi = boxes.ranges[:, :, 0], boxes.ranges[:, :, 1]
         planes = int(hi.max(initial=0)) + 1
         for d in range(3):
@@ -82,7 +82,7 @@ class Neighbourhood:
             yield Contacts(above, below, np.full_like(nodes, 2 * d), nodes)
 
     def _find_connected(self, boxes: Boxes) -> Contacts:
-        """Through the connections of the whole blocks."""
+        """Return the contacts through the connections of the whole blocks."""
         c, to = _pairs(self._block, boxes.whole)
         own = _meet(boxes.ranges[to], self._range[c])
         kept = _nonempty(own)

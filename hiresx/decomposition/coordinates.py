@@ -19,7 +19,7 @@ from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import HIGHEST, PATCHED, degree_of, extrapolate
 
-# What lies behind the axis of axisymmetric flow.
+# The motion that maps nodes to their images behind the axis of axisymmetric flow.
 AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 
@@ -38,11 +38,11 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
       (`hiresx.grid.patched`);
     - behind any other physical boundary: at the point reflection x_{-m} = 2 x_0 - x_m.
 
-    Singleton directions are extruded by unit steps along their axis (j along y, k along z). Edges and corners take the
-    way through a connection where there is one. A cut block therefore has the ghosts of the whole one. Several
-    connections may lead there to different places (the edge where 3 or 5 blocks meet, the end of a C-grid's cut): one
-    without doubled nodes counts, for it was a cut through one block; then the first of i, j, k.
-    A block that is left in its file has `GhostLayers` instead.
+    Singleton directions are extruded by unit steps along their axis (j along y, k along z). The ghosts of edges and
+    corners are nodes behind a connection if there is one. Therefore the ghosts of a cut block are those of the whole
+    block. Several connections may lead to different nodes (at an edge where 3 or 5 blocks meet, or at the end of a
+    C-grid's cut). Then a connection whose two sides do not share nodes has priority, because it is a cut through one
+    block; among others the order is i, j, k. A block that is left in its file has `GhostLayers` instead.
     """
     blocks, halo = decomposition.blocks, decomposition.stencil.halo
     # Singleton directions have no ghosts until the extrusion at the end.
@@ -75,7 +75,8 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             images[patch.block].append((patch, AXIS))
         elif patch.condition.kernel == "reflect":
             images[patch.block] += [(patch, plane) for plane in mirrors(decomposition, patch)]
-    # Faces before edges before corners: each takes its values from places with one direction less outside.
+    # Faces come before edges, and edges before corners: each takes its values from places that are outside in one
+    # direction less.
     for outside in (1, 2, 3):
         places = [
             (b, place)
@@ -118,7 +119,7 @@ def _with_ghost_room(block: Block, depth: np.ndarray) -> np.ndarray:
 
 
 def _degree(block: Block, face: str, range_: Range, halo: int) -> int:
-    """The degree by which the grid lines of a part of a face go on."""
+    """The degree of the polynomials that continue the grid lines behind a part of a face."""
     return degree_of(inward_rows(block, face, range_, HIGHEST + 1), halo)
 
 
@@ -172,7 +173,8 @@ def _fill(
         behind = _within(nearest, range_, d)
         value[:, behind] = ghosts[:, behind]
     leading = [(is_cut, -faces[c.face], c) for c, is_cut in connections if c.face in faces]
-    for _, minus_d, connection in sorted(leading, key=lambda entry: entry[:2]):  # what counts most writes last
+    # the source with the highest priority writes last
+    for _, minus_d, connection in sorted(leading, key=lambda entry: entry[:2]):
         behind = _within(nearest, connection.range, -minus_d)
         donor = connection.donors(index[:, behind])
         value[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))

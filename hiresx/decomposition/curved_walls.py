@@ -1,5 +1,5 @@
-"""No-slip walls of given temperature that lie on no plane: behind them the density goes on by another polynomial
-(kernels/boundary/no_slip.h)."""
+"""No-slip walls of given temperature that are not plane. The polynomial that extrapolates the density behind them
+differs from that of plane walls (kernels/boundary/no_slip.h)."""
 
 from typing import cast
 

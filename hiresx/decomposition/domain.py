@@ -1,4 +1,4 @@
-"""The whole geometry of a case as every rank sees it: one copy of the coordinates on each host."""
+"""The geometry of a case, the same on every rank, with one copy of the coordinates on each host."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -137,7 +137,7 @@ def _cut(
     with comm.together():
         if parts is not None and comm.root:
             cutting = parts(whole)
-    # That of rank 0 for all: a library that partitions may be on some hosts only.
+    # All ranks take the partition of rank 0: a partitioning library may be installed on some hosts only.
     cutting = comm.bcast(cutting)
     with comm.together():
         cut = whole if cutting is None else split(whole, cutting)

@@ -20,7 +20,7 @@ INSIDE = HIGHEST + 1
 
 class GhostLayers:
     """Coordinates (3, nk + 2 halo, nj + 2 halo, ni + 2 halo) of a block of three dimensions, indexed by arrays of
-    places: [:, k, j, i]. Of a place farther than `inside` nodes from all faces nothing is known (not a number).
+    places: [:, k, j, i]. Places farther than `inside` nodes from all faces are NaN.
 
     `layers`: per axis the coordinates with only the layers beside its two faces left."""
 

@@ -1,4 +1,5 @@
-"""Partition by graph growing: a front grows through the blocks, and the ranks take their shares in its order."""
+"""Partition by graph growing: a front grows through the blocks, and gives the order in which blocks are assigned to the
+ranks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
@@ -14,7 +15,7 @@ from hiresx.grid.blocks import Range
 
 # Blocks from which fronts grow.
 SEEDS = 4
-# The thinnest piece that a rank takes of a block, over the thinnest that can be a part.
+# Ratios that are tried, of the thinnest piece of a block that a rank takes to the thinnest that can be a part.
 THIN = (0.25, 0.5, 0.9)
 
 
@@ -43,7 +44,7 @@ class GraphGrowing:
                 yield self._fill_ranks(order[::-1], thin)
 
     def _seeds(self) -> list[int]:
-        """The largest box, and others as far from it and from each other as there are."""
+        """The largest box, and further boxes that are as far as possible from it and from each other."""
         seeds = [max(range(len(self._sizes)), key=lambda n: (prod(self._sizes[n]), -n))]
         while len(seeds) < min(SEEDS, len(self._sizes)):
             seeds.append(_farthest(self._near, seeds))
@@ -66,7 +67,8 @@ class GraphGrowing:
         return list(order)
 
     def _fill_ranks(self, order: Sequence[int], thin: float) -> tuple[Boxes, np.ndarray]:
-        """The boxes in their order to the ranks in theirs; where the share of a rank ends within a box, it is cut."""
+        """Assign the boxes, in their order, to the ranks, in theirs. A box is cut where the share of a rank ends within
+        it."""
         last, rank, held = len(self._speed) - 1, 0, 0
         left = sum(map(prod, self._sizes))  # nodes that the ranks before this one do not have
         room = sum(self._capacity)
@@ -76,7 +78,7 @@ class GraphGrowing:
         for n in order:
             room -= self._capacity[n]
             layer = self._least * prod(self._sizes[n]) / max(self._sizes[n])
-            # Ranks that must begin in this box, as the boxes behind it have room for no more.
+            # Number of ranks that must begin in this box, since the boxes behind it do not have room for them.
             due = max(0, last - rank - room)
             if held and rank < last and (self._due(rank, left) - held < thin * layer or due == self._capacity[n]):
                 left, rank, held, due = left - held, rank + 1, 0, max(0, due - 1)
@@ -117,7 +119,7 @@ class GraphGrowing:
 
 
 def _farthest(near: Sequence[Mapping[int, int]], start: Sequence[int]) -> int:
-    """A box that is reached last from those to start from, or not at all."""
+    """The box that is reached last from the boxes `start`, or one that is not reached at all."""
     reached = dict.fromkeys(start)
     queue = list(start)
     for n in queue:

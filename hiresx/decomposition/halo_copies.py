@@ -15,11 +15,11 @@ from hiresx.grid.connections import Connection
 
 LARGEST = int(np.iinfo(np.int32).max)
 
-# Numbers by multiples of which rows along i lie apart, so that all of them begin where a GPU's second cache has a
-# sector (32 bytes) begin if one does: else a warp moves 9 sectors where 8 would do, in FP32 5 for 4.
+# Rows along i are a multiple of so many numbers apart. If one row begins at a sector (32 bytes) of a GPU's second-level
+# cache, all do. Otherwise a warp moves 9 sectors instead of 8, in FP32 5 instead of 4.
 ROW = 8
 
-# Nodes of a face of which lists are remembered.
+# Largest number of nodes of a face whose lists are kept.
 FEW = 1024
 
 
@@ -116,7 +116,7 @@ def _ends(connection: Connection, size: Size, donor: Size, halo: int) -> tuple[n
     return found
 
 
-# Levels that follow the flow ask again and again for most of their connections, which are small.
+# Levels that follow the flow need the lists of most of their connections repeatedly; these are small.
 _ends_again = lru_cache(maxsize=1024)(_ends)
 
 

@@ -1,4 +1,4 @@
-"""Arrays over the nodes of whole blocks, as the boxes of them that the ranks hold.
+"""Arrays over the nodes of whole blocks, of which each rank holds some boxes.
 
 A box is half-open ranges of nodes (i, j, k) of a whole block.
 """

@@ -23,14 +23,14 @@ from hiresx.grid.patched import BEYOND, WIDTH
 
 Coordinates = Sequence[np.ndarray]
 
-# Rows of nodes along a wall in which mirrored places are looked for, for each ghost layer.
+# Number of rows of nodes along a wall in which mirrored places are searched, for each ghost layer.
 ROWS = 3
-# Blocks in which one place is looked for: a mirrored place is a few cells away.
+# Largest number of blocks in which one place is searched: a mirrored place is a few cells away.
 HOPS = 4
 # Steps towards the foot of a normal, at most: each reduces the error by the factor of the distance over the radius of
 # curvature. And the step, in cells, of the differences of normals.
 TURNS, STEP = 40, 0.25
-# Cells along a curved wall, from where the flow meets it, within which it stagnates.
+# Number of cells along a curved wall, from the point where the flow meets it, within which the flow stagnates.
 STAGNANT = 3.0
 # The fields of `MirrorSources` that have an entry for each place.
 OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
@@ -184,7 +184,7 @@ class _Rows:
         self.map.low = np.where(self.open[:, 0], -halo, self.map.low)
         self.map.high = np.where(self.open[:, 1], self.map.high + halo, self.map.high)
         self.map.ended = ~self.open
-        self.map.ended[d, int(side(face) < 0)] = False  # away from the wall there are more rows
+        self.map.ended[d, int(side(face) < 0)] = False  # the block has more rows on the side away from the wall
 
 
 def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]]) -> bool:
@@ -258,7 +258,7 @@ def _find_sources(
     else:
         feet = _walk(whole, maps, b, face, ghosts, start, on_wall=True)
         places, normals, curvature, cells = _geometry(maps, feet)
-        if whole.axisymmetric:  # about the axis the normal turns by its share along y in a length of y
+        if whole.axisymmetric:  # around the axis, the normal turns by its y component over a length y
             radius = places[:, 1]
             curvature[2] += np.divide(normals[:, 1], radius, out=np.zeros_like(radius), where=radius > 0)
         distance = np.sum((places - ghosts) * normals, axis=1)

@@ -79,7 +79,7 @@ def _spread(whole: Decomposition, window: _Window, hops: int = 3) -> Iterator[_W
         if c.block != window.block or c.over_a_pole:
             continue
         d = direction(c.face)
-        # what lies beyond several ends goes by the first direction
+        # nodes beyond several ends belong to the first direction
         keep = np.ones_like(below)
         keep[:, :d] = ~(below | above)[:, :d]
         keep[:, d] = (below if side(c.face) < 0 else above)[:, d]

@@ -1,5 +1,5 @@
-"""Slip walls, planes of symmetry and axes whose ghosts are not the mirror images of nodes: those that grid lines meet
-at other angles than right ones, curved ones, and those that a body force pushes the gas against."""
+"""Slip walls, planes of symmetry and axes whose ghosts are not mirror images of nodes: walls that grid lines do not
+meet at right angles, curved walls, and walls against which a body force pushes the gas."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +19,8 @@ from hiresx.grid.patched import HIGHEST, degree_of
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition, Patch
 
-# Nodes farther off a plane than this share of the extent are on no plane: coordinates that passed through a
-# single-precision file are on one to about 1e-7.
+# Nodes farther off a plane than this share of the extent are on no plane: nodes of a plane that were stored in single
+# precision lie on it to about 1e-7.
 FLAT = 1e-6
 # Sine of the angle to the normal below which grid lines are normal to a plane.
 NORMAL = 1e-4
@@ -67,7 +67,8 @@ def walls(whole: "Decomposition") -> list[Wall]:
         curved = any(wall.curved or (not flat and _reflects(whole, whole.patches[wall.place])) for wall in group)
         broad = [patch for patch in patches if is_broad(whole.blocks[patch.block], patch)]
         edged = not flat and any(is_edged(whole, patch) for patch in broad)
-        # Between straight pieces, which have no slope of the pressure, ghosts mirror nodes all along the wall.
+        # If all pieces between edges are straight, the pressure has no slope normal to the wall, and all ghosts mirror
+        # nodes.
         pieces = edged and not any(is_bent(whole, patch) for patch in broad)
         smooth = all(wall.smooth for wall in group)
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
@@ -100,7 +101,8 @@ def _reflects(whole: "Decomposition", patch: "Patch") -> bool:
 
 
 def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> Wall:
-    """A patch of one node across, which lies on many planes, on the one of those that it goes on in."""
+    """Return `wall`, a patch that is one node wide and lies on many planes, with the plane of those of `members` that
+    continue it."""
     patch = whole.patches[wall.place]
     block = whole.blocks[patch.block]
     if wall.normal is not None or is_broad(block, patch):
@@ -165,7 +167,7 @@ def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
-    """The reflections by which the coordinates behind a plane of symmetry come, where rings around a pole end."""
+    """The reflections that give the coordinates behind a plane of symmetry at which rings around a pole end."""
     planes = {c.motion for c in whole.connections if c.over_a_pole and c.rotation is not None}
     return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
 
@@ -233,7 +235,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
     across = np.sqrt(np.maximum(length**2 - along**2, 0) if normal is None else _across(lines, along, normal))
     known = normal is not None or is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
-    # of a wall of revolution too, but for planes normal to the axis
+    # walls of revolution are bent, too, except for planes normal to the axis
     bent = normal is None or (whole.axisymmetric and abs(normal[1]) > NORMAL)
     curved = _reflects(whole, patch) and (bent or is_pushed(whole, patch, whole.pushes))
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
@@ -252,12 +254,12 @@ def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
     dimensions = len(nodes)
     centre = nodes.mean(axis=1)
     off = nodes - centre[:, None]
-    # not of all nodes: the singular vectors of the small matrix of second moments have half the digits
+    # the nodes themselves are decomposed: the singular vectors of their matrix of second moments have half the digits
     _, sizes, axes = np.linalg.svd(off.T, full_matrices=False) if off.shape[1] >= dimensions else (0, [0.0], off)
     if len(sizes) < dimensions or sizes[dimensions - 2] < FLAT * sizes[0] or not sizes[0] > 0:
         return None, None
     normal = axes[-1]
-    # exactly along an axis where it is to round-off
+    # a normal that is along an axis to round-off becomes exact
     normal = np.where(np.abs(normal) < 1e-14, 0.0, normal)
     normal = normal / np.linalg.norm(normal)
     extent = np.ptp(off, axis=1).max()

@@ -15,11 +15,11 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.rank_cost import SAME, capacity, costs
 from hiresx.decomposition.refine import Refinement
-from hiresx.decomposition.sections import Sections, regular, sides_of
+from hiresx.decomposition.sections import Sections, equal_parts, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range
 
-# Of the partitions of several blocks the cheapest are refined: so many, but at least 3, and in all about so many boxes.
+# The cheapest partitions of several blocks are refined: at most so many, at least 3, with about so many boxes in total.
 REFINED, REFINED_BOXES = 12, 3000
 
 
@@ -73,7 +73,7 @@ def _of_one_block(
     box = triple((lo, hi) for lo, hi in whole.ranges[0].tolist())
     links = zip(*(column.tolist() for column in neighbourhood.contacts(whole)[1:]), strict=True)
     sides = sides_of(triple(hi - lo for lo, hi in box), 0, links)
-    made = {"grid": regular(box, ranks, sections.least, sides) if np.ptp(speed) == 0 else None}
+    made = {"grid": equal_parts(box, ranks, sections.least, sides) if np.ptp(speed) == 0 else None}
     made["sections"] = sections.cut(box, 0, ranks, sides)
     for method, ranges in made.items():
         if ranges is not None:

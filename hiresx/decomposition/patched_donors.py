@@ -18,7 +18,7 @@ from hiresx.grid.patched import BEYOND, CHUNK, PATCHED, WIDTH, BlockMap, wraps
 
 # Cells of the donor by which a node of a patched face may lie off the donor's face.
 OFF = 0.5
-# Every so many nodes of a face are looked at for the one that is nearest: Newton's method does the rest.
+# Stride of the nodes of a face among which the nearest one is chosen as the start of Newton's method.
 SEEDS = 3
 Coordinates = Sequence[np.ndarray]
 
@@ -66,7 +66,9 @@ def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLaye
     return [_find_donors(whole, here, maps, place) for place in places]
 
 
-def fitting(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[tuple[Patch, list[Range]]]:
+def find_interpolable(
+    whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]
+) -> list[tuple[Patch, list[Range]]]:
     """Return every patched face with its nodes that can be interpolated, as disjoint index ranges."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
@@ -137,10 +139,10 @@ def _search(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequenc
             continue
         at = _nearest_on_faces(other, points[1], skip=patch.face if b == patch.block else None)
         at = first = other.locate(points[1], at)[0]
-        for layer in range(halo + 1):  # each from where the one before it was found
+        for layer in range(halo + 1):  # each search starts where the node before it was found
             at, found = other.locate(points[layer], first if layer == 1 else at)
             beyond = np.where(found, other.beyond(at), np.inf)
-            if layer == 0 and b == patch.block:  # not where it is by its own index
+            if layer == 0 and b == patch.block:  # not in its own block near its own index
                 beyond[np.abs(at - index[:, 0].T).max(axis=1) < 1] = np.inf
             better = beyond < best[layer] - 1e-9
             best[layer][better], donor[layer][better], xi[layer][better] = beyond[better], b, at[better]

@@ -13,7 +13,7 @@ from hiresx.case.boundaries import Condition, PatchedFace, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.oblique_walls import check_pushed_planes
 from hiresx.decomposition.parts import Part
-from hiresx.decomposition.poles import over_the_poles
+from hiresx.decomposition.poles import pole_connections
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
@@ -115,7 +115,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     conditions = [(f"boundary.{n} ({c.type})", c) for n, c in enumerate(case.boundary)]
     placed = []
     for rank in range(4):
-        # What is left is fixed before the rank starts, so that two conditions of one rank meet instead of hiding.
+        # The free nodes are found before any condition of a rank takes some, so that two conditions of one rank that
+        # overlap are refused.
         left = {(b, face): cover.free_nodes(b, face) for b, block in enumerate(grid.blocks) for face in block.faces}
         for who, condition in conditions:
             if _rank(condition) != rank:
@@ -140,7 +141,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     axisymmetric = bool(getattr(case, "axisymmetric", False))
     if axisymmetric:
         check_axis(grid.blocks, patches, connections)
-    connections += over_the_poles(grid.blocks, connections, patches, reaches.halo)
+    connections += pole_connections(grid.blocks, connections, patches, reaches.halo)
     blocks = grid.blocks
     if any(block.is_stored for block in blocks) and any(patch.condition.type == PATCHED for patch in patches):
         # what lies behind a patched face may lie anywhere

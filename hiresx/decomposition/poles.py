@@ -1,4 +1,5 @@
-"""The nodes behind a pole: those half a ring further, of the same block or of another one around it."""
+"""Connections over poles: the ghosts behind a pole are the nodes on the opposite side of its ring, in the same block or
+in another one."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +7,7 @@ from typing import TYPE_CHECKING
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
 from hiresx.grid.blocks import face_range
-from hiresx.grid.rings import Ring, across, check_opposite, ring
+from hiresx.grid.rings import Ring, check_opposite, connections_across, ring
 from hiresx.grid.singular import PAGE
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ def pole_rings(
     return found
 
 
-def over_the_poles(
+def pole_connections(
     blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
 ) -> list[Connection]:
     """Return the connections over all poles among `patches`."""
     rings = pole_rings(blocks, connections, patches, halo)
-    return [c for found in rings for member in found.members for c in across(blocks, found, member.block)]
+    return [c for found in rings for member in found.members for c in connections_across(blocks, found, member.block)]

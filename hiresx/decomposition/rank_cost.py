@@ -16,18 +16,19 @@ import numpy as np
 
 from hiresx.decomposition.contacts import Boxes, Contacts
 
-# Nodes that a line costs beyond its own, along i, j, k: vectors begun and not filled, interfaces at the ends.
+# Cost of a line along i, j, k besides its nodes, as a number of nodes: partly filled vectors, interfaces at the ends.
 LINE = (5.0, 1.0, 1.0)
 # Nodes that each face node with ghosts from another rank costs.
 EXCHANGE = 4.0
-# Face nodes that each contact with another rank costs beyond its own: 15 us to start packing, message, unpacking.
+# Cost of each contact with another rank, as a number of face nodes: 15 us to start packing, message and unpacking.
 CONTACT = 35
-# Nodes that each part costs beyond its own: kernels and copies to launch.
+# Cost of each part besides its nodes, as a number of nodes: launches of kernels and copies.
 PART = 500
-# A rank is to hold at most this much more nodes than its share; what is beyond costs STEEP times.
+# A rank should hold at most this factor more nodes than its share; nodes beyond cost STEEP times as much.
 IMBALANCE = 0.04
 STEEP = 20.0
-# Partitions whose dearest ranks differ by no more than this share are as good; all ranks together then decide.
+# Partitions whose most expensive ranks differ by no more than this share are equally good; then the sum over all ranks
+# decides.
 SAME = 0.02
 
 

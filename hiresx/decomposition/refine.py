@@ -9,9 +9,9 @@ import numpy as np
 from hiresx.decomposition.contacts import Boxes, Contacts
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, excess, work
 
-# Every part is looked at so many times at most.
+# Each part is examined at most so many times.
 PASSES = 6
-# So many boxes of another rank are tried in exchange.
+# Number of boxes of another rank that are tried in an exchange.
 EXCHANGED = 6
 # Ranks of more than this share of the dearest one's cost are among the dearest.
 DEAR = 0.97
@@ -62,7 +62,7 @@ class Refinement:
         return np.array(self.rank)
 
     def _price(self, r: int, load: float, nodes: int, remote: float) -> float:
-        """Cost of rank r when so much is added to what it has."""
+        """Cost of rank r with `load`, `nodes` and `remote` added."""
         over = excess(self._nodes[r] + nodes, self._ideal * self._speed[r])
         return (self._load[r] + load + over) / self._speed[r] + EXCHANGE * (self._remote[r] + remote)
 
@@ -85,7 +85,7 @@ class Refinement:
         return False
 
     def _loosest(self, rank: int, other: int) -> list[int]:
-        """The boxes of a rank that `other` draws most, beside what holds them at home."""
+        """The boxes of a rank whose contacts with the rank `other` most exceed those with their own rank."""
         drawn = ((self._drawn[m].get(rank, 0) - self._drawn[m].get(other, 0), m) for m in self._held[rank])
         return [m for _, m in nsmallest(EXCHANGED, drawn)]
 
@@ -94,7 +94,7 @@ class Refinement:
         cheaper, or lessens what is exchanged while no rank becomes dearer than the dearest."""
         mine, theirs = self._drawn[n], {} if m is None else self._drawn[m]
         between = 0 if m is None else self._near[n].get(m, 0)
-        # What n leaves behind on its rank becomes remote, what it finds on the other is so no longer.
+        # Contacts of n with boxes of its own rank become remote; contacts with boxes of the other rank become local.
         more_own = 2 * mine.get(own, 0) - self._all[n]
         more_to = self._all[n] - 2 * mine.get(to, 0)
         if m is not None:

@@ -136,7 +136,7 @@ class Sections:
         return tuple(b - a for a, b in pairwise(edges))
 
 
-def regular(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
+def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
     """Return `box` cut into a x b x c equal parts, a b c = `ranks`, each of `least` nodes or more in every direction, i
     fastest. Of such cuts it is the cheapest; None if there is none. Equal parts have fewer neighbours than other
     sections."""
@@ -193,7 +193,7 @@ def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sid
 
 def _directions(size: Size, ranks: int, least: int) -> list[int]:
     """Directions to cut in, k first: for more than FEW ranks those in which the box is long beside the parts it is to
-    have, which are as much longer in a direction as a cut across it costs more."""
+    have, which are longer in a direction in proportion to the cost of a cut across it."""
     if ranks <= FEW:
         return [2, 1, 0]
     length = [n / (line + 2 * EXCHANGE) if n >= 2 * least else 0.0 for n, line in zip(size, LINE, strict=True)]

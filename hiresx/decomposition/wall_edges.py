@@ -1,5 +1,5 @@
-"""Edges on walls: nodes at which a wall has a corner, such as the sharp trailing edge of an airfoil, and the nodes
-beside them, where nothing is interpolated across the corner."""
+"""Edges of walls: nodes at which a wall has a corner, such as the sharp trailing edge of an airfoil. Beside them
+nothing is interpolated across the corner."""
 
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,8 @@ BEYOND = 3
 
 
 def is_edged(whole: "Decomposition", patch: "Patch") -> bool:
-    """True if the wall has an edge on a patch or at its ends: a sharp end is an edge too. What is beyond the ends of a
-    patch of one node across tells nothing of it."""
+    """True if the wall has an edge on a patch or at its ends: a sharp end is an edge too. Nodes beyond the ends of a
+    patch that is one node wide do not count."""
     return any(edges(nodes_beyond(whole, patch.block, patch.range, e, BEYOND)).any() for e in _tangents(whole, patch))
 
 
@@ -36,7 +36,8 @@ def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray
     across = [e for e in (2, 1, 0) if e != d]
     found = np.zeros([block.size[e] for e in across], dtype=bool)
     for e in _tangents(whole, patch):
-        # The turn at the first and the last node of a line is not known: what is marked is right up to `reach`.
+        # The turns at the first and the last node of a line are not known. The marks are right up to `reach` nodes from
+        # the patch.
         beyond = 2 * reach + BEYOND
         edge = edges(nodes_beyond(whole, patch.block, patch.range, e, beyond))
         near = edge.copy()
@@ -83,8 +84,8 @@ def nodes_beyond(whole: "Decomposition", b: int, range_: Range, e: int, count: i
 
 def edges(face: np.ndarray) -> np.ndarray:
     """Where grid lines along the last axis of (dimensions, ..., n) have a corner: (..., n - 2), of all nodes but the
-    first and the last; nodes that are nan are none. The first and the last turn are only beside others: what is next
-    to them is not known."""
+    first and the last; nodes that are nan are none. The first and the last turn only serve for comparison with others,
+    since the turns beyond them are not known."""
     turn = _turns(face)
     beside = np.zeros_like(turn)
     beside[..., 1:] = turn[..., :-1]

@@ -382,7 +382,7 @@ class NativeProgram(RecordingProgram):
         self._pool.hx_launch(kernel.function, kernel.shape, call.packed, *self._backend.thread_settings)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Build a launch and make it. Raises as `call`."""
+        """Build a launch and execute it. Raises as `call`."""
         if self.recorded is not None:
             self.recorded.append(self.call(name, extent, **arguments))
             return

@@ -99,11 +99,11 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
 
 
 def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, Any]]:
-    """Of every profile-inflow of a function of case.py that is at rest on an edge of its nodes: the distance from there
-    at which its mean speed is .99 of the largest on a line across it, and how many cells lie within it. Of one that
-    changes in time also the root mean squares of its fluctuations over the largest mean speed, where they are largest
-    (`rms`, and of u, v and w `rms_uvw`), and the frequencies in c_ref / L between which nearly all of their power lies
-    (`band`)."""
+    """Boundary layers of profile-inflows. For each profile of a function of case.py whose velocity vanishes at an edge
+    of the inflow: the distance from the edge at which the mean speed is 0.99 of the largest one on a line across the
+    inflow, and the number of cells in this layer. For a profile that changes in time also the largest root mean squares
+    of its fluctuations over the largest mean speed (`rms`, and those of u, v and w `rms_uvw`), and the band of
+    frequencies, in c_ref / L, with nearly all of their power (`band`)."""
     return [found for patch in decomposition.patches for found in _layers(case, decomposition, patch)]
 
 

@@ -42,7 +42,7 @@ class AdfHeader:
 
 
 class File:
-    """An open file; `with` closes it. Raises HiresxError naming the byte for what is not as it must be."""
+    """An open file; `with` closes it. Raises HiresxError that names the byte at which the file is not valid."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -58,7 +58,7 @@ class File:
                 "convert it to HDF5 with the tools of CGNS, cgnsconvert -h or adf2hdf, where it was written",
             )
         self.order: Literal["<", ">"] = ">" if form == "B" else "<"
-        # What parts file and path in a link: a blank in the oldest files.
+        # The separator of file and path in a link; in the oldest files it is a blank.
         self.separator = b" " if start[26:28] == b"01" else b">"
         self.root = self.pointer(134)
         self.form = f"ADF, version {'B' if self._binary else 'A'}, {'big' if form == 'B' else 'little'}-endian"

@@ -17,7 +17,7 @@ from hiresx.grid.stored_coordinates import Nodes, StoredCoordinates
 
 AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
-# Whatever the scheme; where its stencil is wider, `hiresx.decomposition.patches` asks for more.
+# For every scheme; `hiresx.decomposition.patches` demands more for schemes with wider stencils.
 MINIMUM_NODES = Stencil().least_nodes
 # Squares of volumes are finite for coordinates up to this.
 LARGEST = 1e50

@@ -35,7 +35,7 @@ def butterfly(m: int, radii: np.ndarray, fade: tuple[int, int]) -> tuple[np.ndar
 
 
 def _rays(n: int) -> np.ndarray:
-    """exp(i theta) of n equal angles, exact to a quarter turn."""
+    """exp(i theta) of n equal angles; multiples of a quarter turn are exact."""
     quarter = np.exp(2j * np.pi * np.arange(n // 4) / n)
     return np.concatenate([quarter, 1j * quarter, -quarter, -1j * quarter])
 

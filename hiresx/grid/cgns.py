@@ -28,8 +28,8 @@ from hiresx.grid.motions import IntMatrix, Motion, motion, rotation_about
 from hiresx.grid.orientation import join, matrix_of
 from hiresx.grid.stored_coordinates import Nodes, part_of
 
-# A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
-# stored in single precision.
+# An angle that is a whole fraction of a full turn to single precision is taken as that fraction to round-off: angles
+# are often stored in single precision.
 OF_A_TURN = 1e-5
 
 
@@ -59,7 +59,7 @@ def kinds_of(path: Path) -> dict[str, str]:
         return {name: ", ".join(kinds) for name, kinds in found.items()}
 
 
-def described_cgns(path: Path) -> str:
+def describe_cgns(path: Path) -> str:
     """The form of a file and the precision of its coordinates, in words."""
     with open_tree(path) as root:
         kinds = {
@@ -216,7 +216,7 @@ def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block])
         join(where, (b, face, range_), (p, donor_face, donor_range), matrix, "shared", moved)
         for moved in _motions(node, zone.units)
     ]
-    # nothing is said here of a connection that fits no way: the check of connections tells what the first one lacks
+    # a connection that fits with no motion is not refused here: the check of connections reports what does not match
     return min(trials, key=lambda c: _misfit(blocks, c))
 
 

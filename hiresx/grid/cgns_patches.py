@@ -1,4 +1,4 @@
-"""Boundary patches of CGNS files: which nodes of which face they are, of which kind, and what of them is left out.
+"""Boundary patches of CGNS files: their faces, their nodes and their kinds, and the patches that are left out.
 
 A patch is given by a range of nodes, or of faces between nodes, or by a list of them (CGNS SIDS, boundary conditions):
 a list is taken that holds every node, or every face, of one rectangle of a face of its zone.

@@ -18,7 +18,7 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 HINT = "write the file again: structured zones, 1-to-1 connections"
 # Texts and short lists of numbers; what parts to be longer is none.
 SHORT = 10_000
-# Levels of a tree: the deepest node that is looked at lies at the eighth.
+# Largest depth of a tree; the deepest node that is read lies at level 8.
 DEEPEST = 12
 
 

@@ -213,7 +213,7 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
     image = period(first)
     gap = np.linalg.norm(plane(n - 1) - image, axis=0)
     coincide = gap <= TOLERANCE * np.linalg.norm(image - first, axis=0).max()
-    # Most nodes decide which of the two layouts is meant; the others are then faults.
+    # The layout that fits most nodes is the one that is meant; nodes that do not fit it are errors.
     shared = np.mean(coincide) > 0.5
     bad = ~coincide
     if not shared:

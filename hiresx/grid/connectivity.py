@@ -33,7 +33,7 @@ from hiresx.grid.orientation import (
     layout_of,
     matrix_of,
     opposite,
-    possible,
+    possible_matrices,
     transform_of,
 )
 from hiresx.grid.patched import PATCHED
@@ -258,15 +258,15 @@ def _connection(where: str, table: ConnectionTable, blocks: list[Block], index: 
                 f"{where}.transform: {error}", "each direction of the donor once: for instance [1, 2, 3] or [-2, 1, 3]"
             ) from None
         return join(where, own, donor, matrix, table.layout, moved)
-    trials = [join(where, own, donor, matrix, table.layout, moved) for matrix in possible(blocks, own, donor)]
+    trials = [join(where, own, donor, matrix, table.layout, moved) for matrix in possible_matrices(blocks, own, donor)]
     if not trials:
         mine, theirs = (" x ".join(map(str, extents(range_))) for _, _, range_ in (own, donor))
         raise HiresxError(
             f"{where}: {mine} nodes of block '{blocks[b].name}' do not meet {theirs} of block '{blocks[p].name}'",
             "correct range or donor_range",
         )
-    # The one that no transform turns left-handed and whose nodes match; where none does, the check of connections
-    # reports the best.
+    # Among the orientations that keep the handedness, the one whose nodes match best. If they do not match, the check
+    # of connections reports it.
     return min(trials, key=lambda c: (*_misfit(blocks, c, table.layout), -np.linalg.det(c.matrix)))
 
 

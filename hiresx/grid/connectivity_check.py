@@ -18,7 +18,7 @@ from hiresx.grid.orientation import (
     join,
     layout_of,
     opposite,
-    possible,
+    possible_matrices,
     transform_of,
 )
 
@@ -228,10 +228,10 @@ def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, b
 
 
 def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
-    """Return a simple change that makes the nodes match, if there is one."""
+    """Return the hint of the message: a simple change that makes the nodes match, if there is one."""
     motions = ((c.motion, ""), (c.motion.inverse, "the inverse motion"), (Motion(), "no motion"))
     own, there = (c.block, c.face, c.range), (c.donor, c.donor_face, donor_range(c, blocks))
-    others = (m for m in possible(blocks, own, there) if m != c.matrix and round(np.linalg.det(m)) > 0)
+    others = (m for m in possible_matrices(blocks, own, there) if m != c.matrix and round(np.linalg.det(m)) > 0)
     matrices = [c.matrix, *others]
     for tried in (layout, *(other for other in LAYOUTS if other != layout)):
         for (motion, moved), matrix in product(motions, matrices):

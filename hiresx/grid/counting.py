@@ -7,7 +7,7 @@ from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_file import open_tree
 from hiresx.grid.from_file import form
-from hiresx.grid.plot3d_binary import laid_out
+from hiresx.grid.plot3d_binary import find_layout
 
 
 def file_nodes(spec: GridFile, directory: Path | None) -> int | None:
@@ -25,6 +25,6 @@ def file_nodes(spec: GridFile, directory: Path | None) -> int | None:
         with path.open("rb") as file:
             if b"\0" not in file.read(64):
                 return None
-            return sum(prod(size) for size, _ in laid_out(path, file, file.seek(0, 2)).blocks)
+            return sum(prod(size) for size, _ in find_layout(path, file, file.seek(0, 2)).blocks)
     except (HiresxError, OSError, ValueError):
         return None

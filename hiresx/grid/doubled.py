@@ -1,4 +1,4 @@
-"""Lines of nodes that a grid holds twice, one beside the other: a fault of files that were joined from parts."""
+"""Lines of nodes that a grid has twice, side by side: an error in files that were joined from parts."""
 
 from dataclasses import dataclass
 from functools import reduce

@@ -1,4 +1,5 @@
-"""Ownership of face nodes: in many files, neighbouring patches both name the line between them."""
+"""Ownership of face nodes. In many files two neighbouring patches both include the line of nodes between them; each
+node must belong to one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

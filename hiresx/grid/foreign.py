@@ -1,11 +1,11 @@
-"""Connectivity files of other programs, turned into the tables of ours (`connectivity.py`).
+"""Connectivity files of other programs, converted to the tables of a HiResX connectivity file (`connectivity.py`).
 
 - NMF, the neutral map file of NASA Langley's GEOLAB;
 - the input of CFL3D: its boundary segments and its one-to-one blocking data;
 - the generic boundary file of Gridgen and Pointwise.
 
-Which it is, is found from the file. Regions are called after the type of condition that the file gives, by its name or
-number: what that type means is for the case to say.
+The form is detected from the content. Regions have the name, or the number, of the type of condition in the file. The
+case gives them their boundary conditions.
 """
 
 from collections.abc import Callable, Sequence
@@ -351,7 +351,7 @@ def _gridgen(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
             mine, theirs = ([d for d in p.ends] for p in (own, donor))
             if len(mine) == 2 and (marked == mine[1]) != (met == theirs[1]):
                 theirs.reverse()
-            # The other block says it again from its side.
+            # The other block lists the same connection from its side.
             table = _connection(own, donor, dict(zip(mine, theirs, strict=True)), blocks)
             connections.append({**table, "mutual": False})
     _check_sizes(lines, sizes, blocks)

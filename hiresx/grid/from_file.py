@@ -18,7 +18,7 @@ from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.plane import checked_grid, flatten, make_right_handed, move_grid, reverse_i
 from hiresx.grid.plot3d import raw_blocks
-from hiresx.grid.plot3d_binary import laid_out
+from hiresx.grid.plot3d_binary import find_layout
 from hiresx.grid.shaping import shape_grid
 from hiresx.grid.touching import drop_chance_contacts, touching
 
@@ -103,7 +103,7 @@ def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]
         words += notes
     grid, notes = shape_grid(grid, spec)
     grid = checked_grid(grid)
-    if not any(block.is_stored for block in grid.blocks):  # those are looked through by `hiresx check`
+    if not any(block.is_stored for block in grid.blocks):  # `hiresx check` examines those
         refuse_doubled(grid)
     return replace(grid, touching=tuple(touching(grid))), words + notes
 
@@ -127,13 +127,13 @@ def _is_set(spec: GridFile, key: str) -> bool:
 def describe_form(path: Path) -> str:
     """Return, in words, the form of a grid file, its byte order and precision. Raises HiresxError as reading does."""
     if form(path) == "CGNS":
-        from hiresx.grid.cgns import described_cgns
+        from hiresx.grid.cgns import describe_cgns
 
-        return described_cgns(path)
+        return describe_cgns(path)
     with path.open("rb") as file:
         if b"\0" not in file.read(64):
             return "text"
-        return laid_out(path, file, file.seek(0, 2)).describe
+        return find_layout(path, file, file.seek(0, 2)).describe
 
 
 def form(path: Path) -> str:

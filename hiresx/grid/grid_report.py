@@ -18,7 +18,7 @@ from hiresx.grid.quality import NotPositive, hands, not_positive
 from hiresx.grid.singular import COLLAPSED, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
-# A face whose area vectors add up to less than this share of its area closes around something: it faces every way.
+# A face is closed if its area vectors add up to less than this share of its area: it has no mean normal.
 CLOSED = 1e-6
 
 
@@ -131,7 +131,7 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
                 patch = [layer(face, block.size)] * 3
                 for e, part in zip(across, rectangle, strict=True):
                     patch[e] = part
-                # A line left beside a patch belongs to what lies there.
+                # A line of free nodes beside a patch is not reported: it belongs to the patch.
                 if all(patch[e][1] - patch[e][0] > 1 for e in across if block.size[e] > 1):
                     centre, normal = _place(block, face, triple(patch))
                     row = {
@@ -148,7 +148,7 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
 
 
 def _in_region(block: Block, face: str, range_: Range) -> bool:
-    """True if regions hold the middle of a range: then it is said what lies there."""
+    """True if a region includes the middle of a range."""
     middle = [(lo + hi) // 2 for lo, hi in range_]
     return any(
         face == f and all(lo <= m < hi for m, (lo, hi) in zip(middle, part, strict=True))

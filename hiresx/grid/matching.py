@@ -15,7 +15,7 @@ from hiresx.grid.motions import IntMatrix
 from hiresx.grid.singular import COLLAPSED, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
-# No node of a usable grid lies on more faces, but for those of a pole, of which rings lie at one place.
+# In a usable grid no node lies on more faces than this, except on a pole, where all nodes of a ring coincide.
 Place = tuple[int, str]  # number of a block, face
 AT_ONE_PLACE = 64
 
@@ -53,7 +53,7 @@ def _refuse_twins(blocks: Sequence[Block]) -> None:
 def _match_faces(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
     nodes, owner, index = _face_nodes(blocks, faces)
     distance = _distance(blocks)
-    if distance == 0:  # neighbours coincide: nothing to match on a grid that has no Jacobian
+    if distance == 0:  # neighbours coincide: a grid without a Jacobian is not matched
         return []
     most = max(max(block.size) for block in blocks) if len(faces) < sum(len(block.faces) for block in blocks) else 0
     own, other = _coinciding(nodes, distance, AT_ONE_PLACE + 2 * most)
@@ -109,7 +109,7 @@ def _distance(blocks: Sequence[Block]) -> float:
 def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarray, np.ndarray]:
     """All ordered pairs of different nodes closer than `distance`, found among neighbours in the order of a skew
     projection. At most `most` nodes lie at one place."""
-    # Directions of no grid: sqrt(2), sqrt(3), sqrt(5), so that few different nodes have close projections.
+    # No grid line has such a direction (sqrt(2), sqrt(3), sqrt(5)), so few different nodes have close projections.
     projection = nodes @ (np.sqrt([2.0, 3.0, 5.0]) / np.sqrt(10.0))
     order = np.argsort(projection, kind="stable")
     sorted_, own, other = projection[order], [], []

@@ -87,7 +87,7 @@ def rotation_about(axis: Vector, angle: float) -> np.ndarray:
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:
-    scaled = vector / np.abs(vector).max()  # the squares of very small and very large numbers are no numbers
+    scaled = vector / np.abs(vector).max()  # the squares of very small and very large numbers underflow or overflow
     return scaled / np.linalg.norm(scaled)
 
 

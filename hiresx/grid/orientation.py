@@ -38,7 +38,7 @@ def extents(range_: Range) -> tuple[int, int, int]:
     return triple(hi - lo for lo, hi in range_)
 
 
-def possible(
+def possible_matrices(
     blocks: Sequence[Block], own: tuple[int, str, Range], donor: tuple[int, str, Range]
 ) -> Iterator[IntMatrix]:
     """Return the matrices with which the nodes `own` cover the nodes `donor`, each given as (block, face, range), such

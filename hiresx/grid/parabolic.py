@@ -21,7 +21,7 @@ from hiresx.case.grids import AirfoilC
 from hiresx.case.wing import WingCH
 from hiresx.errors import HiresxError
 from hiresx.grid.diffusion import diffuse
-from hiresx.grid.spacing import from_centre
+from hiresx.grid.spacing import nodes_from_centre
 
 Counted = AirfoilC | WingCH
 
@@ -98,7 +98,7 @@ def _line(spec: Counted, section: Outline) -> tuple[np.ndarray, np.ndarray]:
     risen = t**4 * (2.5 - 3 * np.abs(t) + t * t)
     on = half * (first * t + (last - first) * np.sign(t) * risen)
     on[0], on[-1] = -edge, edge
-    behind = edge + from_centre(spec.n_wake, end - edge, last, "trailing_edge_spacing on the cut")[1:]
+    behind = edge + nodes_from_centre(spec.n_wake, end - edge, last, "trailing_edge_spacing on the cut")[1:]
     u = np.concatenate([-behind[::-1], on, behind])
 
     outline, n = section.at(u), spec.n_wake

@@ -1,5 +1,5 @@
-"""Patched faces: faces of blocks that lie on each other without sharing nodes. What is known of them from nodes alone:
-how grid lines go on beyond such a face, and where in another block a point lies.
+"""Patched faces: faces of blocks that lie on each other without sharing nodes. This module extrapolates grid lines
+beyond such a face, and locates points in other blocks.
 
 A block is taken for the smooth map that its nodes give: tensor products of polynomials through six nodes in each
 direction, of sixth order in the spacing.
@@ -170,7 +170,7 @@ class BlockMap:
             moved = xi[left, :m] + np.clip(step, -2, 2)
             xi[left, :m] = np.clip(moved, -1.5, last + 1.5)
             rest[left] = np.abs(step).max(axis=1)
-            # those that go on, but for those that keep outside
+            # points that have not converged and are not lastingly outside
             outside = ((moved < -1.5) | (moved > last + 1.5)).any(axis=1) & (turn > 4)
             left = left[(rest[left] > 1e-12 * (1 + np.abs(xi[left]).max(axis=1))) & ~outside]
             if not left.size:

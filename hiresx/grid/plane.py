@@ -1,8 +1,8 @@
-"""Two-dimensional grids as three-dimensional codes hold them, and blocks whose indexes run the left way.
+"""Two-dimensional grids in the form of three-dimensional codes, and left-handed blocks.
 
-Many grids come with two equal planes in one direction, in the plane x-z as often as in x-y: one of the planes is taken,
-turned into x-y, its directions made i and j. And a left-handed block gets one direction reversed, which leaves the same
-nodes: `hiresx` computes on right-handed blocks.
+Many grids come with two equal planes in one direction, in the plane x-z as often as in x-y: one of the planes is taken
+and turned into x-y, with the directions i and j. Left-handed blocks get one direction reversed, with the same nodes,
+because `hiresx` computes on right-handed blocks.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from hiresx.grid.motions import Motion, Vector, motion
 from hiresx.grid.quality import hands
 from hiresx.grid.reindexing import Reindexing, reindex
 
-# Nodes in a direction that is there only because the program that wrote the file knows three dimensions.
+# Numbers of nodes in a thin direction, which exists only because the program that wrote the file is three-dimensional.
 THIN = (1, 2)
-# What turns a plane with this normal into x-y, right-handed.
+# The rotation that turns a plane with this normal into x-y.
 TURNS = {
     "x": ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)),
     "y": ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, -1.0, 0.0)),
 }
-# What turns a line along this axis to x, right-handed.
+# The rotation that turns a line along this axis to x.
 LINE_TURNS = {
     "y": ((0.0, 1.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
     "z": ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)),
@@ -77,7 +77,7 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
     if normal != "z":
         grid = move_grid(grid, motion(np.array(TURNS[normal])))
         words.append(f"the plane {'y-z' if normal == 'x' else 'x-z'} turned into x-y")
-    # One z for all nodes, that of the first: what is left beside is round-off.
+    # All nodes get the z of the first one, from which the others differ by round-off.
     level = np.array(float(grid.blocks[0].z[0, 0, 0]))
     flat = [type(b)(b.name, b.x, b.y, np.broadcast_to(level, b.x.shape), b.regions) for b in grid.blocks]
     return replace(grid, blocks=tuple(flat)), words

@@ -50,7 +50,7 @@ class RecordLayout:
 def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]]:
     """Read the coordinates x, y, z of the blocks, each (nk, nj, ni). Those of a large file stay in the file until they
     are used. `size`: bytes of the file."""
-    layout = laid_out(path, file, size)
+    layout = find_layout(path, file, size)
     keep = points([block for block, _ in layout.blocks]) >= stored_coordinates.LARGE
     arrays: list[list[Nodes]] = []
     for n, (block, parts) in enumerate(layout.blocks, 1):
@@ -81,10 +81,10 @@ def _keep_parts(
     return [StoredCoordinates.of(Bytes(path, kind.str, shape, tuple(parts), c * bytes_)) for c in range(len(block))]
 
 
-def laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
+def find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     """Layout of a binary file. Raises HiresxError for a file that holds no grid."""
     try:
-        return _laid_out(path, file, size)
+        return _find_layout(path, file, size)
     except HiresxError:
         kind = binary_kind(file, size)
         if kind is None:
@@ -92,7 +92,7 @@ def laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
         raise no_grid(path, kind) from None
 
 
-def _laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
+def _find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     order = _record_order(file, size)
     if order is None:
         return _stream_layout(path, file, size)
@@ -105,7 +105,7 @@ def _laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     return _stream_layout(path, file, size)
 
 
-def begins_like(path: Path) -> bool:
+def begins_like_plot3d(path: Path) -> bool:
     """True if a binary file begins like one of Plot3D: with a record of 1, 2 or 3 integers, as a stream does, or as a
     solution or function file."""
     with path.open("rb") as file:

@@ -17,11 +17,11 @@ from hiresx.grid.stored_coordinates import slabs
 
 # Nodes worked on at a time: bounds the work memory to some 200 MB whatever the size of the grid.
 SLAB = 1_000_000
-# Lengths and volumes below this share of the largest are none.
+# Lengths and volumes below this share of the largest count as zero.
 FLAT = 1e-12
-# Neighbours along all grid lines agree about where a node should be to this share of how far it is off.
+# A node is displaced alone if its positions extrapolated along all grid lines agree to this share of its displacement.
 AGREE = 0.5
-# Cosine of the angle by which a line that turns back misses its way.
+# A grid line turns back where the cosine of the angle between two successive steps is below minus this.
 TURNED = 0.98
 
 
@@ -163,7 +163,8 @@ def _find_displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int,
     middle = wanted.mean(axis=0)
     off = np.linalg.norm(part - middle, axis=0)
     agree = np.linalg.norm(wanted - middle, axis=1).max(axis=0) < AGREE * off
-    # as far off as cells are wide, not as grid lines that are stretched have it; one line alone agrees with itself
+    # the displacement is measured in widths of cells, since stretched lines are extrapolated badly; with one grid line
+    # alone there is no agreement to check
     share = AGREE if len(block.active) > 1 else 1.0
     agree &= off > share * np.min([_width(part, 3 - d) for d in block.active], axis=0)
     k, j, i = (int(n) for n in np.unravel_index(int(np.argmax(np.where(agree, off, -1.0))), off.shape))

@@ -1,4 +1,5 @@
-"""The same grid under other indexes: directions turned, reversed, thinned out, all that refers to nodes with them."""
+"""Changes of the indexes of a grid: directions permuted, reversed or coarsened. Regions, connections and periods are
+changed accordingly."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

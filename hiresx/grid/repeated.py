@@ -1,4 +1,4 @@
-"""Nodes that several blocks hold, or one block twice: what is summed over nodes counts each place once, so that it does
+"""Nodes that several blocks have, or that one block has twice. Sums over nodes count each place once, so that they do
 not depend on how a grid is cut into blocks."""
 
 from collections.abc import Sequence

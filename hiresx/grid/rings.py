@@ -1,4 +1,4 @@
-"""Rings of nodes around a pole, in one block or going on from block to block, and what lies across them.
+"""Rings of nodes around a pole, in one block or over several blocks, and the nodes on their opposite sides.
 
 The nodes of a ring are counted in the indexes of one of its blocks, continued through the connections around the pole.
 """
@@ -244,7 +244,7 @@ def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int) -> np.ndar
     return np.stack([block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]])
 
 
-def across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]:
+def connections_across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]:
     """Yield the connections over the pole: from block `b` of the ring to the nodes on the opposite side. In a half
     model these are the mirror images of nodes of the ring."""
     member = found.member(b)
@@ -297,7 +297,7 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
         at = turn * g + shift + wrap
         for m in found.members:
             if m.first <= at <= m.last:
-                # of two that hold the node, the one that it begins
+                # of two members that have the node, the one that begins with it
                 if at < m.last:
                     return m, turn, shift + wrap
                 best = best or (m, turn, shift + wrap)
@@ -318,7 +318,7 @@ def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, fac
         steps += [image @ steps[g] for g in range(found.nodes - 1, 0, -1)]
     away = np.stack(steps)
     other = np.roll(away, len(away) // 2, axis=0)
-    # only the part square to the line turns round
+    # only the part normal to the line changes its sign
     mean = away.mean(axis=0)
     if not (((away - mean) * (other - mean)).sum(axis=1) < 0).all():
         raise HiresxError(

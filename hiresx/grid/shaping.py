@@ -1,6 +1,6 @@
 """A grid made from a grid: every second node, its mirror image joined to it, a plane drawn out or turned about an axis.
 
-What belongs to the nodes goes with them: regions, connections, periods.
+Regions, connections and periods are changed with the nodes.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ from hiresx.grid.size import refuse
 COORDINATES = ("x", "y", "z")
 
 
-# x, y and z of a plane grid -> those of what is drawn from it
+# maps x, y and z of a plane grid to those of the three-dimensional grid
 Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from hiresx.grid.blocks import Block, direction, face_range, slices
 
-# Rings shorter than this share of the block's extent are points: one made in single precision closes to about 5e-8.
+# Rings shorter than this share of the block's extent count as points: in single precision a ring closes to about 5e-8.
 COLLAPSED = 1e-7
 PAGE = "docs/grids.md says what a pole needs (singular lines)"
 

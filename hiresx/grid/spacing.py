@@ -34,7 +34,7 @@ def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
     return 0.5 + 0.5 * np.tanh(beta * (2 * s - 1)) / np.tanh(beta)
 
 
-def from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
+def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
     """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine, with the first node at `first`. Metrics
     are continued beyond a wall by point reflection, and a hyperbolic sine is odd, so that its reflection is smooth.
     `name`: the name of the first spacing in errors. Raises HiresxError if the first spacing is larger than the uniform
@@ -44,20 +44,20 @@ def from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
 
 
-def to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
+def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
     """Distances (n_normal, len(t)) from the origin of the nodes on rays at the angles t from the upstream axis, between
     the circle of `spec.radius` and the ellipse through its two stand-offs."""
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
     outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
     cells = spec.n_normal - 1
     first = spec.standoff_axis / cells if spec.first_spacing is None else spec.first_spacing
-    share = from_wall(cells, spec.standoff_axis, first, "first_spacing") / spec.standoff_axis
+    share = nodes_from_wall(cells, spec.standoff_axis, first, "first_spacing") / spec.standoff_axis
     return spec.radius + share[:, None] * (outer - spec.radius)
 
 
-def from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
-    """Return distances as `from_wall` does, but with the given spacing in the limit n -> 0. Two such lines joined at 0
-    have a continuous slope and no curvature there."""
+def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
+    """Return distances as `nodes_from_wall` does, but `slope` is the spacing in the limit n -> 0. Two such lines joined
+    at 0 have a continuous slope and no curvature there."""
     rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, slope)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
@@ -89,7 +89,7 @@ def _bisect(function: Callable[[float], float], low: float, high: float) -> floa
     return middle
 
 
-def into_sponge(first: float, stretching: float, end: float, sponge_stretching: float, x: float) -> float:
+def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stretching: float, x: float) -> float:
     """Return the spacing at the distance x >= 0 from the place where it is `first`: sqrt(first^2 + (x ln
     stretching)^2). From `end` on, where a sponge begins, it changes smoothly to a growth by `sponge_stretching`."""
     b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
@@ -117,18 +117,18 @@ def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
     return np.array(nodes)
 
 
-def along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def nodes_along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the nodes along the axis of a jet whose nozzle ends at x = 0: those inside the nozzle (x < 0), those
     outside it upstream (x < 0), and those downstream from x = 0 through the sponge. The spacing is that of
-    `into_sponge`. Each line ends at the first node at or beyond its length. Raises HiresxError if one of them has too
-    few nodes."""
+    `spacing_into_sponge`. Each line ends at the first node at or beyond its length. Raises HiresxError if one of them
+    has too few nodes."""
     downstream = march(
-        partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
+        partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,
     )
-    # Upstream lines mirror the downstream one: what continues behind the exit plane has no kink.
+    # Upstream lines mirror the downstream one, so that grid lines through the exit plane have no kink.
     farthest = max(spec.nozzle_length, spec.upstream)
-    ahead = march(partial(into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
+    ahead = march(partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
     inside, outside = (
         -ahead[np.searchsorted(ahead, length - 1e-3 * spec.exit_spacing) : 0 : -1]
         for length in (spec.nozzle_length, spec.upstream)

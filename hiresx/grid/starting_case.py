@@ -1,4 +1,4 @@
-"""The case file from which a grid of one's own starts."""
+"""The first case file for a user's own grid."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

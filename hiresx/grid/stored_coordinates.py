@@ -19,12 +19,12 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 
-# Nodes of a file from which on they are left there: what is smaller is read faster than it is asked for.
+# Smallest number of nodes of a file whose coordinates stay in it. Smaller files are read at once, which is faster.
 LARGE = 4_000_000
 # Nodes worked on at a time.
 SLAB = 500_000
 
-# Layers beside the faces that are kept in memory once the nodes have been looked through.
+# Number of layers beside the faces that are kept in memory after the first pass through the nodes.
 RIM = 4
 RIMS = (np.s_[:, :RIM], np.s_[:, -RIM:], np.s_[:, :, :RIM], np.s_[:, :, -RIM:])
 

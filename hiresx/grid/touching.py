@@ -1,7 +1,7 @@
-"""Faces that lie on other faces, or inside other blocks, without being joined to them.
+"""Faces that lie on other faces, or inside other blocks, without a connection.
 
 Where the nodes of two blocks that meet do not coincide (a patched interface, a gap, blocks that overlap), nothing can
-be connected; and what is not connected is a boundary. To take it for a wall in silence would close the flow off.
+be connected; and what is not connected is a boundary. Taking it for a wall without notice would block the flow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,26 +16,28 @@ from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, one_
 from hiresx.grid.connections import Connection, Grid, Touching
 from hiresx.grid.connectivity_check import misfit, seam_steps
 from hiresx.grid.motions import Motion
-from hiresx.grid.orientation import join, possible
+from hiresx.grid.orientation import join, possible_matrices
 from hiresx.grid.singular import collapsed_direction
 
-# Faces closer than this share of the spacing off them, the smaller one, are meant to meet.
+# Faces meet if their distance is below this multiple of the smaller one of the spacings normal to them.
 GAP = 1.1
-# Faces whose nodes follow each other one by one are one grid step apart: so many times the steps beside it.
+# Two faces with a node of each on every grid line are one grid step apart if that step is within these multiples of the
+# steps beside it.
 STEP = (0.6, 1.5)
-# Cells in a row, in each direction of a face, that make a contact: walls that run together at a sharp edge have less.
+# Smallest number of adjacent cells, in each direction of a face, that make a contact. Walls that meet at a sharp edge
+# have fewer.
 WIDE = 3
 # Cosine of the angle between two faces above which they lie along each other.
 ALONG = 0.7
 # Faces that share an edge and open from it by more than this (a sine, 5 degrees) do not lie on each other.
 OPENS = 0.087
-# Edges are shared where they are closer than this share of the spacing off the faces.
+# Edges are shared if they are closer than this share of the spacing normal to the faces.
 SHARED = 0.01
-# Cells of a side of the tiles whose bounding boxes say which cells may be near.
+# Side, in cells, of the tiles of a face; their bounding boxes tell which cells may be near.
 TILE = 8
-# Cells of a face that are looked for inside other blocks.
+# Number of cells of a face that are searched inside other blocks.
 SAMPLES = 256
-# Nodes of a block looked at for the one that is nearest, before those around it.
+# Number of nodes of a block among which the nearest one is found first, before the nodes around it.
 COARSE = 20_000
 
 
@@ -58,7 +60,7 @@ def drop_chance_contacts(grid: Grid) -> tuple[Grid, list[str]]:
 
 
 def _is_narrow(blocks: Sequence[Block], c: Connection) -> bool:
-    # A line of nodes at the rim may be another connection's.
+    # A line of nodes at the rim may belong to another connection.
     across = [d for d in blocks[c.block].active if d != direction(c.face)]
     return any(c.range[d][1] - c.range[d][0] < MINIMUM_NODES - 2 for d in across)
 
@@ -259,7 +261,7 @@ def _one_step(blocks: Sequence[Block], own: _Surface, other: _Surface) -> list[T
     if not (own.free.all() and other.free.all() and apart <= STEP[1] * own.spacing.max()):
         return []
     here, there = ((s.block, s.face, s.range) for s in (own, other))
-    for matrix in possible(blocks, here, there):
+    for matrix in possible_matrices(blocks, here, there):
         c = join("", here, there, matrix, "offset", Motion())
         if round(float(np.linalg.det(matrix))) > 0 and misfit(blocks, c, "offset")[0] == 0:
             steps = seam_steps(blocks, c)

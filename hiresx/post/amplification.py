@@ -1,4 +1,5 @@
-"""`hiresx post amplification`: what a plane shock at rest makes of turbulence, beside linear interaction analysis."""
+"""`hiresx post amplification`: amplification of turbulence by a plane shock at rest, compared with linear interaction
+analysis."""
 
 from typing import Any
 
@@ -10,11 +11,11 @@ from hiresx.output.show import picture_file
 from hiresx.post.result import Result, as_run, dataset, file_stem
 from hiresx.post.turbulence import turbulence
 
-# Nodes on each side of the shock that are not taken for turbulence: the shock moves, and is some nodes wide.
+# Number of nodes on each side of the shock that are left out of the means: the shock moves, and is some nodes wide.
 SHOCK_NODES = 6
 NAMES = {"R11": "variance of the velocity along x", "R22": "variance across x, mean of both", "k": "kinetic energy"}
-# Least rise of the mean density over those nodes that is a shock (Mach 1.02), and least share of the turbulence ahead
-# that is turbulence behind.
+# Smallest relative rise of the mean density over those nodes that counts as a shock (Mach 1.02). Smallest ratio of the
+# turbulence behind to that ahead that counts as turbulence.
 WEAK, ARRIVED = 0.03, 1e-6
 WANTED = (
     "take a run in three dimensions that flows along +x through a plane shock at rest, in one block whose j and k are "
@@ -93,7 +94,7 @@ def _along_x(run: Any) -> Any:
         named = "" if str(run.path) in unsuited.message else f"{run.path}: "
         raise HiresxError(f"{named}{unsuited.message}", WANTED) from unsuited
     if found["k"].ndim != 1:
-        raise HiresxError(f"{run.path}: the averages are those of no line along x", WANTED)
+        raise HiresxError(f"{run.path}: the averages do not reduce to a line along x", WANTED)
     return found
 
 

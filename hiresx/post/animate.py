@@ -10,7 +10,7 @@ from hiresx.output.show import run_plot
 from hiresx.output.show.look import Look
 from hiresx.post.result import as_run, file_stem
 
-# Frames of which the colours are chosen.
+# Number of frames from which the colours are chosen.
 _SAMPLED = 7
 # Dots per inch: a page is then 1120 pixels wide.
 _STYLE = {"figure.dpi": 160}

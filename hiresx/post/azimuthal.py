@@ -1,4 +1,4 @@
-"""`hiresx post azimuthal`: what a ring of probes hears, by azimuthal modes: axisymmetric, helical or flapping."""
+"""`hiresx post azimuthal`: azimuthal modes of the signals of a ring of probes: axisymmetric, helical or flapping."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +12,12 @@ from hiresx.post import grid_cutoff, welch
 from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
-# Distances and angles of places of a ring agree to this share of its radius.
+# Tolerance of the distances and angles of the places of a ring, as a share of its radius.
 _ROUND = 1e-3
-# Share of the difference of the powers of m and -m in their sum, from which on a tone turns rather than flaps.
+# A tone is helical if the difference of the powers of m and -m is at least this share of their sum. Otherwise it is
+# flapping.
 _TURNING = 0.5
-# Modes that are drawn, by |m|, and tones that are named.
+# Largest |m| of the modes that are drawn, and number of tones that are named.
 _DRAWN, _NAMED = 2, 4
 
 
@@ -56,7 +57,7 @@ def decompose(
         both, turn = found.density.sum(axis=0), 2 * found.cross[1].imag
         densities[m], densities[-m] = both + turn, both - turn
     order = np.arange(-highest, highest + 1)
-    # Round-off alone makes the density of a pure mode's mirror image less than nothing.
+    # Due to round-off the density of the mirror image of a pure mode may be negative.
     density = np.maximum(np.stack([densities[m] for m in order.tolist()]), 0.0)
     single = welch.spectra(values, dt, segments, filtered=filtered)
     return AzimuthalModes(order, single.frequency, density, single.mean())

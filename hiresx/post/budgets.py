@@ -124,7 +124,7 @@ def statistics(node: Mapping[str, Any], place: Place) -> dict[str, np.ndarray]:
         held["tau_gradient"] = mean(own["tau_gradient"].values + np.einsum("ij...,ij...->...", dtau, dg))
         return held
 
-    # The mean of each component alone: all of them together are many times what the averages hold.
+    # Each component is averaged alone: together they would take many times the memory of the averages.
     def strain(i: int, j: int) -> np.ndarray:
         return mean(own[f"p_strain_{_name(i, j)}"].values + dp * (dg[i, j] + dg[j, i]))
 

@@ -1,5 +1,5 @@
-"""`hiresx post correlate`: two-point and space-time correlations along the places of a probe, and the velocity at which
-what they show is carried along."""
+"""`hiresx post correlate`: two-point and space-time correlations along the places of a probe, and the convection
+velocity."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`hiresx post farfield`: the sound that observers outside hear of a surface, in the plane a line, that a run kept."""
+"""`hiresx post farfield`: the sound at observers outside of a recorded surface (in plane flow, a line)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from hiresx.post.signals import SHORTEST
 
 CAPS = ("average", "each")
 DENSITIES = ("flow", "pressure")
-# Samples in a period from which the polynomials between samples are right: to .2 % in amplitude.
+# Number of samples per period at which the interpolation between samples is accurate to 0.2 % in amplitude.
 PER_PERIOD = 5
-# Cells of a surface in a wavelength from which the sum over it is right: to 2 %.
+# Number of cells of a surface per wavelength at which the sum over the surface is accurate to 2 %.
 PER_WAVELENGTH = 8
-# Share of the variance that may lie above what the samples resolve.
+# Largest share of the variance above the frequencies that the samples resolve.
 _UNRESOLVED = 0.1
-# Places of a surface at which that is looked for.
+# Number of places of a surface at which that share is evaluated.
 _LOOKED_AT = 64
 
 
@@ -84,9 +84,10 @@ def farfield(
       Moin, ibid. 12 (2013) 1) or kept separate ("each").
     - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa; without it in rho_ref
       c_ref^2 and in dB re that.
-    - `still`: for runs that start from rest: before the first sample the surface is taken to be as in it. Each observer
-      then has a time window of its own, from its first sound until it no longer receives sound from the whole surface.
-      All windows are equally long. `heard_from` is the start of the window, from which `time` counts.
+    - `still`: for runs that start from rest: before the first sample, the flow at the surface is taken to be that of
+      the first sample. Each observer then has a time window of its own, from its first sound until it no longer
+      receives sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, from
+      which `time` counts.
     - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
     - `length`, `velocity`: scales of the Strouhal number, also of that of the third octaves (`welch.third_octaves`).
     - `density`: the density on the surface: that of the "flow", or one from its "pressure", rho_ref (1 + p' / (rho_ref
@@ -270,7 +271,7 @@ def _directions(
     else:
         off = away[:, 1] if plane else np.linalg.norm(away[:, 1:], axis=1)
         angle = np.degrees(np.arctan2(off, away[:, 0]))
-    # in the plane with the root of the distance
+    # in the plane, with the square root of the distance
     return _Directions(angle, distance, (10 if plane else 20) * np.log10(np.maximum(distance, 1e-300)))
 
 
@@ -377,7 +378,7 @@ def _unresolved_share(stored: StoredSurface, first: int, count: int, name: str) 
     power = np.sum(np.abs(np.fft.rfft(p, axis=0)) ** 2, axis=1)
     above = np.fft.rfftfreq(count) > 1 / PER_PERIOD
     share = float(power[above].sum() / power.sum()) if power.sum() > 0 else 0.0
-    # What numbers round to is no sound.
+    # Fluctuations at the level of round-off are no sound.
     noise = np.finfo(np.float32 if stored.records.dtype["p"].base.itemsize == 4 else np.float64).eps
     if share > _UNRESOLVED and p.std() > 8 * noise:
         dt = float(stored.records["time"][first + 1] - stored.records["time"][first])

@@ -21,11 +21,11 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 
-# Samples that a value between two of them is interpolated from, by a polynomial, with its derivative.
+# Number of samples from which a value between two samples, and its derivative, are interpolated by a polynomial.
 _STENCIL = 8
-# Bytes of sources that are held at a time.
+# Number of bytes of sources in memory at a time.
 _HELD = 1 << 28
-# Places of which they are made at a time.
+# Number of places whose sources are computed at a time.
 _TURNED = 128
 # rho (time, m), velocity (time, m, 3) and pressure (time, m) of some of the places.
 Flow = Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -33,9 +33,9 @@ Flow = Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A permeable surface: places (n, 3) in L, outward unit normals (n, 3), areas (n,). One that is open, such as a box
-    without the end that the jet crosses, leaves out what would pass there. `plane`: a line in a plane flow, whose areas
-    are lengths; its z is that of the plane."""
+    """A permeable surface: places (n, 3) in L, outward unit normals (n, 3), areas (n,). An open surface, such as a box
+    without the end that the jet crosses, leaves out the sources there. `plane`: a line in a plane flow, whose areas are
+    lengths; its z is that of the plane."""
 
     places: np.ndarray
     normals: np.ndarray
@@ -140,8 +140,8 @@ def too_short_error() -> HiresxError:
 
 
 def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
-    """Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). Made a few places at a time, so that what is
-    turned from sample by sample to place by place stays in the cache."""
+    """Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). They are computed for a few places at a
+    time, so that the transposed arrays stay in the cache."""
     numbers = range(len(surface.areas))[some]
     made = np.empty((len(numbers), 4, samples))
     wind = _wind(stream)
@@ -172,13 +172,14 @@ def _add(
     found: np.ndarray, sources: np.ndarray, group: np.ndarray, ways: tuple[np.ndarray, ...], first: int, dt: float,
     stream: Stream,
 ) -> None:  # fmt: skip
-    """Add what one observer hears of `sources` (n, 4, time), from the sample `first` on, to `found` (groups, time).
+    """Add the pressure at one observer due to `sources` (n, 4, time), from the sample `first` on, to `found` (groups,
+    time).
 
-    Sources that are equally late, to a whole sample, are summed before they are shifted: a product of matrices.
+    Sources with equal delays in whole samples are summed, by a product of matrices, before they are shifted.
     """
     star, radius, grad_star, grad = ways
     delay = radius / stream.sound / dt
-    # What multiplies the rates of Q, L1, L2, L3, and what the values.
+    # Factors of the time derivatives of Q, L1, L2, L3, and factors of their values.
     of_rates = np.stack([1 / star - stream.mach * grad[:, 0] / star, *(grad.T / (stream.sound * star))])
     of_values = np.stack([-_wind(stream)[0] * grad_star[:, 0] / star**2, *(grad_star.T / star**2)])
     whole = np.ceil(delay).astype(int)
@@ -195,8 +196,8 @@ def _add(
 
 
 def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
-    """Samples of rest that an observer (m, 3) hears, at most, of the farthest place when it hears the nearest end to
-    rest, with those that the polynomials need."""
+    """Largest number of samples at rest that any of the observers (m, 3) still receives from the farthest place when
+    the nearest place begins to move, plus the samples that the interpolation needs."""
     ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
     return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 

@@ -1,7 +1,8 @@
 """Far field of a permeable line at rest in a uniform stream, in two dimensions: Ffowcs Williams and Hawkings.
 
-The equation and the sources Q and L are those of `hiresx.post.fwh`. In the plane a pulse is followed by a wake that has
-no end, so the integral is taken frequency by frequency (Lockard, J. Sound Vib. 229 (2000) 897): of parts exp(i w t),
+The equation and the sources Q and L are those of `hiresx.post.fwh`. In the plane a pulse is followed by an infinite
+wake, so the integral is computed for each frequency (Lockard, J. Sound Vib. 229 (2000) 897): for parts proportional to
+exp(i w t),
 
     p'(x) = int (i w + U d/dx1) G Q dl - int dG/dx_i L_i dl,
     G = -i / (4 b) exp(i M K d1) H0(K R*),   K = w / (c b^2),   R* = sqrt(d1^2 + b^2 d2^2),   b^2 = 1 - M^2,
@@ -9,8 +10,9 @@ no end, so the integral is taken frequency by frequency (Lockard, J. Sound Vib. 
 with d = x - y from a place of the line to the observer and H0 Hankel's function of the second kind, of waves that go
 outwards. Derivatives follow from dH0 = -H1.
 
-The samples are a part of something longer, and cut off they would sound. Before and behind them the signal of each
-place goes on as it is predicted from them (Burg's method, Kay & Marple, Proc. IEEE 69 (1981) 1380), and fades.
+The samples are a part of a longer signal, and truncating them would produce sound. Therefore the signal of each place
+is extrapolated before and after them by linear prediction (Burg's method, Kay & Marple, Proc. IEEE 69 (1981) 1380), and
+faded out.
 """
 
 import numpy as np
@@ -18,11 +20,11 @@ import numpy as np
 from hiresx.post.fwh import Flow, Stream, Surface, check_step, compute_sources, too_short_error
 from hiresx.results import needs
 
-# So many times the samples are predicted before and behind them, each value from so many others.
+# Length of the extrapolation on either side, as a multiple of the length of the samples, and order of the prediction.
 _PREDICTED, _ORDER = 0.25, 16
-# Samples beside an end that what is predicted behind it may still change.
+# Number of samples beside an end that the extrapolation behind it may still affect.
 _TOUCHED = 8
-# Complex numbers of frequencies and places that are held at a time.
+# Number of complex values (frequencies times places) in memory at a time.
 _HELD = 1 << 21
 
 
@@ -52,7 +54,8 @@ def pressure_by_group(
         heard = samples - _TOUCHED + int(start.min()) - int(firsts[0])
     if heard <= 1:
         raise too_short_error()
-    # Four times as long as all that sounds: the wake of the last round is then nearly a constant.
+    # The period of the transform is four times as long as the signal, so that the wake of the period before is nearly
+    # constant.
     length = needs.scipy("fft").next_fast_len(
         4 * (before + samples + lead + int(np.ceil((far - near).max()))), real=True
     )
@@ -71,7 +74,7 @@ def pressure_by_group(
             shift = omega * ((start[m] + before) * dt)  # so that the first sound of the observer comes first
             parts[:, m] += belongs @ _amplitudes_at(observer - surface.places[some], spectra, omega, shift, stream)
     signals = np.fft.irfft(parts, length, axis=-1)
-    # Before the first of what is predicted is heard there is silence; it lies at the end of the round.
+    # Before the first extrapolated sample arrives there is silence, which lies at the end of the period.
     quiet = length - before - _TOUCHED
     signals -= signals[..., quiet : quiet + 1]
     found = np.stack([signals[:, m, begin : begin + heard] for m, begin in enumerate(firsts - start)], axis=1)
@@ -82,7 +85,7 @@ def _amplitudes_at(
     d: np.ndarray, spectra: np.ndarray, omega: np.ndarray, shift: np.ndarray, stream: Stream
 ) -> np.ndarray:
     """Amplitudes (n, frequency) that an observer, `d` (n, 3) away, hears of Q, L1, L2 in `spectra` (n, 3, frequency),
-    with the phase `shift` (frequency,) added. Of the frequency 0, which is no sound, nothing."""
+    with the phase `shift` (frequency,) added. The amplitude at the frequency 0, which is no sound, is zero."""
     special = needs.scipy("special")
     b2, found = 1 - stream.mach**2, np.zeros((len(d), omega.size), dtype=complex)
     along, star, slope = _distances(d, stream)
@@ -110,8 +113,8 @@ def _extrapolate(values: np.ndarray, number: int) -> np.ndarray:
 
 
 def _predictor(values: np.ndarray, order: int) -> np.ndarray:
-    """Factors (..., order) of the `order` values before one of `values` (..., time), oldest first, that predict it:
-    Burg's, of which no sum grows."""
+    """Factors (..., order) of the `order` values before one of `values` (..., time), oldest first, that predict it: by
+    Burg's method, which gives a stable prediction."""
     ahead, behind = values[..., 1:], values[..., :-1]
     found = np.zeros((*values.shape[:-1], order))
     for m in range(order):

@@ -12,7 +12,7 @@ from hiresx.post.signals import Signals
 from hiresx.post.welch import Peak
 from hiresx.results import Run, needs
 
-# Share of the rate of filtered samples up to which a tone is none that was folded there: such come with 38 dB less.
+# Share of the sampling rate of filtered samples up to which a tone is no alias: aliases there are damped by 38 dB.
 CLEAN = 0.25
 
 
@@ -66,7 +66,7 @@ def _edges(run: Run, places: np.ndarray | None) -> np.ndarray | None:
     for x, y, z in blocks:
         active = [d for d in range(3) if x.shape[2 - d] > 1]
         longest = largest_spacing(x, y, z, active).ravel()
-        # The coordinates that the block's dimensions know, and of its nodes those that may be nearest to a place.
+        # The coordinates along the block's dimensions, and those nodes that may be nearest to a place.
         nodes = np.stack([c.ravel() for c in (x, y, z)])[active]
         beyond = np.maximum(np.maximum(low[active] - nodes, nodes - high[active]), 0.0)
         near = np.flatnonzero(np.sum(beyond**2, axis=0) <= longest**2)
@@ -94,7 +94,7 @@ def _lengths(
             beside[2 - d] += step
             if 0 <= beside[2 - d] < block[0].shape[2 - d]:
                 edges.append(np.array([c[tuple(beside)] for c in block]) - here)
-        # The first one points upwards: a place on the node has the cell above it.
+        # The edge towards higher indexes comes first: a place on a node belongs to the cell above it.
         found.append(float(np.linalg.norm(max(edges, key=lambda edge: float(edge @ (place - here)) >= 0))))
     return found
 

@@ -149,7 +149,7 @@ class SeenAxis:
     away: np.ndarray
 
 
-# An edge that is shorter in the picture, as a share of its larger side, has no scale: it is looked along.
+# An edge whose length in the picture is below this share of its larger side has no scale, because the view is along it.
 _SHORTEST = 0.04
 
 
@@ -163,7 +163,8 @@ def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
     middle = seen.at(corners).mean(axis=0)
     for d in range(3):
         edges = np.moveaxis(corners.reshape(2, 2, 2, 3), d, 2).reshape(4, 2, 3)
-        # The lowest one for x and y, the leftmost one for z: at the border of the picture, as no corner lies beyond.
+        # x and y have the lowest edge, z the leftmost one. It is at the border of the picture, since no corner lies
+        # beyond it.
         ends = min(seen.at(edges), key=lambda pixels: pixels[:, 0].mean() if d == 2 else -pixels[:, 1].mean())
         along = ends[1] - ends[0]
         length = float(np.linalg.norm(along))
@@ -194,7 +195,8 @@ def _draw_axis(ax: Any, axis: SeenAxis) -> None:
 
 
 def _save(found: Any, ending: str, path: Path) -> None:
-    """PyVista goes by the ending, which a file that is being written does not have."""
+    """Write `found` to `path` in the format of the `ending`. PyVista chooses the format by the name, and a temporary
+    file has another ending."""
     named = path.with_name(f"{path.name}{ending}")
     found.save(named)
     named.replace(path)
@@ -256,7 +258,8 @@ def _picture(
     from matplotlib import colormaps
     from vtkmodules.vtkCommonCore import vtkLogger
 
-    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # it complains of a missing screen, and does without
+    # VTK warns about the missing screen, and then works without it
+    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)
 
     azimuth, elevation, zoom = view
     a, e = np.radians(azimuth), np.radians(elevation)
@@ -265,7 +268,7 @@ def _picture(
     right = np.cross(up, towards) / np.linalg.norm(np.cross(up, towards))
     ends = np.reshape(bounds, (3, 2))
     middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
-    # What the box takes of the screen, from its middle.
+    # Extent of the box on the screen, from the middle of the screen.
     across, upwards = (1.02 * float(np.abs(half * axis).sum()) for axis in (right, np.cross(towards, right)))
     high = int(np.clip(wide * upwards / across, 0.1 * wide, 3 * wide))
     plotter = pyvista.Plotter(off_screen=True, window_size=(2 * wide, 2 * high))
@@ -289,7 +292,7 @@ def _picture(
     seen = (picture < 255).any(axis=2)
     rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
     cut: np.ndarray = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    # In a parallel view a length is as many pixels everywhere.
+    # In a parallel projection a length has the same number of pixels everywhere.
     scale = high / (2 * upwards / zoom)
     over = np.stack([scale * right, -scale * np.cross(towards, right), towards])
     corner = np.array([wide / 2 - columns[0], high / 2 - rows[0], 0.0])

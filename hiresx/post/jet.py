@@ -82,7 +82,7 @@ def analyse(
     """Analyse one run; `state` comes from `expanded_jet`. Other arguments as of `jet`."""
     missing: list[str] = []
     if start is None:
-        # What the averages leave out as the start of the flow is left out of the probes too.
+        # The time that the averages leave out as the start of the flow is left out of the probes, too.
         begun = float((run.case.get("average") or {}).get("start") or 0.0)
         start = begun if begun < float(run.record.get("time") or 0.0) else None
     flow = cells = heard = None

@@ -1,6 +1,7 @@
-"""Spacings and Strouhal numbers of other jets, to draw a run beside: those kept here, and those of a user's file.
+"""Spacings and Strouhal numbers of other jets for comparison: those stored with the package, and those of a user's
+file.
 
-Kept here are values whose source can be read by anybody; no measurement of a planar jet is among them.
+The stored values have sources that are freely available; no measurement of a planar jet is among them.
 """
 
 import csv

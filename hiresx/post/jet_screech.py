@@ -1,4 +1,4 @@
-"""Screech: what two places on both sides of the nozzle hear, symmetric and antisymmetric, its tones and its mode."""
+"""Screech: symmetric and antisymmetric part of the pressure on both sides of the nozzle, its tones and its mode."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from hiresx.post import signals as signal_reading
 from hiresx.post.jet_theory import Shape
 from hiresx.results import Run
 
-# Periods of the expected tone that a segment holds at least, where the run is long enough.
+# Smallest number of periods of the expected tone in a segment, if the run is long enough.
 _PERIODS = 4
-# Power of one part over the other that makes a mode.
+# Ratio of the powers of the two parts from which on the stronger one is the mode.
 _RULES = 2.0
 _HARMONICS, _OTHERS, _HIGHEST = 4, 4, 10
-# A harmonic lies where it should to this many lines of the spectrum, or to this share of its frequency.
+# Tolerance of the frequency of a harmonic: this many lines of the spectrum, or this share of its frequency.
 _LINES, _SHARE = 0.5, 0.03
-# The fundamental is looked for at this many times the frequency that formulas give; what else sounds is another tone.
+# The fundamental is searched between these multiples of the frequency that formulas give.
 _NEAR = (0.6, 1.6)
 
 

@@ -1,4 +1,4 @@
-"""The mean jet: shock cells on its axis, the end of its core, its half-width and how that grows.
+"""The mean jet: shock cells on its axis, the end of its potential core, its half-width and spreading.
 
 Scales: nozzle height h, ambient density and sound speed; the exit at x = 0, the axis at y = 0.
 """
@@ -13,11 +13,13 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 from hiresx.results import Run, needs
 
-# Prominence of a cell's pressure on the axis, in ambient pressures; and how many velocity ratios end the core.
+# Smallest prominence of a pressure maximum of a shock cell, in ambient pressures; and the velocity on the axis, over
+# the fully expanded one, at which the core ends.
 CELL = 0.03
 CORE = 0.95
-# What a cell is long, at least and at most, in cells of the vortex sheet. Maxima that lie nearer to each other end one
-# cell (a shock that meets the axis before the pressure is highest); a rise that is farther is none of the train.
+# Smallest and largest length of a cell, in cells of the vortex sheet. Maxima that are nearer to each other belong to
+# one cell (a shock that meets the axis before the maximum of the pressure). A rise that is farther away does not belong
+# to the train.
 SHORTEST, LONGEST = 0.5, 1.5
 # A train fades from cell to cell: in the jets of docs/jets.md to .29 at least, their first rise being 1.4 to 1.6 times
 # what the exit is above the ambient pressure. Lengths fall off by some per cent.

@@ -3,7 +3,7 @@
 Planar: Tam, J. Sound Vib. 121 (1988) 135; Tam, Shen & Raman, AIAA J. 35 (1997) 1119: the vortex-sheet model of the
 first mode of a rectangular jet. The empirical wavelength of rectangular jets is Powell's, K = 5.2, and Krothapalli's, K
 = 5.0. Round: the first mode of Prandtl's and Pack's vortex sheet; Tam, Seiner & Yu, J. Sound Vib. 110 (1986) 309.
-Powell's feedback: a wave that the shear layer carries one cell down and sound brings back. Scales: nozzle height h
+Powell's feedback: the shear layer carries a wave one cell downstream, and sound travels back. Scales: nozzle height h
 (diameter D of a round one), ambient density and sound speed. St is f h/Uj of a planar jet, f Dj/Uj of a round one, as
 each is published.
 """
@@ -17,14 +17,15 @@ import numpy as np
 
 Shape = Literal["planar", "round"]
 
-# Convection velocity over that of the jet, and K of the empirical wavelength: the curves that are drawn.
+# Ratios of convection velocity to jet velocity, and constants K of the empirical wavelength, for which curves are
+# drawn.
 CONVECTION = (0.55, 0.70)
 EMPIRICAL = {"Powell": 5.2, "Krothapalli": 5.0}
-# Where the empirical wavelength becomes nothing: NPR of a choked nozzle.
+# NPR of a choked nozzle, at which the empirical wavelength vanishes.
 _CHOKED = 1.893
 # pi / 2.40483, the first zero of the Bessel function J0.
 _PRANDTL_PACK = 1.3064
-# Of the vortex sheet's spacing: what the cells are long where screech is made (Tam, Seiner & Yu).
+# Length of the cells at the source of screech, as a share of the vortex sheet's spacing (Tam, Seiner & Yu).
 _SHORTENED = 0.8
 
 

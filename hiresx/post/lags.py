@@ -1,17 +1,17 @@
-"""Correlations in space and time along a line of places, and the velocity at which what they show is carried along."""
+"""Correlations in space and time along a line of places, and the convection velocity."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-# Correlations below this say nothing of a velocity: they may be those of other waves.
+# Correlations below this give no velocity: they may be due to other waves.
 _ENOUGH = 0.3
 
 
 @dataclass(frozen=True, eq=False)
 class Correlation:
-    """Correlation coefficients (place, lag) of what places have at t + lag with what the place number `reference` has
-    at t; lags (lag,); distance (place,) along the line from its first place."""
+    """Correlation coefficients (place, lag) of the values at t + lag with those of place number `reference` at t; lags
+    (lag,); distance (place,) along the line from its first place."""
 
     coefficients: np.ndarray
     lag: np.ndarray
@@ -48,8 +48,8 @@ def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: i
 def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float, longest: float) -> np.ndarray:
     """Convection velocity (place,) at each place, nan where too little is correlated.
 
-    For each place the lags of the greatest correlations with the places up to `reach` downstream, found one after the
-    other so that a periodic flow is not taken for the next wave, give the velocity by least squares through 0.
+    For each place the lags of the greatest correlations with the places up to `reach` downstream, found place by place,
+    so that in a periodic flow the same wave is followed, give the velocity by least squares through 0.
     """
     found = np.full(distance.size, np.nan)
     for n in range(distance.size):
@@ -59,7 +59,7 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
             if distance[m] - distance[n] > reach:
                 break
             row = one.coefficients[m]
-            # What moves at .15 to 3 c_ref, from where the place before had its maximum.
+            # The maximum is searched at velocities of 0.15 to 3 c_ref from the maximum of the place before.
             step = distance[m] - distance[m - 1]
             near = (one.lag >= lag + step / 3.0 - dt) & (one.lag <= lag + step / 0.15 + dt)
             if not near.any():

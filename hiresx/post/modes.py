@@ -2,8 +2,8 @@
 
 Towne, Schmidt & Colonius, J. Fluid Mech. 847 (2018) 821, algorithm 2: the snapshots are cut into overlapping blocks
 under a window, each is transformed in time, and at each frequency the weighted cross-spectral density of the blocks'
-realisations is decomposed by the method of snapshots. Space is read slab by slab, so that all times of a slab are in
-memory, never all times of all space.
+realisations is decomposed by the method of snapshots. Space is read slab by slab: only one slab with all its times is
+in memory.
 """
 
 from collections.abc import Callable, Iterable
@@ -72,7 +72,8 @@ def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int
         for line in range(lines):
             part = transformed[:, line]
             products[line] += (part.conj() * weights) @ part.T
-    # Density per frequency, both sides: the transforms' squares over the window's power, the mean over the blocks.
+    # Two-sided density per frequency: the squares of the transforms over the power of the window, averaged over the
+    # blocks.
     scale = dt / np.sum(window**2) / len(begin)
     sides = np.full(lines, 2.0)
     sides[0] = 1.0

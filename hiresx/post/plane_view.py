@@ -1,4 +1,4 @@
-"""The plane of fields that a slice and modes are of."""
+"""The plane of fields on which slices and modes are drawn."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ from hiresx.post.lags import distances
 from hiresx.post.result import as_run
 from hiresx.results import needs
 
-# Samples below which nothing can be said of a spectrum or a correlation.
+# Smallest number of samples for a spectrum or a correlation.
 SHORTEST = 16
 _NUMBERS = {2: "two", 3: "three", 8: "eight"}
 
@@ -110,7 +110,7 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
 
 
 def _resample_evenly(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    # the sample at the end of a run may lie nearer to the one before it than the others do
+    # the last sample of a run may be closer to the one before it than other samples
     for count in (time.size, time.size - 1):
         even = np.linspace(time[0], time[count - 1], count)
         if np.abs(time[:count] - even).max() <= 1e-6 * (even[1] - even[0]):

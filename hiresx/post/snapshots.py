@@ -1,7 +1,7 @@
-"""Snapshots of a run, read once one after the other, given back place by place with all their times.
+"""Snapshots of a run, which are read once in the order of time, and returned place by place with all times.
 
-Files hold all places of one time, a transform in time wants all times of a place. What fits is held in memory; more
-lies in a temporary file, so that what is in memory does not grow with the number of snapshots.
+A file holds all places of one time, but a transform in time needs all times of a place. Snapshots that do not fit into
+memory are kept in a temporary file.
 """
 
 import os
@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from hiresx.errors import HiresxError
 
-# Bytes that are held in memory rather than in a file.
+# Largest number of bytes that are kept in memory rather than in a file.
 HELD = 1 << 28
 
 

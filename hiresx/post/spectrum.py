@@ -1,5 +1,4 @@
-"""`hiresx post spectrum`: power spectra of probes and other histories, their peaks, and how pairs of them belong
-together."""
+"""`hiresx post spectrum`: power spectra of probes and other histories, their peaks, and cross spectra."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from hiresx.post import grid_cutoff, welch
 from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
-# Curves of one picture, and peaks that it names.
+# Largest numbers of curves in one picture, and of peaks that it labels.
 _CURVES, _NAMED = 8, 4
 # What is drawn beside: a label, frequencies in c_ref / L, levels, number of the signal (-1: another) and of the run.
 Curve: TypeAlias = tuple[str, np.ndarray, np.ndarray, int, int]

@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.output.fields import field_file, field_header
+from hiresx.output.fields import field_file
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import modes, plane_view
@@ -15,9 +15,9 @@ from hiresx.post.result import Result, as_run, file_stem
 from hiresx.post.snapshots import Snapshots
 from hiresx.results import Run, needs
 
-# Bytes of all times of the places that are transformed at once.
+# Number of bytes of all times of the places that are transformed at once.
 _SLAB = 1 << 25
-# Modes whose energies are drawn, and kept.
+# Number of modes whose energies are drawn and returned.
 _KEPT = 5
 
 
@@ -121,7 +121,7 @@ def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Itera
     """The values of all blocks, one time after the other; each file is opened once where it holds the variable."""
     frames = field_file.frames(run.path, subset)
     for n, step in enumerate(next(iter(blocks.values()))["step"].values):
-        stored = field_header.read_stored(frames[int(step)], list(blocks), variable)
+        stored = field_file.read_stored(frames[int(step)], list(blocks), variable)
         if stored is not None:
             yield np.concatenate([part.ravel() for part in stored])
             continue

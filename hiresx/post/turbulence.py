@@ -33,7 +33,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     where one direction is left and ends at a no-slip or modelled wall, of which a `[[force]]` has the stress.
 
     `frame`: of velocities, stresses and their budgets, "xyz" or "wall" (`hiresx.post.walls.wall_frame`; u along the
-    wall, v off it), for one direction that is left.
+    wall, v off it), for averages that vary along one direction only.
 
     Raises HiresxError for averages that do not exist, a grid of several blocks or without such a direction, and an
     unknown frame or one of no wall.

@@ -1,8 +1,8 @@
 """Walls at the ends of mean profiles: their friction, and the profiles in their wall units.
 
-The stress on a no-slip wall is that of the averages. Of a wall with a model the resolved gradient says nothing: its
-stress is the mean of what the model gave, which the history of a `[[force]]` has, and its density and viscosity are
-those of its temperature.
+The stress on a no-slip wall is that of the averages. At a wall with a wall model the resolved gradient does not give
+the stress. It is the mean stress of the model, from the history of a `[[force]]`; density and viscosity there follow
+from the temperature of the wall.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from hiresx.post.wall_units import wall_units
 RECOVERY = 0.89
 # Cosine beyond which a wall counts as normal to the x axis.
 PARALLEL = 0.999
-# Share of the averaged time below which a history of the stress is too short to go unsaid.
+# A history of the stress that covers less than this share of the averaged time gives a warning.
 KNOWN = 0.9
 _TEXTS = {
     "y_plus": "distance from the wall in viscous lengths",

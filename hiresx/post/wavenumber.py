@@ -11,7 +11,7 @@ from hiresx.output.show import picture_file
 from hiresx.post import homogeneous
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
-# Curves of one picture: of so many places of the directions that are left.
+# Largest number of curves in one picture, each for a node of the remaining directions.
 _CURVES = 5
 
 
@@ -93,7 +93,7 @@ def _moments(series: Any, axis: int, over: tuple[int, ...]) -> tuple[np.ndarray,
     for m in range(times):
         values = np.asarray(series.isel(time=m).values, float)
         if m == 0:
-            base = values.mean(axis=over, keepdims=True)  # so that no large mean hides small variances
+            base = values.mean(axis=over, keepdims=True)  # so that small variances are not lost beside a large mean
         values = values - base
         waves = np.abs(np.fft.rfft(values, axis=axis) / n) ** 2
         np.moveaxis(waves, axis, -1)[..., 1 : (n + 1) // 2] *= 2

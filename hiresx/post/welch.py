@@ -1,4 +1,4 @@
-"""Power and cross spectra by Welch's method, and the peaks that stand out of them.
+"""Power and cross spectra by Welch's method, and their peaks.
 
 Welch, IEEE Trans. Audio Electroacoust. 15 (1967) 70; Bendat & Piersol, Random Data (2010), chapters 5 and 9.
 """
@@ -17,9 +17,9 @@ from hiresx.results import needs
 _LOBE = 3
 # Chance that noise alone gives one peak in a whole spectrum.
 FALSE_ALARM = 0.01
-# Width of the running median that is the background: of the frequency itself, and no fewer lines than these.
+# Width of the running median that gives the background, as a share of the frequency, and smallest number of its lines.
 _BACKGROUND, _LINES = 0.6, 11
-# Lines that a third octave holds at least.
+# Smallest number of lines in a third octave.
 _LINES_OF_BAND = 3
 REFERENCE_PRESSURE = 20e-6  # Pa, of sound pressure levels in air
 
@@ -155,7 +155,7 @@ def spectra(
     power = density.sum(axis=0) * frequency[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         parseval = np.where(windowed > 0, np.abs(power / windowed - 1), 0.0)
-    if filtered:  # the power that passes: at half the rate of samples 16 dB are missing
+    if filtered:  # the power that passes the filter: at half the sampling rate it is 16 dB lower
         passed = np.sinc(frequency * dt)[:, None] ** 8
         density, cross = density / passed, cross / passed
     background = np.stack([_background(frequency, column) for column in density.T])
@@ -193,9 +193,10 @@ def third_octaves(frequency: np.ndarray, density: np.ndarray) -> ThirdOctaves:
 
 
 def _background(frequency: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """Running median over a band as wide as _BACKGROUND of its frequency, of what a power law leaves of the density.
+    """Running median of the density over a band of the width _BACKGROUND times its frequency, without the trend of a
+    power law.
 
-    A power law is taken out first, between the ends of the band, or its slope would shift the median at the ends.
+    A power law between the ends of the band is removed first, because its slope would shift the median at the ends.
     """
     found = np.empty_like(density)
     size = density.size
@@ -212,7 +213,7 @@ def _background(frequency: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope between the medians of the lower and of the upper third: tones do not turn it."""
+    """Slope between the medians of the lower and the upper third, which tones do not change."""
     third = max(1, x.size // 3)
     below, above = slice(0, third), slice(x.size - third, None)
     run = np.median(x[above]) - np.median(x[below])
@@ -238,7 +239,7 @@ def peaks(found: Spectra, prominence: float | None = None) -> list[Peak]:
     made = []
     for line, over in zip(lines, about["prominences"], strict=True):
         if line < 2 or (prominence is None and height[line] < limit):
-            continue  # the window spreads what is left of the mean over the first two
+            continue  # the window spreads the remainder of the mean over the first two lines
         shift = vertex(level[line - 1 : line + 2])
         first, last = max(line - _LOBE, 1), line + _LOBE + 1
         power = float(np.sum(np.maximum(density[first:last] - background[first:last], 0)) * found.resolution)

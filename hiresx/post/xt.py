@@ -1,4 +1,4 @@
-"""`hiresx post xt`: what the places of a probe see, over place and time."""
+"""`hiresx post xt`: the signals of a probe over place and time."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def xt(
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, hint)
     mean = taken.values.mean(axis=0)
     values = taken.values - mean if fluctuations else taken.values
-    # Along an axis the coordinate says more than the distance from the first place.
+    # Along an axis the coordinate is drawn instead of the distance from the first place.
     straight = [n for n in range(3) if np.ptp(places[:, n]) > 0]
     along, over = ("xyz"[straight[0]], places[:, straight[0]]) if len(straight) == 1 else ("distance", distance)
     rms = values.std(axis=0)

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinate_file
-from hiresx.output.fields.field_header import FieldHeader, read_stored
-from hiresx.results.stored import AXES
+from hiresx.output.fields.field_file import read_stored
+from hiresx.output.fields.field_reader import AXES, link_target
 
 
 def choose_blocks(
-    paths: Sequence[Path], headers: Sequence[FieldHeader], case: Mapping[str, Any], blocks: Iterable[str] | None
+    paths: Sequence[Path], headers: Sequence[Mapping[str, Any]], case: Mapping[str, Any], blocks: Iterable[str] | None
 ) -> list[str]:
     """Return those of `blocks` (default: all) that have the same nodes in every file of a series, in the order of the
-    files. `headers`: those of the files `paths`; `case`: that of the run. Raises HiresxError for a block that some file
-    lacks or has with other nodes, with the name of that file and of the blocks that do not change."""
-    first = list(headers[0].blocks)
+    files. `headers`: the files `paths`, as `field_file.describe` returns them. `case`: that of the run. Raises
+    HiresxError for a block that some file lacks or has with other nodes; the message names that file and those blocks
+    that do not change."""
+    first = list(headers[0]["blocks"])
     wanted = first if blocks is None else list(blocks)
     for name in wanted:
         if name not in first:
@@ -33,16 +33,16 @@ def choose_blocks(
 
 
 def _lasting(
-    paths: Sequence[Path], headers: Sequence[FieldHeader], case: Mapping[str, Any]
+    paths: Sequence[Path], headers: Sequence[Mapping[str, Any]], case: Mapping[str, Any]
 ) -> tuple[set[str], Path | None]:
     """The blocks that all files have at the same nodes, and the first file that has not all blocks of the first one, or
     others."""
     moves = bool((case.get("refine") or {}).get("criterion"))
-    blocks, fault = dict(headers[0].blocks), None
+    blocks, fault = dict(headers[0]["blocks"]), None
     seen = {_place(paths[0], moves)}
     for path, header in zip(paths[1:], headers[1:], strict=True):
-        same = header.blocks == headers[0].blocks
-        blocks = {name: size for name, size in blocks.items() if header.blocks.get(name) == size}
+        same = header["blocks"] == headers[0]["blocks"]
+        blocks = {name: size for name, size in blocks.items() if header["blocks"].get(name) == size}
         if (place := _place(path, moves)) not in seen:
             seen.add(place)
             moved = [name for name in blocks if not _same_nodes(paths[0], path, name)]
@@ -56,7 +56,7 @@ def _lasting(
 def _place(path: Path, moves: bool) -> str:
     """Where the coordinates of a file are: those of two files with one place are the same. Files that hold their own
     have one place where the blocks do not move."""
-    return coordinate_file.link_target(path) or (str(path) if moves else "")
+    return link_target(path) or (str(path) if moves else "")
 
 
 def _same_nodes(one: Path, other: Path, block: str) -> bool:

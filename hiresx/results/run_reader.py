@@ -12,7 +12,6 @@ from hiresx.base.notify import notify
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
-from hiresx.output.fields.field_header import read_header
 from hiresx.output.saved import record as records
 from hiresx.output.watch import history as histories
 from hiresx.output.watch import surface_file
@@ -115,7 +114,7 @@ class Run:
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
         if start == -np.inf and end == np.inf:
             return paths[::every]
-        times = {path: read_header(path).time for path in paths}
+        times = {path: field_file.read_time(path) for path in paths}
         kept = [path for path in paths if start <= times[path] <= end][::every]
         if not kept:
             there = f"{min(times.values()):g} to {max(times.values()):g}"
@@ -187,7 +186,7 @@ class Run:
             if step in found:
                 return found[step]
             raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_abbreviate(steps)}")
-        times = {path: read_header(path).time for path in found.values()}
+        times = {path: field_file.read_time(path) for path in found.values()}
         nearest = min(times, key=lambda path: abs(times[path] - which))
         if not min(times.values()) <= which <= max(times.values()):
             notify(f"{self.path} has no {subset} at time {which:g}: the nearest are those of time {times[nearest]:g}")

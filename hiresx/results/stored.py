@@ -5,7 +5,6 @@ alone; what needs gradients is computed of the whole block, one time after the o
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,12 +13,9 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinate_file, derived, field_file, hdf5_header
-from hiresx.output.fields.block_neighbours import ATTRIBUTE, Neighbours
-from hiresx.output.fields.differences import Sides
+from hiresx.output.fields import coordinate_file, derived, field_file
+from hiresx.output.fields.field_reader import AXES, FieldReader, open_file
 from hiresx.output.saved.netcdf_library import LOCK
-
-AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,29 +53,15 @@ class StoredVariable:
         return np.empty((0, *np.empty(self.nodes, bool)[key[1:]].shape), self.dtype) if found is None else found
 
     def _of(self, path: Path, key: tuple[Any, ...]) -> np.ndarray:
-        # By HDF5, which opens this block alone; netCDF reads the headers of all. Where that is not possible, the way by
-        # netCDF names the fault.
-        with suppress(HiresxError, *hdf5_header.FAULTS), hdf5_header.root(path) as file:
-            if file is not None:
-                return self._in(path, key, file[self.block], lambda: self._beyond_by_hdf5(path, file))
-        with field_file.open_file(path) as (file, groups):
-            group = next((group for group in groups if group.name == self.block), None)
-            if group is None:
+        with open_file(path) as blocks:
+            if self.block not in blocks.file:
                 raise HiresxError(f'there is no block "{self.block}"', "see whether the run was overwritten")
-            near = field_file.neighbours(file, groups)
-            return self._in(path, key, group, lambda: partial(near.of, groups.index(group)))
+            return self._in(path, key, blocks)
 
-    def _beyond_by_hdf5(self, path: Path, file: Any) -> Callable[[str], Sides]:
-        blocks = hdf5_header.Blocks(file, path)
-        near = Neighbours(blocks, hdf5_header.attribute(file, ATTRIBUTE))
-        return partial(near.of, blocks.names.index(self.block))
-
-    def _in(
-        self, path: Path, key: tuple[Any, ...], group: Any, beyond: Callable[[], Callable[[str], Sides]]
-    ) -> np.ndarray:
-        """The part that `key` selects, of the `group` of the block in an open file of either library."""
-        names = group.variables if hasattr(group, "variables") else group
-        stored = self.name in names or "/" in self.name
+    def _in(self, path: Path, key: tuple[Any, ...], blocks: FieldReader) -> np.ndarray:
+        """The part that `key` selects, of an open file."""
+        group = blocks.file[self.block]
+        stored = self.name in group
         simple = all(isinstance(part, int) or (isinstance(part, slice) and (part.step or 1) > 0) for part in key)
         local = stored or derived.about(self.name).local
         if not local or self.name in AXES:
@@ -95,9 +77,9 @@ class StoredVariable:
             x,
             y,
             z,
-            {name: np.asarray(group[name][part]) for name in derived.PRIMITIVE if name in names},
+            {name: np.asarray(group[name][part]) for name in derived.PRIMITIVE if name in group},
             self.gamma,
-            beyond=None if local else beyond(),
+            beyond=None if local else partial(field_file.neighbours(blocks).of, blocks.names.index(self.block)),
         )
         values = derived.evaluate([self.name], flow)[self.name]
         if whole:

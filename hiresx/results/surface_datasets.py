@@ -19,7 +19,7 @@ class SurfaceVariable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape (samples, ...)."""
+        """Shape (samples, places); (samples,) for step and time."""
         return self.records[self.name].shape
 
     @property

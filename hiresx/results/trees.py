@@ -9,10 +9,11 @@ import numpy as np
 from hiresx.device.averaging import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
-from hiresx.output.fields.field_header import read_header
+from hiresx.output.fields.field_reader import AXES, attribute, open_file
+from hiresx.output.fields.field_reader import variables as stored_variables
 from hiresx.results import lasting_blocks, needs
 from hiresx.results.block_tree import block_tree
-from hiresx.results.stored import AXES, ComputedArray, StoredVariable, lazy
+from hiresx.results.stored import ComputedArray, StoredVariable, lazy
 
 INDEXES = ("k", "j", "i")
 _NUMBERS = {
@@ -36,12 +37,12 @@ def fields(
     """
     xarray = needs.xarray()
     first = field_file.describe(paths[0])
-    about = [read_header(path) for path in paths] if series else []
+    about = [field_file.describe(path) for path in paths] if series else [first]
     taken = lasting_blocks.choose_blocks(paths, about, first["case"], blocks) if series else list(first["blocks"])
     names = list(first["variables"] if variables is None else variables)
     _check(names, first, paths[0])
     gamma, dimensions = first["case"]["gas"]["gamma"], (("time",) if series else ()) + INDEXES
-    moments = {key: np.array([getattr(a, key) for a in about]) if series else first[key] for key in ("time", "step")}
+    moments = {key: np.array([a[key] for a in about]) if series else first[key] for key in ("time", "step")}
     over = ("time",) if series else ()
     clock = {key: xarray.Variable(over, moments[key], _NUMBERS[key]) for key in moments}
     nodes = {}
@@ -69,13 +70,14 @@ def averages(path: Path) -> Any:
     xarray = needs.xarray()
     about = field_file.describe(path)
     gamma = about["case"]["gas"]["gamma"]
-    with field_file.open_file(path) as (file, groups):
-        over = float(file["averaged_over"][...])
+    with open_file(path) as blocks:
+        over = float(blocks.file["averaged_over"][()])
         attributes = {
-            (group.name, kind, name): {"long_name": variable.long_name, "units": variable.units}
-            for group in groups
-            for kind, part in group.groups.items()
-            for name, variable in part.variables.items()
+            (block, kind, name): {key: attribute(part[name], key) for key in ("long_name", "units")}
+            for block in blocks.names
+            for kind, part in blocks.file[block].items()
+            if hasattr(part, "keys")
+            for name in stored_variables(part)
         }
     clock = {key: xarray.Variable((), about[key], _NUMBERS[key]) for key in ("time", "step")}
     nodes: dict[str, Any] = {}

@@ -118,7 +118,8 @@ class DeviceResidentSteps:
             self._failed = error
 
     def raise_failed(self) -> None:
-        """Raise the error of work beside the steps. The steps themselves were taken."""
+        """Raise the error of host work that ran during the last steps, if it failed. These steps are complete
+        nevertheless."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed

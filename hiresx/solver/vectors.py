@@ -45,22 +45,23 @@ class Vectors:
         return self.count * of_one
 
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
-        """y = a x + b y"""
+        """Replace y by a x + b y."""
         for s, own, to in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             self._launch(s, "add_vectors", x=own, y=to, a=float(a), b=float(b))
 
     def from_rates(self, x: Vector) -> None:
-        """x = dq/dt, from `r`."""
+        """Copy the rates of change of the state to the vector: x = dq/dt, computed from the residual `r` of the
+        blocks."""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self._launch(s, "rates_to_vector", r=s.r, jacobian=s.jacobian, x=own)
 
     def from_state(self, x: Vector) -> None:
-        """x = q"""
+        """Copy the state of the blocks to the vector: x = q."""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self._launch(s, *_compensated_kernel(s, "state_to_vector"), q=s.q, x=own)
 
     def to_state(self, x: Vector) -> None:
-        """q = x"""
+        """Copy the vector to the state of the blocks: q = x."""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 

@@ -18,7 +18,7 @@ from hiresx.grid import (
     quality,
     write_plot3d,
 )
-from hiresx.grid.spacing import from_centre, from_wall, march
+from hiresx.grid.spacing import march, nodes_from_centre, nodes_from_wall
 
 
 def box(n=(8, 9, 10), **keys) -> Box:
@@ -105,17 +105,17 @@ def test_wavy_is_periodic_only_for_whole_waves():
 
 
 def test_lines_keep_their_promises():
-    wall = from_wall(40, 2.0, 1e-3, "first_spacing")
+    wall = nodes_from_wall(40, 2.0, 1e-3, "first_spacing")
     assert wall[1] == pytest.approx(1e-3, rel=1e-9) and wall[-1] == 2.0
-    centre = from_centre(40, 2.0, 1e-3, "spacing")
+    centre = nodes_from_centre(40, 2.0, 1e-3, "spacing")
     slope = 1.5 * centre[1] - 0.3 * centre[2] + centre[3] / 30  # 6th-order central at 0, the line being odd
     assert slope == pytest.approx(1e-3, rel=1e-5)
-    np.testing.assert_allclose(from_wall(10, 1.0, 0.1, ""), np.linspace(0, 1, 11))
+    np.testing.assert_allclose(nodes_from_wall(10, 1.0, 0.1, ""), np.linspace(0, 1, 11))
     assert len(march(lambda x: 0.1, 1.0)) == 11
     growing = march(lambda x: 0.1 + 0.2 * x, 5.0)  # dx/dn = a + b x
     np.testing.assert_allclose(growing, 0.5 * np.expm1(0.2 * np.arange(len(growing))), rtol=1e-6)
     with pytest.raises(HiresxError, match=r"larger than the uniform spacing 0\.1"):
-        from_wall(10, 1.0, 0.11, "first_spacing")
+        nodes_from_wall(10, 1.0, 0.11, "first_spacing")
 
 
 def test_plate():

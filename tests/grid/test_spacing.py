@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hiresx import HiresxError
-from hiresx.grid.spacing import from_centre, from_wall, into_sponge, stretch
+from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall, spacing_into_sponge, stretch
 
 S = np.linspace(0, 1, 20_001)
 
@@ -33,11 +33,11 @@ def test_a_ratio_below_1_is_refused():
 def test_the_first_node_lies_where_it_is_asked_for(share):
     cells, length = 40, 3.0
     first = share * length / cells
-    x = from_wall(cells, length, first, "first_spacing")
+    x = nodes_from_wall(cells, length, first, "first_spacing")
     assert (x[0], x[1], x[-1]) == (0, pytest.approx(first, rel=1e-9), pytest.approx(length))
     growth = np.diff(x)[1:] / np.diff(x)[:-1]
     assert growth.min() >= 1 - 1e-12 and abs(np.diff(x, n=2)[0]) <= x[1] * (growth[0] - 1) * (1 + 1e-9)
-    slope = from_centre(cells, length, first, "first_spacing")
+    slope = nodes_from_centre(cells, length, first, "first_spacing")
     rate = np.arccosh(x[2] / (2 * x[1])) if share < 1 else 0.0  # sinh(2 b) = 2 sinh(b) cosh(b)
     assert slope[1] >= first * (1 - 1e-12) and slope[-1] == pytest.approx(length)
     if share < 1:
@@ -48,15 +48,15 @@ def test_the_first_node_lies_where_it_is_asked_for(share):
 
 def test_spacings_that_no_line_has_are_refused():
     with pytest.raises(HiresxError, match=r"first = 0\.11 is larger than the uniform spacing 0\.1 of 10 cells"):
-        from_wall(10, 1.0, 0.11, "first")
+        nodes_from_wall(10, 1.0, 0.11, "first")
     with pytest.raises(HiresxError, match="first = 1e-300 is too small for 10 cells"):
-        from_wall(10, 1.0, 1e-300, "first")
+        nodes_from_wall(10, 1.0, 1e-300, "first")
 
 
 def test_spacing_grows_and_bends_where_a_sponge_begins():
     first, growth, end, faster = 0.1, 1.05, 4.0, 1.2
     x = np.linspace(0, 12, 4801)
-    spacing = np.array([into_sponge(first, growth, end, faster, float(p)) for p in x])
+    spacing = np.array([spacing_into_sponge(first, growth, end, faster, float(p)) for p in x])
     before = np.sqrt(first**2 + (x * np.log(growth)) ** 2)
     np.testing.assert_allclose(spacing[x <= end], before[x <= end], rtol=1e-14)
     slope = np.gradient(spacing, x)
@@ -64,5 +64,5 @@ def test_spacing_grows_and_bends_where_a_sponge_begins():
     bend = 10 * before[np.argmin(abs(x - end))]
     far = np.log(faster / growth) * (8.0**2 / (8.0 + bend))
     assert spacing[-1] == pytest.approx(before[-1] + far, rel=1e-12)
-    slower = into_sponge(first, growth, end, 1.01, 12.0)
+    slower = spacing_into_sponge(first, growth, end, 1.01, 12.0)
     assert slower == pytest.approx(before[-1], rel=1e-14), "a sponge draws no nodes together"

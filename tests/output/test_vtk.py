@@ -2,18 +2,21 @@
 
 import os
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hiresx import HiresxError, load
 from hiresx.device import backend
+from hiresx.mpi.communicator import single_process
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.fields.formats import vtk
+from hiresx.output.fields.formats import WrittenSeries, vtk
 from hiresx.output.saved import files
+from hiresx.output.saved.places import IndexBox, LocalRegion
 from hiresx.solver import Solver
 
 xml = pytest.importorskip("vtkmodules.vtkIOXML", reason="VTK is not installed: pip install 'hiresx[vtk]'")
@@ -22,6 +25,25 @@ from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet, vtkMultiBlockData
 from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline  # noqa: E402
 from vtkmodules.vtkFiltersCore import vtkCellCenters  # noqa: E402
 from vtkmodules.vtkFiltersGeometry import vtkStructuredGridGeometryFilter  # noqa: E402
+
+
+def write(directory, blocks, time, step, names):
+    """The files of one time as a run writes them; points that are not a number are hidden."""
+    lost = [np.isnan(block.x) for block in blocks]
+    pieces = [
+        SimpleNamespace(name=b.name, shape=b.shape, incomplete=n.any()) for b, n in zip(blocks, lost, strict=True)
+    ]
+    precision = "fp32" if blocks[0].state[names[0]].dtype == np.float32 else "fp64"
+    about = WrittenSeries("fields", pieces, blocks, names, precision, {}, "", single_process(), os.getpid())
+    frame = vtk.VtkFrame(about, directory, time, step)
+    with frame:
+        for n, (block, missing) in enumerate(zip(blocks, lost, strict=True)):
+            arrays = {"x": block.x, "y": block.y, "z": block.z, **{name: block.state[name] for name in names}}
+            arrays = {name: np.where(missing, values[~missing][0], values) for name, values in arrays.items()}
+            places = [arrays.pop(axis) for axis in "xyz"]
+            frame.put(n, [LocalRegion(IndexBox.all(block.shape), *places, arrays, missing if missing.any() else None)])
+    frame.publish()
+    return frame.path
 
 
 def read(path):
@@ -61,7 +83,7 @@ def twisted(name, nk, nj, ni, shift=0.0, dtype=np.float64):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_blocks_coordinates_and_values(tmp_path, dtype):
     blocks = [twisted("nozzle", 4, 5, 6, dtype=dtype), twisted("jet-2", 3, 7, 2, 5.0, dtype)]
-    path = vtk.write(tmp_path, blocks, 0.25, 42, ["rho", "u", "v", "w", "p"])
+    path = write(tmp_path, blocks, 0.25, 42, ["rho", "u", "v", "w", "p"])
     assert path == tmp_path / "vtk" / "fields_000042.vtm"
     found, _ = read(path)
     assert list(found) == ["nozzle", "jet-2"]
@@ -83,7 +105,7 @@ def test_blocks_coordinates_and_values(tmp_path, dtype):
 
 def test_cells_are_where_they_belong(tmp_path):
     block = twisted("main", 4, 5, 6)
-    (found,) = read(vtk.write(tmp_path, [block], 0.0, 0, ["p"]))[0].values()
+    (found,) = read(write(tmp_path, [block], 0.0, 0, ["p"]))[0].values()
     centers = vtkCellCenters()
     centers.SetInputData(found[0])
     centers.Update()
@@ -95,7 +117,7 @@ def test_cells_are_where_they_belong(tmp_path):
 @pytest.mark.parametrize("shape", [(1, 8, 9), (1, 1, 12)])
 def test_fewer_dimensions(tmp_path, shape):
     block = twisted("main", *shape)
-    ((grid, points, arrays),) = read(vtk.write(tmp_path, [block], 0.0, 0, ["u", "p"]))[0].values()
+    ((grid, points, arrays),) = read(write(tmp_path, [block], 0.0, 0, ["u", "p"]))[0].values()
     assert points.shape == (*shape, 3) and list(arrays) == ["u", "p"]
     np.testing.assert_array_equal(arrays["u"], block.state["u"])
     assert grid.GetNumberOfCells() == max(shape[1] - 1, 1) * (shape[2] - 1)
@@ -104,7 +126,7 @@ def test_fewer_dimensions(tmp_path, shape):
 def test_large_arrays_are_written_in_slabs(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_SLAB", 2000)
     block = twisted("main", 9, 8, 7)
-    ((_, points, arrays),) = read(vtk.write(tmp_path, [block], 0.0, 0, ["u", "v", "w", "rho"]))[0].values()
+    ((_, points, arrays),) = read(write(tmp_path, [block], 0.0, 0, ["u", "v", "w", "rho"]))[0].values()
     np.testing.assert_array_equal(points[..., 1], block.y)
     np.testing.assert_array_equal(arrays["velocity"][..., 2], block.state["w"])
     np.testing.assert_array_equal(arrays["rho"], block.state["rho"])
@@ -116,7 +138,7 @@ def test_points_that_a_plane_misses_are_hidden(tmp_path):
     lost[0, :3, 4:] = True
     for values in (block.x, block.y, block.z, *block.state.values()):
         values[lost] = np.nan
-    ((grid, points, arrays),) = read(vtk.write(tmp_path, [block], 0.0, 0, ["rho"]))[0].values()
+    ((grid, points, arrays),) = read(write(tmp_path, [block], 0.0, 0, ["rho"]))[0].values()
     assert np.isfinite(points).all() and np.isfinite(arrays["rho"]).all()
     np.testing.assert_array_equal(points[~lost, 0], block.x[~lost])
     np.testing.assert_array_equal(arrays["vtkGhostType"] != 0, lost)
@@ -175,7 +197,7 @@ def test_a_run_in_three_dimensions_with_its_blocks_and_derived_variables(tmp_pat
     [("vtkXMLStructuredGridReader", "fields_000003_main.vts"), ("vtkXMLMultiBlockDataReader", "fields_000003.vtm")],
 )
 def test_every_file_says_its_time(tmp_path, kind, name):
-    vtk.write(tmp_path, [twisted("main", 2, 3, 4)], 0.75, 3, ["p"])
+    write(tmp_path, [twisted("main", 2, 3, 4)], 0.75, 3, ["p"])
     reader = getattr(xml, kind)()
     reader.SetFileName(str(tmp_path / "vtk" / name))
     reader.UpdateInformation()
@@ -185,8 +207,8 @@ def test_every_file_says_its_time(tmp_path, kind, name):
 
 def test_an_earlier_series_is_continued_or_cleared(tmp_path):
     for step in (0, 10, 20):
-        vtk.write(tmp_path, [twisted("main", 2, 3, 4)], step / 10, step, ["p"])
-    vtk.write(tmp_path, [twisted("main", 2, 3, 4)], 1.0, 10, ["p"])
+        write(tmp_path, [twisted("main", 2, 3, 4)], step / 10, step, ["p"])
+    write(tmp_path, [twisted("main", 2, 3, 4)], 1.0, 10, ["p"])
     assert (tmp_path / "fields.pvd").read_text().count("DataSet") == 3
     vtk.clear(tmp_path, after=10)
     assert list(vtk.frames(tmp_path)) == [0, 10]
@@ -197,9 +219,7 @@ def test_an_earlier_series_is_continued_or_cleared(tmp_path):
 
 
 def test_faults(tmp_path):
-    with pytest.raises(HiresxError, match="cannot be the name"):
-        vtk.write(tmp_path, [twisted("../a", 2, 3, 4)], 0.0, 0, ["p"])
     (tmp_path / "vtk").touch()
     with pytest.raises(HiresxError, match=r"cannot write .*vtk"):
-        vtk.write(tmp_path, [twisted("a", 2, 3, 4)], 0.0, 0, ["p"])
+        write(tmp_path, [twisted("a", 2, 3, 4)], 0.0, 0, ["p"])
     assert not fields.frames(tmp_path)

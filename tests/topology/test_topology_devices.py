@@ -188,7 +188,7 @@ def test_a_topology_file_of_nccl():
     gpu = machine.gpus[3]
     assert (gpu.numa, format_list(gpu.cpus), gpu.links, gpu.bus_id) == (1, "32-47", 6, "0000:95:00.0")
     assert gpu.pcie == pytest.approx(31.5, 0.01) and levels.generation(gpu.model) == "ampere"
-    assert levels.between_nodes(machine.cpu) == 22.0 and "Intel" in machine.cpu
+    assert levels.interconnect_speed(machine.cpu) == 22.0 and "Intel" in machine.cpu
     pairs = parse(nccl_xml("pairs"), "topo.xml")
     assert pairs.levels == (("X", "NV4", "SYS", "SYS"), ("NV4", "X", "SYS", "SYS"),
                             ("SYS", "SYS", "X", "NV4"), ("SYS", "SYS", "NV4", "X"))  # fmt: skip

@@ -14,7 +14,7 @@ from hiresx.grid.blocks import MINIMUM_NODES, Block, Regions, face_range
 from hiresx.grid.connections import Grid
 from hiresx.grid.cutting import cut_along_i
 from hiresx.grid.diffusion import diffuse
-from hiresx.grid.spacing import from_centre, from_wall
+from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: ChannelBump) -> Grid:
@@ -35,12 +35,12 @@ def generate(spec: ChannelBump) -> Grid:
             "give more cells, or grid.blocks = 1",
         )
     spacing = 1 / on
-    upstream = from_centre(before, spec.upstream, spacing, "the spacing on the bump")
-    downstream = from_centre(after, spec.downstream, spacing, "the spacing on the bump")
+    upstream = nodes_from_centre(before, spec.upstream, spacing, "the spacing on the bump")
+    downstream = nodes_from_centre(after, spec.downstream, spacing, "the spacing on the bump")
     x = np.concatenate([-upstream[:0:-1], np.arange(on + 1) / on, 1 + downstream[1:]])
     cells = spec.n_normal - 1
     first = spec.height / cells if spec.first_spacing is None else spec.first_spacing
-    distance = from_wall(cells, spec.height, first, "first_spacing")[:, None]
+    distance = nodes_from_wall(cells, spec.height, first, "first_spacing")[:, None]
     raised = diffuse(x, _wall(spec, x), np.broadcast_to(distance, (cells + 1, len(x))))
     y = distance + (1 - distance / spec.height) * raised
 

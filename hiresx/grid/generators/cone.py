@@ -10,7 +10,7 @@ from hiresx.case.grids import Cone
 from hiresx.grid.blocks import Block, Regions, face_range
 from hiresx.grid.connections import Grid
 from hiresx.grid.diffusion import diffuse
-from hiresx.grid.spacing import from_centre, from_wall
+from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: Cone) -> Grid:
@@ -22,13 +22,13 @@ def generate(spec: Cone) -> Grid:
     """
     before, on = spec.cells
     spacing = spec.length / on
-    upstream = from_centre(before, spec.upstream, spacing, "the spacing on the cone")
+    upstream = nodes_from_centre(before, spec.upstream, spacing, "the spacing on the cone")
     x = np.concatenate([-upstream[:0:-1], np.arange(on + 1) * spacing])
     wall = np.where(x > 0, x * np.tan(np.radians(spec.half_angle)), 0.0)
     outer = spec.height + (spec.end_height - spec.height) * (x - x[0]) / (x[-1] - x[0])
     cells = spec.n_normal - 1
     first = 1 / cells if spec.first_spacing is None else spec.first_spacing / spec.height
-    share = from_wall(cells, 1.0, first, "first_spacing / height")[:, None]
+    share = nodes_from_wall(cells, 1.0, first, "first_spacing / height")[:, None]
     y = share * outer + (1 - share) * diffuse(x, wall, share * outer)
     shape = (1, *y.shape)
     size = shape[::-1]

@@ -5,7 +5,7 @@ import numpy as np
 from hiresx.case.grids import Cylinder
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Grid
-from hiresx.grid.spacing import to_ellipse
+from hiresx.grid.spacing import distances_to_ellipse
 
 
 def generate(spec: Cylinder) -> Grid:
@@ -16,7 +16,7 @@ def generate(spec: Cylinder) -> Grid:
     (jmax); k runs along +z, `span` the period (no node at the upper end). In this order the Jacobian is positive.
     """
     t = np.radians(np.linspace(spec.angle[0], spec.angle[1], spec.n_around))
-    r = to_ellipse(spec, t)
+    r = distances_to_ellipse(spec, t)
     shape = (spec.n_span, *r.shape)
     x = np.broadcast_to(-r * np.cos(t), shape)
     y = np.broadcast_to(r * np.sin(t), shape)

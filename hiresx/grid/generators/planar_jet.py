@@ -24,7 +24,7 @@ from hiresx.case.grids import PlanarJet
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, face_range
 from hiresx.grid.connections import Connection, Grid
-from hiresx.grid.spacing import along_jet, into_sponge, march
+from hiresx.grid.spacing import march, nodes_along_jet, spacing_into_sponge
 
 
 def generate(spec: PlanarJet) -> Grid:
@@ -35,7 +35,7 @@ def generate(spec: PlanarJet) -> Grid:
     `sponge_stretching`. Every line ends at the first node at or beyond its length. Along z there are nk nodes with
     `width` as the period (no node at the upper end).
     """
-    inside, outside, downstream = along_jet(spec)
+    inside, outside, downstream = nodes_along_jet(spec)
     nozzle, lip, beyond = _heights(spec)
     positive = np.concatenate([nozzle[nozzle > 0], lip[1:], beyond[1:]])
     y = np.concatenate([-positive[::-1], [0.0], positive])
@@ -104,7 +104,7 @@ def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     lip = 0.5 + fine * np.arange(lip_cells + 1)
     reach = 0.5 + spec.lip_thickness
     beyond = reach + march(
-        partial(into_sponge, fine, spec.stretching[1], spec.half_height - reach, spec.sponge_stretching),
+        partial(spacing_into_sponge, fine, spec.stretching[1], spec.half_height - reach, spec.sponge_stretching),
         spec.half_height - reach + spec.sponge_height,
     )
     lip[-1] = reach

@@ -9,7 +9,7 @@ from hiresx.case.grids import Plate
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Regions
 from hiresx.grid.connections import Grid
-from hiresx.grid.spacing import from_centre, from_wall
+from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: Plate) -> Grid:
@@ -23,10 +23,10 @@ def generate(spec: Plate) -> Grid:
     if nj == 1:
         raise HiresxError("a plate grid has nj > 1: j runs from the wall outwards", "give grid.n = [ni, nj, 1]")
     ahead = _cells_ahead(ni - 1, spec.upstream, spec.length, spec.leading_edge_spacing)
-    before = from_centre(ahead, spec.upstream, spec.leading_edge_spacing, "leading_edge_spacing")
-    after = from_centre(ni - 1 - ahead, spec.length, spec.leading_edge_spacing, "leading_edge_spacing")
+    before = nodes_from_centre(ahead, spec.upstream, spec.leading_edge_spacing, "leading_edge_spacing")
+    after = nodes_from_centre(ni - 1 - ahead, spec.length, spec.leading_edge_spacing, "leading_edge_spacing")
     x = spec.leading_edge + np.concatenate([-before[:0:-1], after])
-    y = from_wall(nj - 1, spec.height, spec.first_spacing, "first_spacing")
+    y = nodes_from_wall(nj - 1, spec.height, spec.first_spacing, "first_spacing")
     z, y, x = np.meshgrid(np.arange(nk) * (spec.width / nk), y, x, indexing="ij")
     regions: Regions = {
         "upstream": (("jmin", ((0, ahead), (0, 1), (0, nk))),),

@@ -28,7 +28,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import MINIMUM_NODES, Block, Range, face_range
 from hiresx.grid.butterfly import butterfly
 from hiresx.grid.connections import IDENTITY, Connection, Grid
-from hiresx.grid.spacing import along_jet, into_sponge, march
+from hiresx.grid.spacing import march, nodes_along_jet, spacing_into_sponge
 
 CORE, JET, NOZZLE, OUTSIDE = range(4)
 # Growth of the spacing from one layer in the nozzle to the next that is still refused, as a logarithm.
@@ -40,12 +40,12 @@ SMALLEST, LARGEST = 0.08, 0.45
 def generate(spec: Any) -> Grid:
     """Grid of a `round-jet` table (`hiresx.case.grids.RoundJet`), lengths in nozzle diameters.
 
-    Along x and, outside of the lip, along r the spacing is that of the planar jet (`hiresx.grid.spacing.into_sponge`).
-    In the nozzle the layers of the ring are spaced as the lip through the boundary layer; from there the spacing passes
-    to that of the core, whose size follows. The section is the same at every x (`hiresx.grid.butterfly`); from the
-    boundary layer on outwards it is polar.
+    Along x, and outside of the lip along r, the spacing is that of the planar jet
+    (`hiresx.grid.spacing.spacing_into_sponge`). In the nozzle the layers of the ring are spaced as the lip through the
+    boundary layer; from there the spacing passes to that of the core, whose size follows. The section is the same at
+    every x (`hiresx.grid.butterfly`); from the boundary layer on outwards it is polar.
     """
-    inside, around, downstream = along_jet(spec)
+    inside, around, downstream = nodes_along_jet(spec)
 
     m = spec.points_around // 4
     radii, wall, lip = _radii(spec, m)
@@ -147,7 +147,7 @@ def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
     fine = spec.lip_thickness / lip_cells
     inner = _from_core(spec, fine, m)
     beyond = march(
-        partial(into_sponge, fine, spec.stretching[1], spec.radius - reach, spec.sponge_stretching),
+        partial(spacing_into_sponge, fine, spec.stretching[1], spec.radius - reach, spec.sponge_stretching),
         spec.radius - reach + spec.sponge_height,
     )
     lip = 0.5 + fine * np.arange(1, lip_cells)

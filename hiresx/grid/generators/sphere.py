@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.case.grids import Sphere
 from hiresx.grid.blocks import Block, Regions, face_range
 from hiresx.grid.connections import Connection, Grid
-from hiresx.grid.spacing import to_ellipse
+from hiresx.grid.spacing import distances_to_ellipse
 
 
 def generate(spec: Sphere) -> Grid:
@@ -20,7 +20,7 @@ def generate(spec: Sphere) -> Grid:
     to its own beginning, n_around different nodes. In this order the Jacobian is positive.
     """
     t = np.radians(np.linspace(0.0, spec.angle, spec.n_meridian))
-    r = to_ellipse(spec, t)
+    r = distances_to_ellipse(spec, t)
     sine = np.sin(t)
     sine[0] = 0.0
     if spec.angle == 180:

@@ -21,7 +21,7 @@ from hiresx.grid.blocks import Block, Range, Regions
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.diffusion import diffuse
 from hiresx.grid.parabolic import Outline, c_grid
-from hiresx.grid.spacing import from_centre
+from hiresx.grid.spacing import nodes_from_centre
 
 # Half the thickness over s (1 - s^2), s = sqrt(x/c), as a sum of Chebyshev polynomials of 2 s - 1: a fit to the
 # ordinates of the ONERA M6 wing along the stream (AGARD AR-138 (1979), B1), sheared by less than 0.00071 chords to a
@@ -155,6 +155,6 @@ def _span(spec: WingCH) -> np.ndarray:
     inwards = np.interp(np.arange(1, on + 1), cell_numbers(high), distance)
     inwards[-1] = spec.semi_span
     inside = spec.semi_span - inwards[::-1]
-    outwards = from_centre(beyond, spec.far_field, first, "grid.tip over its cells")
+    outwards = nodes_from_centre(beyond, spec.far_field, first, "grid.tip over its cells")
     over_tip = spec.semi_span + first * np.arange(over)
     return np.concatenate([inside, over_tip, spec.semi_span + spec.tip + outwards])

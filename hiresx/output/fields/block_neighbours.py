@@ -64,7 +64,7 @@ class Neighbours:
             rest = tuple(n for a, n in enumerate(shape) if a != axis)
             if (axis, upper) not in found:
                 found[axis, upper] = BeyondFace(np.zeros((DIFFERENCE_REACH, *rest)), np.zeros(rest, bool))
-            # (3, layers, n, m): the normal direction first, then the axes of an array; the nearest layer first.
+            # (3, layers, n, m): layers along the normal, the nearest first, then the other axes of an array.
             index = np.moveaxis(c.ghosts(DIFFERENCE_REACH, (shape[2], shape[1], shape[0])), (1, 2, 3), (3, 2, 1))
             index = np.moveaxis(index, 1 + axis, 1)
             values = self._at(c.donor, name, c.donors(index if upper else index[:, ::-1]))
@@ -76,7 +76,7 @@ class Neighbours:
         return found
 
     def _short(self, c: "Connection") -> bool:
-        """True if the donor has not all of the layers."""
+        """True if the donor has fewer layers than the differences need."""
         donor = self._groups[c.donor]["x"].shape
         return donor[2 - c.donor_direction] < DIFFERENCE_REACH
 
@@ -92,7 +92,7 @@ class Neighbours:
 @lru_cache(maxsize=4)
 def _decode_connections(text: str) -> dict[int, list["Connection"]]:
     """Connections by the number of their block."""
-    # Imported here: a file that says nothing of what is joined is read without the grid's modules.
+    # Imported here, so that a file without connections is read without the modules of the grid.
     from hiresx.grid.connections import Connection
 
     found: dict[int, list[Connection]] = {}

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.device.fields import output_fields
 from hiresx.equations.gas import Gas
 from hiresx.output.fields import block_neighbours, derived, formats, selection
-from hiresx.output.fields.formats import FormatFrame, FormatSeries, Outline, WrittenSeries
+from hiresx.output.fields.formats import FormatFrame, FormatSeries, WrittenSeries
 from hiresx.output.fields.local_regions import LocalBoxes, LocalSamples
 from hiresx.output.saved import files
 
@@ -34,11 +34,10 @@ class Content:
         for field in self.fields:
             solver.layout.must_have(field)
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
-        # Found by one for all: it goes through all coordinates.
+        # Rank 0 finds them for all ranks, because this reads all coordinates.
         pieces = files.on_root(
             self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
         )
-        self.blocks = [Outline(piece.name, piece.shape, piece.incomplete) for piece in pieces]
         margin = not all(derived.about(variable).local for variable in variables)
         self.shares: list[LocalBoxes | LocalSamples] = [
             LocalBoxes(piece, blocks, own, margin)
@@ -49,10 +48,10 @@ class Content:
         # Whether ranks wait for each other's values.
         self.waits = bool(self.comm.max(any(share.waits for share in self.shares)))
         # A number that the temporary files of all ranks have in common, and no others.
-        self.tag = self.comm.bcast(os.getpid())
+        tag = self.comm.bcast(os.getpid())
         part = "" if spec is None else selection.describe(spec)
         known = block_neighbours.encode_connections(solver.decomposition.connections) if spec is None else ""
-        about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, self.tag, known)
+        self.about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, tag, known)
         made = [formats.format_of(kind).Format for kind in kinds]
-        self.series = [kind(about) for kind in made if issubclass(kind, FormatSeries)]
+        self.series = [kind(self.about) for kind in made if issubclass(kind, FormatSeries)]
         self.frames: list[Callable[..., FormatFrame]] = [kind for kind in made if not issubclass(kind, FormatSeries)]

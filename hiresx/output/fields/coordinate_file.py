@@ -15,11 +15,11 @@ import numpy as np
 
 from hiresx.base.arrays import weighted_mean
 from hiresx.errors import HiresxError
+from hiresx.output.fields.field_reader import AXES, FAULTS, attribute, in_order, link_target, root
 from hiresx.output.fields.selection import NodeBlock, Piece
 from hiresx.output.saved import files
 from hiresx.output.saved.netcdf_library import LOCK, h5py
 
-AXES = ("x", "y", "z")
 # Attribute of the file of the coordinates: SHA-256 of them.
 DIGEST = "xyz_sha256"
 
@@ -39,7 +39,7 @@ def _digest(held: Iterable[tuple[str, tuple[int, ...], Iterable[np.ndarray]]]) -
 
 
 def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
-    """x, y and z of the points, as they are written, in pieces one behind the other."""
+    """Yield x, y and z of the points as they are written, each in one piece or several."""
     for axis in AXES:
         if isinstance(piece, NodeBlock):
             yield from getattr(blocks[piece.block], axis)[tuple(slice(*nodes) for nodes in piece.ranges)]
@@ -84,31 +84,6 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
                 file[group][axis] = library.ExternalLink(target, f"/{group}/{axis}")
 
 
-def link_target(path: Path) -> str:
-    """Return the name of the file with the coordinates of the field file `path`; "" if the file has its own, or is not
-    readable."""
-    library = h5py()
-    with (
-        suppress(AttributeError, OSError, KeyError, RuntimeError, TypeError),
-        LOCK,
-        library.File(path, "r", locking=False) as file,
-    ):
-        for group in file.values():
-            found = group.get("x", getlink=True) if hasattr(group, "get") else None
-            if isinstance(found, library.ExternalLink):
-                return str(found.filename)
-            if found is not None:
-                return ""  # all blocks are alike
-    return ""
-
-
-def missing_link_target(path: Path) -> str:
-    """Return the name of the file to which `path` links, if it is not in the same folder; "" if it is, or if that
-    cannot be found out."""
-    name = link_target(path)
-    return name if name and not path.with_name(name).is_file() else ""
-
-
 def check(path: Path) -> None:
     """Raises HiresxError where the coordinates that the file `path` links to were changed since they were written. A
     process checks this once for each version of their file."""
@@ -131,14 +106,9 @@ def check(path: Path) -> None:
 def _whole(path: Path, changed: int, size: int) -> bool:
     """True if the file of coordinates holds what its digest says, or has none."""
     wanted = _digest_of(path)
-    if not wanted:
-        return True
-    try:
-        with LOCK, h5py().File(path, "r", locking=False) as file:
-            groups = sorted((group for group in file.values() if "index" in group.attrs), key=_number)
-            return wanted == _digest((group.name[1:], group["x"].shape, _planes(group)) for group in groups)
-    except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError):
-        return False
+    with suppress(*FAULTS), root(path) as file:
+        return not wanted or wanted == _digest((g.name[1:], g["x"].shape, _planes(g)) for g in in_order(file))
+    return not wanted
 
 
 def _planes(group: Any) -> Iterator[np.ndarray]:
@@ -147,14 +117,7 @@ def _planes(group: Any) -> Iterator[np.ndarray]:
             yield group[axis][k]
 
 
-def _number(group: Any) -> int:
-    return int(np.ravel(group.attrs["index"])[0])
-
-
 def _digest_of(path: Path) -> str:
-    try:
-        with LOCK, h5py().File(path, "r", locking=False) as file:
-            found = file.attrs.get(DIGEST, "")
-            return found.decode() if isinstance(found, bytes) else str(found)
-    except (AttributeError, OSError):
-        return ""
+    with suppress(*FAULTS), root(path) as file:
+        return attribute(file, DIGEST)
+    return ""

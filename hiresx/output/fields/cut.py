@@ -115,7 +115,7 @@ def line_samples(
     joined = {name: np.concatenate([part(pieces[n][name]) for n, part in parts]) for name in "xyz"}
     along = max((name for name in "xyz" if name != axis), key=lambda name: np.ptp(joined[name]))
     order = np.argsort(joined[along], kind="stable")
-    # A node on the line was met along both of its grid lines, and once more in the block beside it.
+    # A node on the line was found along both of its grid lines, and again in the neighbouring block.
     apart = np.diff(joined[along][order], prepend=-np.inf) > 1e-9 * max(np.ptp(joined[along]), 1e-300)
     order = order[apart]
     return (
@@ -141,7 +141,8 @@ def _gaps(along: np.ndarray, covered: list[np.ndarray]) -> np.ndarray:
     reach = np.maximum.accumulate(intervals[:, 1])
     steps = np.diff(along)
     before = np.searchsorted(intervals[:, 0], along[:-1] + steps / 2, side="right") - 1
-    # Between blocks that do not share nodes a cell is missing; that is no gap, twice the steps beside it is one.
+    # Between blocks that do not share nodes one cell is missing. This is no gap; an interval of more than twice the
+    # steps beside it is one.
     usual = np.maximum(np.append(steps[1:], 0), np.insert(steps[:-1], 0, 0))
     return np.flatnonzero((reach[before] < along[:-1] + steps / 2) & (steps > 2 * usual)) + 1
 
@@ -149,7 +150,7 @@ def _gaps(along: np.ndarray, covered: list[np.ndarray]) -> np.ndarray:
 def _distance(piece: Piece, axis: str, value: float) -> np.ndarray:
     coordinate = piece[axis]
     s = coordinate - value
-    # A plane along a face of the grid must not miss it by round-off.
+    # A plane in a face of the grid must meet it in spite of round-off.
     size = np.nanmax(np.abs(coordinate)) + abs(value)
     return np.where(np.abs(s) <= 1e-12 * size, 0.0, s)
 
@@ -175,7 +176,7 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[WeightedPlaces]:
         here = meets & (order == count)
         known = here.any(axis=0)
         if count > 1 and not (known[:-1, :-1] & known[1:, :-1] & known[:-1, 1:] & known[1:, 1:]).any():
-            continue  # no cell: the nodes of a pole, all of which lie in a plane through it
+            continue  # the nodes of a pole, all of which lie in a plane through it, make no cell
         n = np.argmax(here, axis=0)[None]
         after = np.minimum(n + 1, s.shape[0] - 1)
         t = _fraction(np.take_along_axis(s, n, 0)[0], np.take_along_axis(s, after, 0)[0])

@@ -1,4 +1,5 @@
-"""6th-order differences on a curvilinear block, with what lies beyond its faces, or one-sided at them."""
+"""6th-order differences on a curvilinear block. At faces they use the nodes beyond if these are known, and are
+one-sided otherwise."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -60,7 +61,8 @@ def _across(d: np.ndarray, f: np.ndarray, beyond: BeyondFace, side: int) -> None
 
 
 def _weighted_sum(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:
-    # Term by term: a matrix product has an order of its own for every size, and a block must not tell where it is cut.
+    # Summed term by term: the order of the sums of a matrix product depends on its size, so that results would depend
+    # on the cuts of a block.
     total = weights[0] * layers[0]
     for weight, values in zip(weights[1:], layers[1:], strict=True):
         total += weight * values

@@ -6,7 +6,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,11 +15,12 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import block_neighbours, coordinate_file, derived, hdf5_header
+from hiresx.output.fields import block_neighbours, coordinate_file, derived
 from hiresx.output.fields.differences import Sides
-from hiresx.output.saved import file_layout, files, library_files
+from hiresx.output.fields.field_reader import AXES, FieldReader, attribute, open_file
+from hiresx.output.fields.field_reader import variables as stored_variables
+from hiresx.output.saved import file_layout, library_files
 from hiresx.output.saved.files import FileLayout, JointFile
-from hiresx.output.saved.netcdf_library import LOCK, library
 from hiresx.output.saved.places import IndexBox
 
 SUFFIX = ".nc"
@@ -112,7 +112,7 @@ class Series:
         derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
         self._case, self._part, self._linked, self._joined_by = case, part, linked, joined_by
-        self._axes = () if linked else coordinate_file.AXES
+        self._axes = () if linked else AXES
         kinds: dict[str, np.dtype[Any]] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
@@ -218,75 +218,59 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
     Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
     """
-    with open_file(path) as (file, groups):
+    with open_file(path) as blocks:
         coordinate_file.check(Path(path))
-        case = json.loads(file.case)
-        part = getattr(file, "part", "")
-        near = neighbours(file, groups)
-        blocks = [
-            _read_block(group, variables, case["gas"]["gamma"], part, partial(near.of, n))
-            for n, group in enumerate(groups)
+        case, part = json.loads(attribute(blocks.file, "case")), attribute(blocks.file, "part")
+        near = neighbours(blocks)
+        found = [
+            _read_block(name, blocks[n], variables, case["gas"]["gamma"], part, partial(near.of, n))
+            for n, name in enumerate(blocks.names)
         ]
-        return FieldFileContent(Path(path), float(file["time"][...]), int(file["step"][...]), case, blocks, part)
+        return FieldFileContent(Path(path), blocks.time, blocks.step, case, found, part)
 
 
 def describe(path: str | Path) -> dict[str, Any]:
     """Return the content of a field file without its arrays: time, step, case, variables (names), precision of them,
     blocks (name -> (nk, nj, ni)), part ("" for whole fields). Raises HiresxError when the file is missing or is not a
     field file."""
-    if (found := hdf5_header.describe(Path(path))) is not None:
-        return found
-    with open_file(path) as (file, groups):
-        names = [name for name in groups[0].variables if name not in ("x", "y", "z")]
+    with open_file(path) as blocks:
+        names = stored_variables(blocks[0])
         return {
-            "time": float(file["time"][...]),
-            "step": int(file["step"][...]),
-            "case": json.loads(file.case),
+            "time": blocks.time,
+            "step": blocks.step,
+            "case": json.loads(attribute(blocks.file, "case")),
             "variables": names,
-            "precision": "fp32" if names and groups[0][names[0]].dtype == np.float32 else "fp64",
-            "blocks": {group.name: group["x"].shape for group in groups},
-            "part": getattr(file, "part", ""),
+            "precision": "fp32" if names and blocks[0][names[0]].dtype == np.float32 else "fp64",
+            "blocks": blocks.sizes,
+            "part": attribute(blocks.file, "part"),
         }
 
 
 def read_time(path: str | Path) -> float:
     """The time of a field file. Raises as `describe`."""
-    with open_file(path) as (file, _):
-        return float(file["time"][...])
+    with open_file(path) as blocks:
+        return blocks.time
 
 
-@contextmanager
-def open_file(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
-    """The netCDF file and its groups in the order of the blocks; its faults are named by path."""
-    netCDF4 = library()
-
-    path = Path(path)
-    try:
-        with LOCK, netCDF4.Dataset(path) as file:
-            file.set_auto_mask(False)
-            yield file, sorted(file.groups.values(), key=lambda group: group.index)
-    except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.hint) from None
-    except FileNotFoundError as error:
-        raise files.io_error(path, error, "read") from None
-    except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:
-        if gone := coordinate_file.missing_link_target(path):
-            raise HiresxError(
-                f"{path} has its coordinates in {gone}, which is not beside it", "keep the two in one folder"
-            ) from None
-        raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
+def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
+    """Return the variable or coordinate `name` of each of the `blocks`, (nk, nj, ni), as it is stored; None if it is
+    not. Raises as `describe`."""
+    with open_file(path) as reader:
+        if not all(name in reader.file[block] for block in blocks):
+            return None
+        return [np.asarray(reader.file[block][name]) for block in blocks]
 
 
-def neighbours(file: Any, groups: Sequence[Any]) -> block_neighbours.Neighbours:
-    """Return the data beyond the faces of the blocks of a file of `open_file`."""
-    return block_neighbours.Neighbours(groups, getattr(file, block_neighbours.ATTRIBUTE, ""))
+def neighbours(blocks: FieldReader) -> block_neighbours.Neighbours:
+    """Return the data beyond the faces of the blocks of an open field file."""
+    return block_neighbours.Neighbours(blocks, attribute(blocks.file, block_neighbours.ATTRIBUTE))
 
 
 def _read_block(
-    group: Any, wanted: Iterable[str] | None, gamma: float, part: str, beyond: Callable[[str], Sides]
+    block: str, group: Any, wanted: Iterable[str] | None, gamma: float, part: str, beyond: Callable[[str], Sides]
 ) -> FieldBlock:
     x, y, z = (group[axis][...] for axis in "xyz")
-    stored = [name for name in group.variables if name not in ("x", "y", "z")]
+    stored = stored_variables(group)
     wanted = stored if wanted is None else list(wanted)
     derived.check(wanted, "variables", [name for name in stored if not derived.is_known(name)])
     state = {name: group[name][...] for name in wanted if name in stored}
@@ -300,8 +284,8 @@ def _read_block(
             )
         primitive = {name: group[name][...] for name in derived.PRIMITIVE if name in stored}
         state |= derived.evaluate(missing, derived.FlowState(x, y, z, primitive, gamma, beyond=beyond))
-    gaps = tuple(int(n) for n in np.atleast_1d(getattr(group, "gaps", ())))
-    return FieldBlock(group.name, x, y, z, {name: state[name] for name in wanted}, gaps)
+    gaps = tuple(int(n) for n in np.atleast_1d(group.attrs.get("gaps", ())))
+    return FieldBlock(block, x, y, z, {name: state[name] for name in wanted}, gaps)
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:

@@ -30,7 +30,7 @@ from hiresx.rhs.compact import NAME as COMPACT
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
-# The same, as a share of the time between outputs: what rounding does to time / every.
+# The same as a share of the time between outputs: the round-off of time / every_time.
 _ROUNDING = 1e-6
 
 # Threads that compute derived variables while a GPU computes the flow.
@@ -150,7 +150,7 @@ class FieldOutput(Attachment):
             directories.make_directory(self.directory, self._comm)
             files.on_root(self._comm, lambda: self._clear(solver.steps if continued else -1))
         if solver.backend.name == "cuda":
-            # The host's cores have nothing else to do; on a CPU they are the solver's.
+            # With a GPU the cores of the host are free; with a CPU the solver uses them.
             self._workers = max(1, min(_WORKERS, len(os.sched_getaffinity(0)) - 1))
         for output in self._outputs:
             output.content = self._content(output, solver)
@@ -219,7 +219,7 @@ class FieldOutput(Attachment):
         about = output.variables, output.precision, self._case.output.formats, self._dump, solver
         content = Content(output.name, output.spec, *about)
         if self.directory is not None:
-            check_names([block.name for block in content.blocks])
+            check_names([piece.name for piece in content.about.pieces])
         return content
 
     def _there(self, output: _Output, step: int) -> bool:
@@ -231,7 +231,7 @@ class FieldOutput(Attachment):
     def _write(self, solver: Any, outputs: Sequence[_Output]) -> None:
         if self.directory is None or not outputs:
             return
-        solver.settle()  # at cuts gradients take ghosts
+        solver.settle()  # gradients at cuts use ghosts
         self._writer.submit(
             _FieldsWork([_Files(_content_of(output), self.directory, solver, self._workers) for output in outputs])
         )
@@ -260,15 +260,13 @@ class _Files(Work):
             self._fetched = [
                 [_fetch(solver, source, content.fields) for source in share.sources] for share in content.shares
             ]
-        # Per piece: values that others wait for, or that wait for others'.
+        # Per piece: values that other ranks need, or whose points need values of other ranks.
         self._left: list[np.ndarray | None] = []
 
     @cached_property
     def _frames(self) -> list[FormatFrame]:
-        content = self._content
-        about = self._directory, content.blocks, self._time, self._step, content.variables, content.dtype
-        others = (kind(*about, content.tag, content.comm.root, content.name) for kind in content.frames)
-        return [*self._of_series, *others]
+        about = self._content.about, self._directory, self._time, self._step
+        return [*self._of_series, *(kind(*about) for kind in self._content.frames)]
 
     def write(self) -> None:
         content = self._content
@@ -280,7 +278,7 @@ class _Files(Work):
                 opened.enter_context(frame)
             for n, share in enumerate(content.shares):
                 states = [arrived() for arrived in self._fetched[n]]
-                self._fetched[n] = []  # one piece's worth of memory, not of all
+                self._fetched[n] = []  # so that only one piece is in memory
                 regions, left = share.regions(content.variables, states, content.gas, content.dtype, self._workers)
                 for frame in self._frames:
                     frame.put(n, regions)
@@ -291,7 +289,7 @@ class _Files(Work):
             self._exchange(comm)
 
     def _exchange(self, comm: Communicator) -> None:
-        """Points between nodes of several ranks."""
+        """Exchange values for points between nodes of several ranks, and write these points. Collective."""
         content = self._content
         sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, LocalSamples)]
         of_pieces = [share.values_for_ranks(self._left[n]) for n, share in sampled]
@@ -299,7 +297,7 @@ class _Files(Work):
         left, self._left = self._left, []
         with comm.together(), ExitStack() as opened:
             late = {
-                n: share.late(content.variables, left[n], [of_rank[m] for of_rank in received], content.dtype)
+                n: share.late_regions(content.variables, left[n], [of_rank[m] for of_rank in received], content.dtype)
                 for m, (n, share) in enumerate(sampled)
             }
             for frame in self._frames if any(late.values()) else ():
@@ -341,7 +339,8 @@ class _FieldsWork(Work):
 
 
 def _fetch(solver: Any, source: PartBox, fields: Sequence[str]) -> Callable[[], LocalState]:
-    """Begins to bring the conservative variables and `fields` of a source to the host; the function gives them."""
+    """Begin to copy the conservative variables and `fields` of a source to the host. The returned function waits for
+    them."""
     state = solver.states[source.state]
     q, more = (
         _fetch_array(solver, source, state.q),
@@ -351,12 +350,12 @@ def _fetch(solver: Any, source: PartBox, fields: Sequence[str]) -> Callable[[], 
 
 
 def _fetch_array(solver: Any, source: PartBox, array: Any) -> Callable[[], np.ndarray]:
-    """Begins to bring what a source has of `array` ([n,] k, j, i) to the host."""
+    """Begin to copy the box of a source from `array` ([n,] k, j, i) to the host. The returned function waits for it."""
     state = solver.states[source.state]
     where = zip(source.box, reversed(state.first), reversed(state.halo), strict=True)
     index = (..., *(slice(s.start - first + halo, s.stop - first + halo) for s, first, halo in where))
     if all(n >= size for n, size in zip(source.x.shape, reversed(state.size), strict=True)):
-        # Ghosts and all: one piece of memory, so that a device need not gather it first.
+        # The whole array with its ghosts is one piece of memory, which a device need not gather first.
         whole = solver.backend.fetch(array)
         return lambda: whole()[index]
     return solver.backend.fetch(array[index])

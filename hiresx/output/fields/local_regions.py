@@ -26,8 +26,9 @@ from hiresx.output.saved.places import IndexBox, IndexPoints, LocalRegion
 # [k, j, i]
 Slices = tuple[slice, slice, slice]
 
-# Variables are computed in slabs, so that what is on the way to them takes little memory: of so many layers of nodes
-# (those that gradients want beside them are then a fifth), and of so many nodes (or Python's own time would count).
+# Variables are computed in slabs, so that intermediate results take little memory. Smallest number of layers of a slab
+# (the layers beside it that gradients need are then a fifth of it), and smallest number of its nodes (for fewer, the
+# overhead of Python would count).
 _LAYERS, _NODES = 32, 1 << 16
 # Metrics are kept from output to output while those of a source take no more bytes than this.
 _KEPT = 1 << 30
@@ -76,11 +77,11 @@ class PartBox:
                 (*(slice(None),) * axis, slice(*ends))
                 for ends in ((low, high), (first, last), (first - low, last - low))
             )
-            # Ghosts beyond edges are numbers without a meaning, and used for none.
+            # Ghosts beyond edges have no meaning, and are not used.
             with np.errstate(all="ignore"):
                 state = gas.primitive(held.q[(slice(None), *part)].astype(np.float64, copy=False))
                 state |= {name: array[part].astype(np.float64) for name, array in held.fields.items()}
-                # What the state has needs no function of `derived`.
+                # Variables of the state are taken as they are.
                 more = [name for name in names if name not in state]
                 if more:
                     x, y, z = self.x[part], self.y[part], self.z[part]
@@ -169,7 +170,7 @@ class LocalSamples:
         mine = slots[0] >= 0
         theirs = ~mine & (slots >= 0).any(axis=0)
         lacking = mine & (slots < 0).any(axis=0)
-        # Whether some points wait for what others send, or others wait for this process.
+        # Whether points of this process need values of others, or others need values of this process.
         self.waits = bool(theirs.any() or lacking.any())
         self._send = [np.empty(0, np.int64)] * ranks
         if self.waits:
@@ -208,7 +209,7 @@ class LocalSamples:
         points: np.ndarray,
         ranks: int,
     ) -> list[np.ndarray]:
-        """Per rank the places of the values that it wants."""
+        """For each rank, the places of the values that it needs from this process."""
         owner = _owners(piece.blocks[points], piece.nodes[0, points], blocks, parts)
         own_slots = slots[:, points]
         return [own_slots.T[(own_slots >= 0).T & (owner == r)[:, None]] for r in range(ranks)]
@@ -217,7 +218,7 @@ class LocalSamples:
         self, piece: SampledBlock, blocks: Sequence[Any], parts: Sequence[Part], slots: np.ndarray, points: np.ndarray,
         ranks: int,
     ) -> None:  # fmt: skip
-        """Gives places to the values that come."""
+        """Assign places to the values that other processes send."""
         order, row = np.nonzero(slots[:, points].T < 0)
         which = points[order]
         owner = _owners(piece.blocks[which], piece.nodes[row, which], blocks, parts)
@@ -241,7 +242,7 @@ class LocalSamples:
         """Split the `values` (variables, nodes) that `regions` returned into those for each other rank."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
-    def late(
+    def late_regions(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
         """Return the local regions whose points needed values of other ranks, which have been `received`, one array

@@ -1,6 +1,6 @@
 """Selections of a field for output: whole blocks, ranges of nodes, planes, lines.
 
-Found on the whole blocks, and held so that it can be sent: one process finds it for all.
+They are found on the whole blocks by one process, and can be sent to the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Nodes = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class NodeBlock:
-    """The nodes `ranges` (along k, j, i) of block number `block`: a block of what is written, called `name`."""
+    """The nodes `ranges` (along k, j, i) of block number `block`, written as one block `name`."""
 
     name: str
     block: int
@@ -37,7 +37,7 @@ class NodeBlock:
 
 @dataclass(frozen=True, eq=False)
 class SampledBlock:
-    """Points between nodes: a block of what is written, called `name`, of `shape` (nk, nj, ni), nk nj ni = p.
+    """Points between nodes, written as one block `name` of the `shape` (nk, nj, ni), nk nj ni = p.
 
     `blocks` (p,): the number of the block in which a point lies; `nodes`, `weights` (m, p): the nodes of that block,
     counted through, of which it is the weighted mean. Where `missing` (p,) there is no such point: those are given the

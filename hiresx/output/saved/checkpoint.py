@@ -1,6 +1,8 @@
-"""Checkpoints: all that a run needs to go on bit for bit, written aside, synced, renamed; the last few are kept.
+"""Checkpoints: everything that a run needs to continue bit for bit. They are written to a temporary file, synced and
+renamed; the last few are kept.
 
-They lie in `<run>/checkpoints/`, numbered in the order in which they were written; the step is in the name for people.
+They are in `<run>/checkpoints/`, numbered in the order in which they were written. Their names also contain the step,
+for information.
 
 A communicator writes one file together and reads it together, by any number of ranks: what is spread over the ranks is
 in it as pieces (hiresx.decomposition.held_arrays), the rest as rank 0 has it. What takes a communicator is called by
@@ -32,10 +34,10 @@ if TYPE_CHECKING:
     from hiresx.case.outputs import Checkpoint as Spec
 
 FOLDER = "checkpoints"
-# Of what a checkpoint holds and how it is laid out: another one is refused.
+# Version of the content and layout of checkpoints. Other versions are refused.
 FORMAT = 2
-# Without `every_wall`: seconds of a run that are lost at most when it is killed, and the largest share of its time that
-# writing checkpoints may take.
+# Defaults without `every_wall`: the longest time, in s, that a killed run loses, and the largest share of the time of a
+# run for writing checkpoints.
 LOST = 300.0
 SHARE = 0.01
 _PATTERN = re.compile(r"checkpoint_(\d+)_step_(\d+)\.hxc")
@@ -209,8 +211,7 @@ class Checkpoints(Attachment):
         if self._spec.every_wall is not None:
             return then - self._written >= self._spec.every_wall
         # What was computed since the last one was begun is lost until the next one is written: a step later, it would
-        # be too late.
-        # One that a busy file system held up does not put the next one off.
+        # be too late. A checkpoint that a busy file system delayed does not postpone the next one.
         affordable = min(self._took, default=0.0) / SHARE
         return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
 

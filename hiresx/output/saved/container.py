@@ -28,7 +28,7 @@ from hiresx.output.saved import directories, files
 MAGIC = b"HIRESX\r\n"
 _HASH = hashlib.sha256().digest_size
 _TAIL = _HASH + 8 + len(MAGIC)
-# Kinds of NumPy types that are nothing but their bytes, and what NumPy calls such types.
+# Kinds of NumPy types that consist of their bytes alone, and the form of the names of such types.
 _KINDS = "biufcU"
 _DTYPE = rf"[<>|][{_KINDS}][0-9]{{1,9}}"
 # Bytes that are read or written at a time.
@@ -47,9 +47,9 @@ def write(
     """Write `values` (nested dictionaries with texts as keys; numbers, texts, truth values, None, lists) and `arrays`
     (name, array) to `path`, which appears whole and synced to disk, or stays as it was.
 
-    An array is a NumPy array, or anything with `shape` and `dtype` that np.asarray makes one of: it is made when it is
-    its turn, and let go before the next. Raises HiresxError naming the path when it cannot be written, TypeError for a
-    value that cannot be kept and for an array that is not what it was said to be.
+    An array is a NumPy array, or an object with `shape` and `dtype` that np.asarray converts to one. It is converted
+    right before it is written, and released afterwards. Raises HiresxError naming the path when it cannot be written,
+    TypeError for a value that cannot be kept and for an array that is not what it was said to be.
 
     With a `comm` all ranks call it, and all fail if one does. Each gives its own arrays; the `values` are those of rank
     0. The ranks write byte ranges of one file that do not overlap, at the same time; rank 0 writes the index when all
@@ -154,7 +154,7 @@ def _index(
 @contextmanager
 def _writable(path: Path) -> Iterator[int]:
     directories.wait_for(path)
-    # Never to be read from: a file system that reads a page to change a part of it would write back what was there.
+    # Opened for writing only: a file system that reads a page to change a part of it could write back old content.
     handle = os.open(path, os.O_WRONLY)
     try:
         yield handle

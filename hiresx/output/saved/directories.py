@@ -1,5 +1,5 @@
-"""Directories that runs write to: made and seen by all ranks, kept to one process at a time, and cleared of what killed
-processes left.
+"""Directories of runs: they are created so that all ranks see them, locked for one process, and cleared of the remains
+of killed processes.
 
 What takes a communicator is called by all its ranks.
 """
@@ -17,8 +17,8 @@ from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved.files import io_error, on_root, replacing
 
-# How long what one host has made may take to be seen on the others: network file systems remember for up to half a
-# minute that a name was not there.
+# Longest time until other hosts see a new file or directory: network file systems cache for up to half a minute that a
+# name does not exist.
 _ARRIVAL_S = 40.0
 # The directory of such a thing is older than that: when it is not there for so long, it is gone.
 _GONE_S = 3.0
@@ -39,7 +39,7 @@ def wait_for(path: str | Path) -> None:
             )
         wall.sleep(0.05)
         with suppress(OSError):
-            os.listdir(Path(path).parent)  # has a network file system look again
+            os.listdir(Path(path).parent)  # makes a network file system look again
 
 
 def make_directory(path: str | Path, comm: Communicator | None = None) -> Path:

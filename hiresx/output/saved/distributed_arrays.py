@@ -18,7 +18,7 @@ from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.grid.cutting import within
 from hiresx.output.saved.container import Container
 
-# Nine digits: more than a direction of any block has, and no number that arithmetic could not hold.
+# At most nine digits: more than any direction of a block needs, and safe for arithmetic.
 _LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"), re.DOTALL)
 
 

@@ -158,7 +158,7 @@ class JointFile:
         if not self._root:
             return
         try:
-            # Others may have begun.
+            # Other processes may have begun to write.
             there = 512 * os.fstat(self._file).st_blocks
             if shutil.disk_usage(self.path.parent).free + there < self._layout.size:
                 raise OSError(errno.ENOSPC, "")

@@ -14,18 +14,18 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import AXES
 from hiresx.grid.stored_coordinates import slabs
 
-# What may differ between a run and one that goes on from it: for how long, with what step, iteration and plan it goes
-# on, what is watched and written, what it is called; the initial flow is past. Tables of monitors may differ too (see
-# `may_differ`), everything else must be as it was.
+# Keys that may differ between a run and its continuation: duration, time step, iteration and plan, monitors and output,
+# title, and the initial flow, which no longer matters. Tables of monitors may differ too (see `may_differ`), everything
+# else must be as it was.
 MAY_DIFFER = (
     "title", "description", "length_symbol", "alternatives", "plan", "initial",
     "time.integrator", "time.end", "time.steps", "time.dt", "time.cfl", "time.viscous_cfl", "time.wall_limit",
     "time.retries", "time.retry_factor",
     "implicit", "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface", "refine.most_nodes",
 )  # fmt: skip
-# What grid files hold is compared, not where they lie.
+# The content of grid files is compared, not their place.
 _GRID_FILES = ("grid.file", "grid.connectivity")
-# Planes of precursors are known by their file, wherever it lies.
+# Names of files with planes of precursors are not compared: the files may lie elsewhere.
 _PLANES = re.compile(r"boundary\.\d+\.file")
 # Coordinates that agree to this share of the block's extent come from one generator on two machines, whose sines and
 # powers differ in the last bit; mean values over a plane of nodes are compared.

@@ -1,6 +1,6 @@
-"""Files that the netCDF and HDF5 libraries write, and what keeps them from it: of a full disk, a used up quota or a
-limit on the size of files the libraries say "HDF error", "permission denied", or that a file is locked which they could
-not close."""
+"""Files that the netCDF and HDF5 libraries write, and the true causes of their failures: for a full disk, an exhausted
+quota or a limit on the size of files the libraries report "HDF error", "permission denied", or a lock on a file that
+they could not close."""
 
 import errno
 import os
@@ -13,7 +13,8 @@ from pathlib import Path
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 
-# What says enough by itself; "permission denied" does not: we opened the file before the library did.
+# Errors that are reported as they are. "Permission denied" is not among them, because this process has opened the file
+# before.
 _CLEAR = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENOENT)
 # Bytes that a file has beside its arrays, at most.
 _BESIDE = 1 << 20

@@ -13,7 +13,7 @@ from typing import Any
 
 from hiresx.base import optional
 
-# What decides the width and kind of vector arithmetic, narrowest first.
+# CPU flags that determine the width and kind of vector arithmetic, the narrowest first.
 _SIMD = ("sse4_2", "avx", "fma", "avx2", "avx512f", "avx512dq", "avx512vl", "asimd", "sve", "sve2")
 _PACKAGES = {
     "hiresx": ("hiresx",),

@@ -1,4 +1,4 @@
-"""The netCDF and HDF5 libraries, and what all their users in one process have in common."""
+"""Imports of the netCDF and HDF5 libraries, and the lock that all their users in one process share."""
 
 import sys
 from types import ModuleType

@@ -1,7 +1,7 @@
 """Positions of the values of one process in an array of a file.
 
-An array (nk, nj, ni) lies in a file in C order. A process has the nodes of a box of it, or nodes here and there; what
-lies in one run in both can be written at once (`files.JointFile`). The runs are found once, for all times.
+An array (nk, nj, ni) lies in a file in C order. A process has a box of its nodes, or scattered nodes. Nodes that are
+contiguous in both are a run, which is written at once (`files.JointFile`). The runs are found once for all times.
 """
 
 from dataclasses import dataclass, field

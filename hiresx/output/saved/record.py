@@ -166,7 +166,7 @@ def _text(entries: dict[str, Any]) -> str:
 
 
 def utc_now() -> str:
-    """The moment, in UTC, for people: nothing is decided by it."""
+    """The present time in UTC, for information only."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

@@ -13,7 +13,7 @@ from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 
-# A page is then 910 pixels wide: as much as a GIF of some hundred pictures bears.
+# A page is then 910 pixels wide, which is enough for a GIF of some hundred pictures.
 STYLE = {"figure.dpi": 130}
 SUFFIXES = (".gif", ".mp4")
 FASTEST = 60  # pictures a second
@@ -103,8 +103,8 @@ def _write_gif(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...
     from PIL import Image
 
     first = next(pictures)
-    # One palette for all, in which every colour of the first picture, its colour bars among them, counts the same.
-    # Without dithering what stands still stays the same from picture to picture, and takes no room.
+    # All pictures have one palette, in which each colour of the first picture, including its colour bars, has the same
+    # weight. Without dithering, areas that do not change are the same in all pictures and take no space.
     colours = np.unique(first.reshape(-1, 3), axis=0)
     found = Image.fromarray(colours[None]).quantize(254).getpalette() or []
     palette = Image.new("P", (1, 1))
@@ -136,7 +136,7 @@ def _write_mp4(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...
                 process.stdin.write(np.ascontiguousarray(picture[:height, :width]).data)
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it says below why it stopped
+            pass  # the reason why ffmpeg stopped is read below
         fault = process.stderr.read().decode(errors="replace").strip()
     if process.returncode:
         raise HiresxError(

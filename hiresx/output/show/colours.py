@@ -16,7 +16,7 @@ _DPI = 200
 
 # A view: horizontal and vertical coordinate, two-dimensional pieces, where it is.
 View = tuple[str, str, list[cut.Piece], str]
-# Values of one picture that decide on a scale for many.
+# Largest number of values of one picture that are used for the scale of many pictures.
 _SAMPLED = 200_000
 
 
@@ -210,20 +210,21 @@ def default_scale(
     values = values[np.isfinite(values)]
     if not values.size:
         raise HiresxError(f"{name} is not a number anywhere", "the run has broken down: plot an earlier step")
-    # A thousandth at either end is left out, so that a corner or a start-up wave does not take all colours.
+    # A thousandth of the values at either end is left out, so that a corner or a start-up wave does not determine the
+    # scale.
     low, high = (float(q) for q in np.quantile(values, (0.001, 0.999)))
     colours = derived.about(name).colours
     if difference or (low < 0 < high and min(-low, high) > 0.1 * max(-low, high)):
-        # White at zero, when both signs matter.
+        # White is at zero if both signs occur.
         high = max(-low, high)
         low, colours = -high, _DIVERGING
     elif values.min() >= 0 and low < 0.1 * high:
         low = 0.0
     if high - low <= 1e-9 * max(abs(low), abs(high), 1e-12):
-        # A uniform field: round-off is not to be seen as structure.
+        # A uniform field, whose round-off must not look like structure.
         low, high = low - 0.5e-3 * max(abs(low), 1.0), high + 0.5e-3 * max(abs(high), 1.0)
     margin = 1e-6 * (high - low)
-    # Faint waves beside shocks.
+    # For faint waves beside shocks.
     norm = PowerNorm(exponent, low, high) if colours == "gray_r" and low == 0 else Normalize(low, high)
     return norm, colours, _ends(values.min() < low - margin, values.max() > high + margin)
 

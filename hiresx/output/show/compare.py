@@ -12,7 +12,7 @@ from hiresx.output.saved import checkpoint, files, identity, record
 from hiresx.output.saved.container import MAGIC, Container
 from hiresx.output.show import common_time, compare_checkpoints, measures
 
-# What two runs of one thing need not have in common.
+# Keys that may differ between two equal runs.
 _SAID_ONLY = ("title", "description", "length_symbol")
 
 
@@ -147,7 +147,7 @@ def _results(a: _Side, b: _Side) -> dict[str, Any]:
     names = [name for name in blocks[0].state if name in others[0].state]
     compared = _difference if alike else _summary
     found["variables"] = [{"name": name, **compared(name, blocks, others)} for name in names]
-    # A moment, or where the time stands still a step.
+    # The time of the fields; the step if the time does not advance.
     found["one_time"] = common_time.same_time(first.time, second.time) and (first.time != 0 or steps[0] == steps[1])
     found["same"] = bool(
         found["same_grid"]

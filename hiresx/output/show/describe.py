@@ -11,6 +11,8 @@ from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
+from hiresx.output.fields.field_reader import attribute, open_file
+from hiresx.output.fields.field_reader import variables as stored_variables
 from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import checkpoint, files, record
 from hiresx.output.saved.container import MAGIC
@@ -176,29 +178,25 @@ def _any_netcdf(file: Any) -> dict[str, Any]:
 
 
 def _fields(path: Path, averages: bool) -> dict[str, Any]:
-    with fields.open_file(path) as (file, groups):
-        part = getattr(file, "part", "")
+    with open_file(path) as blocks:
+        file, part = blocks.file, attribute(blocks.file, "part")
         found: dict[str, Any] = {"kind": "averages" if averages else f"fields ({part})" if part else "fields"}
-        found |= {name: str(getattr(file, name, "")) for name in ("title", "source")}
-        found |= {"time": float(file["time"][...]), "step": int(file["step"][...])}
+        found |= {name: attribute(file, name) for name in ("title", "source")}
+        found |= {"time": blocks.time, "step": blocks.step}
         if averages:
             over = file["averaged_over"]
-            found["averaged_over"] = f"{float(over[...]):g} {over.units}"
-        found["blocks"] = [_block(group) for group in groups]
+            found["averaged_over"] = f"{float(over[()]):g} {attribute(over, 'units')}"
+        found["blocks"] = [
+            {"name": name, "ni": ni, "nj": nj, "nk": nk}
+            | {axis: list(_range([file[name][axis]]).values()) for axis in "xyz"}
+            for name, (nk, nj, ni) in blocks.sizes.items()
+        ]
         found["variables"] = [
-            {"name": name, "is": variable.long_name, "units": variable.units, "type": str(variable.dtype)}
-            | _range(group[name] for group in groups)
-            for name, variable in groups[0].variables.items()
-            if name not in ("x", "y", "z")
+            {"name": name, "is": attribute(variable, "long_name"), "units": attribute(variable, "units")}
+            | {"type": str(variable.dtype), **_range(group[name] for group in blocks)}
+            for name, variable in ((name, blocks[0][name]) for name in stored_variables(blocks[0]))
         ]
     return found
-
-
-def _block(group: Any) -> dict[str, Any]:
-    size = dict(zip(("nk", "nj", "ni"), group["x"].shape, strict=True))
-    return {"name": group.name, **dict(reversed(size.items()))} | {
-        axis: list(_range([group[axis]]).values()) for axis in "xyz"
-    }
 
 
 def _range(variables: Any) -> dict[str, float | None]:
@@ -282,9 +280,9 @@ def _is_grid(path: Path, head: bytes) -> bool:
     words = head[:200].replace(b",", b" ").split()
     if b"\0" not in head[:64]:
         return bool(words) and words[0].isdigit()
-    from hiresx.grid.plot3d_binary import begins_like
+    from hiresx.grid.plot3d_binary import begins_like_plot3d
 
-    return begins_like(path)
+    return begins_like_plot3d(path)
 
 
 def _vtk(path: Path) -> dict[str, Any]:

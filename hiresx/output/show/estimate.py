@@ -46,7 +46,7 @@ class Estimator:
     def update(self, now: float, step: int, time: float) -> None:
         """Record that the run has done `step` steps and reached `time` at wall clock `now` (s). Cheap enough for every
         step."""
-        if self._origin is not None and step < self.step:  # gone back to a checkpoint: the clock starts anew
+        if self._origin is not None and step < self.step:  # the run has returned to a checkpoint: the clock starts anew
             self._begin()
         self.step, self.time = step, time
         if self._origin is None:
@@ -129,7 +129,8 @@ class Estimator:
             return
         middle = len(half) // 2
         early, late = _slope(half[: middle + 1]), _slope(half[middle:])
-        # As a limiter does: an oscillation or the end of a start-up is not taken for a drift.
+        # The smaller of both slopes, as by the minmod limiter: an oscillation or the end of a start-up must not count
+        # as a drift.
         self._slope = math.copysign(min(abs(early), abs(late)), early) if early * late > 0 else 0.0
         self._horizon = half[-1][0] - half[0][0]
 

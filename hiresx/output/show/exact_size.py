@@ -1,5 +1,5 @@
-"""Pictures of exactly the size that was asked for, with all that is drawn inside: titles are broken into lines, legends
-take fewer columns, panels give way. Needs matplotlib, which is imported here."""
+"""Pictures of exactly the requested size, with all content inside: titles are broken into lines, legends get fewer
+columns, and panels shrink. Needs matplotlib, which is imported here."""
 
 import re
 import warnings
@@ -13,7 +13,7 @@ from matplotlib.transforms import Bbox
 from hiresx.errors import HiresxError
 
 PAD = 0.05  # inches around what is drawn
-# Inches that something may reach into the pad: a title that stands over a panel follows it in ever smaller steps.
+# Inches by which content may reach into the pad: a title above a panel follows the panel in ever smaller steps.
 _NEAR = 0.8 * PAD
 _TRIES = 12
 _LEAST = 0.2  # inches of a panel
@@ -52,7 +52,7 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
                 return
             if max(over[0], over[2]) > PAD - _NEAR:
                 self._narrow(fig, partial(_available_width, fig))
-            # A title in the middle of a panel moves by half of what the panel gives way.
+            # A title in the middle of a panel moves by half of what the panel shrinks.
             sides = [side + (2 * more if more > 0 else 0) for side, more in zip(sides, over, strict=True)]
         raise _no_room_error(fig)
 
@@ -119,7 +119,7 @@ def _available_width(figure: Any, text: Any) -> float:
 
 
 def _shrink_labels(figure: Any) -> None:
-    """Smaller letters for names of vertical axes that are longer than their axis: they would lie over each other."""
+    """Use smaller letters for names of vertical axes that are longer than their axes, because they would overlap."""
     for ax in figure.axes:
         label, room = ax.yaxis.label, ax.get_window_extent().height
         length = label.get_window_extent().height if label.get_text() else 0

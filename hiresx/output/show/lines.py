@@ -138,7 +138,7 @@ def _exact(
     if "exact" not in public_functions(folder):
         return None
     case = Case.from_dict(data.case, folder)
-    # Fine enough that a discontinuity looks upright at the resolution of the picture.
+    # Fine enough for a discontinuity to look vertical at the resolution of the picture.
     at = np.linspace(samples[along][0], samples[along][-1], 2001)
     points = {axis: at if axis == along else np.interp(at, samples[along], samples[axis]) for axis in "xyz"}
     state = dict(zip(derived.PRIMITIVE, case.evaluate("exact", **points, t=data.time), strict=True))

@@ -66,11 +66,9 @@ def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str], dict[str, Any]]:
         data = field_file.read(field_file.last(path) if path.is_dir() else path, [])
         blocks, title, about = data.blocks, data.case.get("title") or path.resolve().name, data.case
     else:
-        from hiresx.case.grid_file import GridFile
-        from hiresx.grid.from_file import load_grid
+        from hiresx.grid import read_grid
 
-        grid, _ = load_grid(GridFile(file=str(path)), path, None)
-        blocks, title = grid.blocks, path.name
+        blocks, title = read_grid(path).blocks, path.name
     pieces = [{axis: np.asarray(getattr(block, axis), dtype=float) for axis in "xyz"} for block in blocks]
     return title, pieces, [block.name for block in blocks], about
 

@@ -17,7 +17,7 @@ from hiresx.output.show.look import Look
 from hiresx.output.show.run_plot import other_runs, picture_path
 from hiresx.output.watch import history
 
-# Panels of one picture, and curves in one panel, unless they are named one by one: more cannot be told apart.
+# Largest numbers of panels in one picture, and of curves in one panel, unless curves are named one by one.
 PANELS, CURVES = 8, 10
 _DASHES = ("--", ":", "-.")
 # What every history has, and what is drawn only when it is asked for.
@@ -61,7 +61,9 @@ def plot_history(
             own = dict(zip(names, picture_file.distinct_colours(len(names)), strict=True))
             for n, (label, other) in enumerate(compared):
                 there = {name: colour for name, colour in own.items() if name in other.data}
-                if len(names) == 1:  # each run has a colour; of several curves each has, and a run its dashes
+                # with one curve each run has a colour; with several curves each curve has a colour and each run a line
+                # style
+                if len(names) == 1:
                     there = dict.fromkeys(there, picture_file.OTHERS[n % len(picture_file.OTHERS)])
                 _draw(ax, other, there, f"{label}: ", "-" if len(names) == 1 else _DASHES[n % len(_DASHES)])
             _draw(ax, ours, own, "", "-")
@@ -178,7 +180,7 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
     groups: dict[str, list[str]] = {}
     for key in data:
         groups.setdefault(columns[key].name, []).append(key)
-    # In two dimensions there is no w: a residual that is always zero shows nothing.
+    # Residuals that are always zero, such as that of w in two dimensions, are not drawn.
     idle = {key for key, values in data.items() if table.kind == "residual" and not np.nan_to_num(values).any()}
     asked = [key for key in data if key not in (*_CLOCK, *_ASIDE) and key not in idle]
     if wanted_columns:
@@ -196,7 +198,7 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
             f'history "{name}" of {directory} has no samples to draw', "let the run go on, or begin earlier"
         )
     title = (record.read_or_empty(directory).get("case") or {}).get("title") or directory.name
-    # Whole columns, or all that the history has, may be too many; places that are named are wanted.
+    # Whole columns may have too many places to draw; places that are named are all drawn.
     one_by_one = bool(wanted_columns) and all(
         part.strip().removeprefix(f"{name}.") in data for part in wanted_columns.split(",")
     )
@@ -214,6 +216,7 @@ def _draw(ax: Any, chosen: _SelectedColumns, colours: Mapping[str, Any], prefix:
     for name, colour in colours.items():
         values = chosen.data[name]
         if name in chosen.norms:
-            values = np.where(values > 0, values, np.nan)  # nothing changes yet: no place on a logarithmic axis
+            # zeros of the start, which have no place on a logarithmic axis
+            values = np.where(values > 0, values, np.nan)
         marker = {"marker": "o", "ms": 2.6} if values.size <= 30 else {}
         ax.plot(chosen.data[chosen.clock], values, style, color=colour, label=f"{prefix}{name}", **marker)

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.grid_file import GridFile
-from hiresx.grid import Grid, quality
+from hiresx.grid import Grid, quality, read_grid
 from hiresx.grid.blocks import Block
-from hiresx.grid.from_file import load_grid
 from hiresx.output.show import picture_file
 from hiresx.output.show.look import Look
 
@@ -25,7 +23,7 @@ def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | N
     is missing or the file has no grid."""
     picture_file.require_matplotlib()
     path, look = Path(path), look or Look()
-    grid, _ = load_grid(GridFile(file=str(path)), path, None)
+    grid = read_grid(path)
     block, what, extreme = worst(grid)
     target = Path(out) if out is not None else path.with_name(f"{path.name}-quality.png")
     with look.style():

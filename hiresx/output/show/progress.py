@@ -53,7 +53,7 @@ class Progress:
         if self._console.is_terminal:
             from rich.live import Live
 
-            # Refreshed by hand: a thread of its own would take turns with the solver's threads.
+            # Refreshed explicitly: a refreshing thread would compete with the solver's threads.
             self._live = live = Live(self._bar(), console=self._console, auto_refresh=False)
             with ignore_broken_output(self._fall_silent):
                 live.start()
@@ -143,7 +143,7 @@ class Progress:
         fraction, left = self.estimator.fraction, self.remaining
         line = self._numbers(step, time, dt)
         if fraction is not None:
-            # Rounded down: 100 % is said when it is done and not before.
+            # Rounded down, so that 100 % appears at the end only.
             line.append(f"{math.floor(100 * fraction + 1e-9)} %")
         if last:
             line.append(f"{duration(self.elapsed_time)} in all")

@@ -1,5 +1,5 @@
-"""Fields on curvilinear blocks as pictures of equal pixels: found once where each pixel lies, then one weighted sum for
-each picture. A block is painted to its faces and no farther."""
+"""Fields on curvilinear blocks as pictures of equal pixels. The cell of each pixel is found once; each picture is then
+a weighted sum. Pixels outside of the blocks stay empty."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ Box = tuple[float, float, float, float]
 # Blocks that lie side by side and share no nodes leave a gap of one cell, which belongs to the flow: faces that are
 # nearer to each other than this many cells are joined.
 _BETWEEN = 1.5
-# Of the last cell along a face: how far past its end a node may lie that still faces it.
+# Share of the last cell along a face by which a node may lie beyond the end of the face and still be opposite to it.
 _PAST = 0.1
 # Tests of pixels against triangles at a time.
 _SLAB = 1 << 21
-# Weights that are this far below 0 are round-off: a pixel on a face belongs to the block.
+# Weights above minus this count as zero, so that a pixel on a face belongs to the block.
 _ROUNDING = 1e-9
 
 
@@ -66,7 +66,7 @@ def raster(
         shape = piece[horizontal].shape
         numbers.append(np.arange(first, first + shape[0] * shape[1]).reshape(shape))
         first += numbers[-1].size
-    # The blocks last: what is theirs is not painted by a gap.
+    # The blocks are painted last, over the gaps.
     cells = [*_gaps(numbers, x, y), *(_cells(number, wide) for number in numbers)]
     for triangles in cells:
         _paint(triangles, x, y, a, b, nodes, weights)

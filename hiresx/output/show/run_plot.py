@@ -198,7 +198,7 @@ class _Request:
         """Red, green, blue (height, width, 3) of each of the files. Of colours on one grid only these and the title
         are drawn anew."""
         moving: animation.MovingFigure | None = None
-        # Contour lines are no images, and the layout of an exact size goes by the title.
+        # Contour lines are drawn anew, since they are no images; the layout of an exact size depends on the title.
         redrawn = self.as_lines or self.look.lines is not None or {self.look.width, self.look.height} != {None}
         for path in paths:
             data, before = self.read(path), self._known

@@ -9,7 +9,7 @@ from typing import Any
 
 from hiresx.output.watch import history
 
-# Seconds and share of a run from which on its mean rate says something.
+# Smallest time, in s, and smallest share of a run after which its mean rate is used.
 SECONDS, SHARE = 2.0, 1e-3
 
 

@@ -1,4 +1,4 @@
-"""Sums and extremes over parts: the column kernels on the device (kernels/statistics.h), the rest here."""
+"""Sums and extremes over parts: along columns on the device (kernels/statistics.h), over columns on the host."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -59,7 +59,8 @@ def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
 
 
 def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
-    """0 at the nodes of poles, which have neither area nor volume, 1 elsewhere: (nk, nj, ni)."""
+    """Return a factor for each node, (nk, nj, ni): 0 at the nodes of poles, which have neither area nor volume, 1
+    elsewhere."""
     counted = np.ones(state.block.x.shape)
     for patch in solver.cut.patches:
         if patch.block == state.index and patch.condition.kernel == "pole":

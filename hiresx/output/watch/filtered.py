@@ -1,4 +1,4 @@
-"""Samples of the flow at nodes, each a weighted mean of the steps around it, which are summed on the device.
+"""Samples of the flow at nodes. Each is a weighted mean of the time steps around it, summed on the device.
 
 Four running means over the interval between samples (kernels/filter.h): a frequency f passes with sinc(f T)^4. Tones
 that appear at a quarter of the sampling rate or below by aliasing are damped by 38 dB or more relative to a tone at
@@ -22,9 +22,10 @@ from hiresx.output.watch.sampling import ROUND_OFF, SampleTimes
 from hiresx.solver import Solver
 from hiresx.time.step_clock import MOST_SAMPLES
 
-# Samples that are under way at a time, and intervals that go by until one is done.
+# Number of samples that are summed at a time, and number of intervals until one is complete.
 SUMS, BEHIND = 4, 2
-# Samples that stay on the device at most until the host fetches them together, bytes of them, and seconds they stay.
+# Largest number of samples that stay on the device until the host fetches them, largest number of their bytes, and
+# longest time, in s.
 STAY, BYTES, SECONDS = MOST_SAMPLES, 1 << 26, 0.25
 
 
@@ -177,7 +178,7 @@ class FilteredNodes(Attachment):
     def _due(self) -> bool:
         """True if there is little room left on the device, or samples have stayed there for long."""
         late = wall.monotonic() - self._since > SECONDS
-        # where the device comes to samples by itself, the next ones need some
+        # if the device takes samples by itself, the next ones need free places
         full = self._waiting >= (self._stay // 2 if self.by_itself else self._stay)
         return full or bool(self._solver.comm.max(float(late)) > 0)
 

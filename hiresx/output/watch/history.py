@@ -1,4 +1,5 @@
-"""Histories: what a monitor saw, sample by sample, in a netCDF file that grows and is whole at any moment.
+"""Histories: the samples of a monitor, in a netCDF file to which each sample is appended and which is valid at any
+time.
 
 The file is netCDF's classic format with 64-bit offsets, which every netCDF reader takes: a header, the places of a
 probe, then one record per sample. It is written here and not by the netCDF library for two reasons. A sample is
@@ -29,7 +30,7 @@ FOLDER = "history"
 # Tags and types of the format.
 _DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
 _CHAR, _INT, _FLOAT, _DOUBLE = 2, 4, 5, 6
-# Of a history whose samples are those of a moment.
+# The attribute `filter` of a history with instantaneous samples.
 NO_FILTER = "none"
 _COUNT = 4  # where the header holds the number of records
 _PIECE = 1 << 20  # bytes that are read at once
@@ -56,7 +57,7 @@ class History:
     memory. Nothing is written before `start`. `numbers`: type of the columns in the file, ">f8" or ">f4".
     """
 
-    # What a file of a monitor that was changed differs in.
+    # Words for the difference between the file of a changed monitor and this one.
     _kind_of_change = "columns or places"
 
     def __init__(
@@ -69,18 +70,19 @@ class History:
         numbers: str = ">f8",
     ):
         self.name, self.kind = name, kind
-        # How samples were kept from telling fast changes as slow ones.
+        # How samples were filtered against aliasing.
         self.filter = NO_FILTER
         self.places = None if places is None else np.asarray(places, dtype=float).reshape(-1, 3)
         self.path = None if folder is None else Path(folder) / f"{name}.nc"
         self.samples = 0
         # CRC-32 of all samples in the file, by which a checkpoint knows them.
         self.digest = 0
-        # What is to be said of the file that was there.
+        # Messages about an earlier file.
         self.notes: list[str] = []
         self._numbers = numbers
         self.define(columns)
-        # Steps of samples that a run which ends writes and one that goes on takes anew: it may say nothing of them.
+        # Steps of samples that were written at the end of a run and that its continuation takes again. There is no
+        # message about them.
         self.anew: tuple[int, ...] = ()
         self._rows: list[bytes] = []
         self._file: int | None = None

@@ -1,4 +1,4 @@
-"""The flow at many places at once, interpolated where the fields are: only the values come to the host.
+"""The flow at many places, interpolated on the device: only the results are copied to the host.
 
 Sixth order, with the polynomials and the kernel of patched interfaces (`hiresx.grid.patched`, kernels/boundary/
 patched.h): every part sums over those nodes of a stencil that are its own, and rank 0 adds the sums up, in the order of
@@ -16,15 +16,15 @@ from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, rows, shape_maps
 from hiresx.equations import GAS_CONSERVED, equations
-from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side
 from hiresx.grid.patched import CHUNK, WIDTH, BlockMap, wraps
 from hiresx.output.saved import files
 from hiresx.output.watch.locate import OUTSIDE, Locator
 
-# Cells beyond the last node of a block from which a gap before a neighbour is interpolated: half of it.
+# Largest distance, in cells, beyond the last node of a block at which the block is used for interpolation in the gap to
+# its neighbour.
 _HALF = 0.5 + 1e-6
-# Every so many nodes of a block are looked at for the one that is nearest to a place: Newton's method does the rest.
+# Stride of the nodes of a block among which the nearest one to a place is chosen as the start of Newton's method.
 _SEEDS = 6
 
 
@@ -104,18 +104,11 @@ def _in_gap_before_neighbour(
 def _locate_one_by_one(
     decomposition: Decomposition, places: np.ndarray, left: np.ndarray, block: np.ndarray, xi: np.ndarray, who: str
 ) -> None:
-    """Look for the places `left` with more patience."""
+    """Locate the places `left` with `Locator`, which tries more starting points. Raises HiresxError as
+    `locate_places`."""
     locator = Locator(decomposition)
     for n in left:
-        found = locator.find(places[n])
-        if found is None:
-            b, (i, j, k), distance = locator.nearest(places[n])
-            near = ", ".join(f"{c:.6g}" for c in decomposition.blocks[b].node(i, j, k))
-            raise HiresxError(
-                f"{who}: its place ({', '.join(f'{c:.6g}' for c in places[n])}) lies outside the grid, "
-                f"{distance:.3g} from its nearest node, ({near}) in block '{decomposition.blocks[b].name}'",
-                "move the surface inside, or leave that side of it open",
-            )
+        found = locator.locate(places[n], who, "move the surface inside, or leave that side of it open")
         block[n], xi[n] = found.block, found.index
 
 
@@ -140,7 +133,7 @@ class Interpolation:
         for part in own:
             n, s = len(part.ghost), states[part.part]
             to = np.arange(row, row + n, dtype=np.int32)
-            # no share of the linear interpolation, which the kernel then passes over
+            # without the linear interpolation, which the kernel then skips
             weights = part.weights.copy()
             weights[1] = 0.0
             calls.append(

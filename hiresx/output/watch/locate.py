@@ -14,21 +14,21 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Decomposition
+from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES
 from hiresx.grid.patched import WIDTH, lagrange
 from hiresx.grid.stored_coordinates import slabs
 
-# WIDTH, the nodes of a stencil per direction: polynomials of degree 5.
-# Share of a cell by which a point may lie outside the grid and is taken to its face: nodes of a coarse curved wall and
-# the polynomials through them differ from the wall that was meant.
+# WIDTH, the nodes of a stencil per direction: polynomials of degree 5. A point that is outside the grid by at most this
+# share of a cell is moved to the face: on a coarse grid a curved wall differs from the polynomials through its nodes.
 OUTSIDE = 0.01
 # Cells per side of the bricks in which points are first looked for.
 BRICK = 8
-# Share of its extent by which the box around a brick or a cell grows: curved cells bulge.
+# Share of its extent by which the box around a brick or a cell is enlarged, since curved cells bulge.
 BULGE = 0.3
 # Newton's method: most steps, largest step in cells, and the change in cells at which it has converged.
 STEPS, STRIDE, CONVERGED = 60, 1.5, 1e-11
-# No grid goes farther: the square of a distance is a number.
+# Largest coordinate of any grid, whose square does not overflow.
 FARTHEST = 1e150
 # Cells tried as starting points before a point is given up, and how many of them are likely to succeed.
 TRIALS, LIKELY = 30, 4
@@ -91,7 +91,7 @@ class Locator:
         if np.abs(point).max() > FARTHEST:
             return None
         starts = [self._starts(b, point) for b in range(len(self._blocks))]
-        # the likely ones of every block before the others of any
+        # the likely starting points of all blocks come before the others
         for some in (slice(0, LIKELY), slice(LIKELY, TRIALS)):
             for b in self._order:
                 for start in starts[b][some]:
@@ -101,6 +101,19 @@ class Locator:
                         place = triple(float(n) for n in index)
                         return Location(b, place, nodes.blocks, nodes.indexes, weights, nodes.turns)
         return None
+
+    def locate(self, point: Sequence[float] | np.ndarray, who: str, hint: str) -> Location:
+        """Return the location of `point`, as `find` does. Raises HiresxError, beginning with `who`, if it lies
+        outside."""
+        if (found := self.find(point)) is not None:
+            return found
+        b, node, distance = self.nearest(point)
+        place, near = (", ".join(f"{c:.6g}" for c in xyz) for xyz in (point, self._blocks[b].node(*node)))
+        raise HiresxError(
+            f"{who}: the place ({place}) lies outside the grid, {distance:.3g} from its nearest node, ({near}) in "
+            f"block '{self._blocks[b].name}'",
+            hint,
+        )
 
     def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
         """Block, node (i, j, k) and distance, in L, of the node closest to `point` (x, y, z)."""
@@ -117,7 +130,7 @@ class Locator:
         return best[0], best[1], float(np.sqrt(best[2]))
 
     def _known_coordinates(self, b: int, point: np.ndarray) -> list[tuple[str, float]]:
-        """The coordinates that a block's dimensions know."""
+        """The coordinates along the dimensions of a block, as (axis, value)."""
         return [("xyz"[d], point[d]) for d in self._blocks[b].active]
 
     # ---- nodes, also behind connections
@@ -191,7 +204,7 @@ class Locator:
     def _window(self, b: int, cell: Sequence[int]) -> tuple[_Nodes, list[int]]:
         """Nodes of the window for a cell, and its first node in every direction."""
         block = self._blocks[b]
-        # The cell lies between two of the six nodes: how far its window may move to hold it at its edge.
+        # The window of six nodes is moved as little as possible so that it still contains the cell.
         for move in _MOVES[len(block.active)]:
             starts = list(cell)
             for d, m in zip(block.active, move, strict=True):
@@ -212,7 +225,7 @@ class Locator:
             nodes = self._resolve(b, index)
             if nodes.there.all():
                 return nodes, starts
-        # A gap that is closed here, by a wall: the block's own nearest cell.
+        # The gap is closed by a wall here: take the nearest cell of the block itself.
         return self._window(b, [min(max(c, 0), max(n - 2, 0)) for c, n in zip(cell, block.size, strict=True)])
 
     # ---- the search

@@ -1,4 +1,4 @@
-"""A monitor: an attachment that samples by its own clock and keeps a history."""
+"""Monitors: attachments that take samples by their own clock and keep a history."""
 
 import math
 import sys
@@ -158,7 +158,8 @@ class Monitor(Attachment):
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         self._kept, self._begun = int(captured["samples"]), False
-        self._digest = int(captured["digest"]) if "digest" in captured else None  # of checkpoints from before
+        # checkpoints of earlier versions do not have it
+        self._digest = int(captured["digest"]) if "digest" in captured else None
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
         rows = {name.removeprefix(_ROWS): rows for name, rows in captured.items() if name.startswith(_ROWS)}
         self.history.remember(rows)

@@ -13,7 +13,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, side, slices
 from hiresx.grid.stored_coordinates import part_of
 
-# A surface of more places is a mistake: a sample of it would have 400 MB.
+# Largest number of places of a surface. More are taken for a mistake, since a sample would have 400 MB.
 MOST = 10_000_000
 # Nodes closer than this share of the shortest edge are one, where the edges of a surface are looked for.
 _SAME = 1e-4

@@ -215,7 +215,7 @@ def _links(
     found: Sequence[_Run],
     ends: Mapping[tuple[Place, int, int, int], int],
 ) -> dict[tuple[int, bool], _End]:
-    """What the open ends of the runs, (number, upper), are joined to."""
+    """For each open end of a run, as (number, upper), the end to which it is joined."""
     links: dict[tuple[int, bool], _End] = {}
     for n, run in enumerate(found):
         for upper in (False, True):
@@ -257,7 +257,7 @@ def _joined(
 
 
 def _beyond(found: Sequence[_Run], links: Mapping[tuple[int, bool], _End], n: int, upper: bool) -> int:
-    """How many nodes a line has beyond an end of run number `n`, or `REACH` where there are as many or more."""
+    """Number of nodes of a line beyond an end of run number `n`, at most `REACH`."""
     count = 0
     while count < REACH and (end := links.get((n, upper))) is not None:
         n, upper = end.run, not end.upper

@@ -138,7 +138,7 @@ class WatchedSurface:
             fluxes[1:4] += friction
             fluxes[4] += (working * friction).sum(axis=0) + heat
         square = (area * area).sum(axis=0)
-        # a node on the axis has no area, and nothing passes there
+        # a node on the axis has no area, so that all fluxes are zero
         mach = volume / np.sqrt(np.where(square > 0, square, 1.0) * gamma * p / rho)
         return FaceFlow(p, mach, fluxes, area, friction, heat)
 
@@ -163,7 +163,7 @@ class WatchedSurface:
             eddies = self._take.field("eddy_viscosity").reshape(self._rows, self.n)[0] / gas.reynolds
         mu, turbulent = mu_laminar + eddies, self._case.turbulence.prandtl
         stress = gradient[:3] + gradient[:3].swapaxes(0, 1)
-        swirl = values[0, 2] * self._curvature  # of a rigid rotation nothing is left
+        swirl = values[0, 2] * self._curvature  # a rigid rotation gives no friction
         stress[1, 2] -= swirl
         stress[2, 1] -= swirl
         dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2] + values[0, 1] * self._curvature
@@ -220,7 +220,7 @@ class _Piece:
             given = nodes.areas[:, *here][:, *chosen.T]
             area = np.where(np.isfinite(given), given, area)
         self.area = area * shares
-        # 1/y of axisymmetric flow; on the axis, where no area is, nothing
+        # 1/y of axisymmetric flow; zero on the axis, where there is no area
         curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
         self.curvature = 1 / curved
         places = [first]

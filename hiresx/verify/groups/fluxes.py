@@ -81,7 +81,8 @@ def consistent(bench: Workbench, flux: str) -> float:
 
 
 def reversal_error(bench: Workbench, flux: str) -> float:
-    """Error of F(b, a, -m) = -F(a, b, m)."""
+    """Error of F(b, a, -m) = -F(a, b, m), where F is the numerical flux of the states on both sides of a face with the
+    metrics m."""
     a, b, m = _random_states()
     return _error(-numerical(bench, flux, b, a, -m), numerical(bench, flux, a, b, m), (a, m), (b, m))
 

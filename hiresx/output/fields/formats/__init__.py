@@ -1,8 +1,8 @@
 """Formats of field files: a module for each, by the name that `output.formats` of a case gives.
 
 It has `frame(directory, step, name)`, the file that stands for the fields of a step; `clear(directory, name, after)`,
-which removes those of the steps beyond `after`; and the class `Format`: a `FormatFrame`, or, where something is the
-same at all times of an output, or rank 0 must have what all have, a `FormatSeries`.
+which removes those of the steps beyond `after`; and the class `Format`: a `FormatFrame`, or a `FormatSeries` if
+something is found once for all times of an output, or if rank 0 needs what all ranks have.
 """
 
 import importlib
@@ -18,20 +18,9 @@ from hiresx.output.fields.selection import Piece
 from hiresx.output.saved.places import LocalRegion
 
 
-@dataclass(frozen=True)
-class Outline:
-    """The outline of a block, needed before it is written: its name, its shape (nk, nj, ni), and whether some of its
-    points are missing."""
-
-    name: str
-    shape: tuple[int, int, int]
-    incomplete: bool
-
-
 class FormatFrame(AbstractContextManager[Any], Protocol):
-    """The files of one time, which ranks write together; entered again for what comes later. Made by all ranks, with
-    the run's `directory`, `blocks` (an `Outline` each), `time` and `step`, the variables `names` of type `dtype`, a
-    `tag` that the ranks' temporary files have in common, whether this is the `root`, and the `name` of the output."""
+    """The files of one time, which ranks write together; entered again for values that arrive later. Constructed by
+    all ranks from a `WrittenSeries`, the directory of the run (Path), the time and the step."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
         """Write the local regions of block number `n`; called on rank 0 also without any."""

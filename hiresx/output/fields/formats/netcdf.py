@@ -1,7 +1,7 @@
 """Fields in netCDF-4, see `hiresx.output.fields.field_file`: the files of a run, which ranks write together.
 
-The library makes a file only to find out how the files of a series are laid out; they are that layout with the arrays
-in their places (`hiresx.output.saved.file_layout`).
+The library writes one file, from which the layout of a series is learned. The files of the series are this layout with
+the arrays in their places (`hiresx.output.saved.file_layout`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class NetcdfSeries(FormatSeries):
         if self._layout is not None:
             return []
         about, coordinates, linked = self._about, [], ""
-        # Only now: where levels follow the flow there are more series than series with files.
+        # This is done at the first file: if levels follow the flow, some series have no files.
         digest = files.on_root(about.comm, self._coordinate_digest)
         if digest:
             place, there = files.on_root(about.comm, lambda: coordinate_file.place(directory, about.name, digest))

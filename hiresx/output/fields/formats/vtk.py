@@ -7,7 +7,6 @@ Format: VTK File Formats, https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml
 """
 
 import math
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -19,21 +18,20 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.output.fields.field_file import check_names, list_by_step
-from hiresx.output.fields.formats import Outline
+from hiresx.output.fields.field_file import list_by_step
+from hiresx.output.fields.formats import WrittenSeries
+from hiresx.output.fields.selection import Piece
 from hiresx.output.saved import files
 from hiresx.output.saved.files import FileLayout, JointFile
-from hiresx.output.saved.places import IndexBox, LocalRegion
+from hiresx.output.saved.places import LocalRegion
 
 FOLDER = "vtk"
-_TYPES = {"f4": "Float32", "f8": "Float64", "u1": "UInt8"}
-_DTYPES = {kind: np.dtype(code) for code, kind in _TYPES.items()}
+_DTYPES = {kind: np.dtype(kind.lower()) for kind in ("Float32", "Float64", "UInt8")}
 _ORDER = {"little": "LittleEndian", "big": "BigEndian"}[sys.byteorder]
 _HEAD = f'<?xml version="1.0"?>\n<VTKFile type="{{kind}}" version="1.0" byte_order="{_ORDER}" header_type="UInt64">\n'
 _TAIL = b"\n</AppendedData>\n</VTKFile>\n"
-# Bytes within which the header of any of our files ends.
+# Number of bytes in which the header of each file ends.
 _HEADER = 1 << 22
 _ENTRY = re.compile(r'<DataSet timestep="([^"]*)" file="([^"]*)"/>')
 _VECTOR = ("u", "v", "w")
@@ -56,68 +54,27 @@ def series(directory: str | Path, name: str = "fields") -> Path:
     return Path(directory) / f"{name}.pvd"
 
 
-def write(
-    directory: str | Path, blocks: Sequence[Any], time: float, step: int, names: Sequence[str], **about: Any
-) -> Path:
-    """Write the variables `names` of every block (as `fields.FieldBlock`, whose `state` holds them) to the run's folder
-    `vtk`, and add the time to the series.
-
-    u, v and w become the vector `velocity` when all three are there. Points without a place (nan) are hidden. `about`:
-    `name` of the output, if not "fields". The file of the time appears when everything it names is whole. Raises
-    HiresxError that names the path when something cannot be written; then nothing is left of this time.
-    """
-    check_names([block.name for block in blocks])
-    regions = [_whole_block(block, names) for block in blocks]
-    outlines = [Outline(b.name, b.shape, p.missing is not None) for b, p in zip(blocks, regions, strict=True)]
-    dtype = np.dtype("f4" if regions[0].values[names[0]].dtype == np.float32 else "f8")
-    moment = VtkFrame(directory, outlines, time, step, names, dtype, os.getpid(), True, **about)
-    try:
-        with moment:
-            for n, region in enumerate(regions):
-                moment.put(n, [region])
-        moment.publish()
-    except BaseException:
-        # What makes the disk full is not left behind.
-        moment.discard()
-        raise
-    return moment.path
-
-
-def _whole_block(block: Any, names: Sequence[str]) -> LocalRegion:
-    """The whole of a block. Hidden points get the numbers of the first visible one."""
-    hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
-
-    def fill_hidden(values: np.ndarray) -> np.ndarray:
-        return np.where(hidden, values[~hidden][0], values) if hidden.any() else values
-
-    values = {name: fill_hidden(block.state[name]) for name in names}
-    at = triple(fill_hidden(getattr(block, axis)) for axis in "xyz")
-    return LocalRegion(IndexBox.all(block.shape), *at, values, hidden if hidden.any() else None)
-
-
 class VtkFrame:
-    """The files of one time, which the ranks of a communicator write together (see `JointFile`, also for `tag` and
-    `root`).
+    """The files of one time, which the ranks of a communicator write together (see `JointFile`). `about`: what they
+    have in common with those of other times. A context, for one thread at a time. OSErrors are raised as HiresxError
+    that names the path."""
 
-    `blocks`: as `Outline`. `dtype`: of the variables `names`. `name`: of the output. A context, for one thread at a
-    time. OSErrors are raised as HiresxError that names the path.
-    """
-
-    def __init__(
-        self, directory: str | Path, blocks: Sequence[Any], time: float, step: int, names: Sequence[str],
-        dtype: np.dtype, tag: int, root: bool, name: str = "fields",
-    ):  # fmt: skip
-        self.path = frame(directory, step, name)
-        self._directory, self._name, self._time, self._step = Path(directory), name, time, step
-        self._blocks, self._root = [block.name for block in blocks], root
-        self._vector = set(_VECTOR) <= set(names)
-        kind = _TYPES[np.dtype(dtype).str[1:]]
-        described = [_describe(block, names, kind, self._vector, time, step) for block in blocks]
+    def __init__(self, about: WrittenSeries, directory: Path, time: float, step: int):
+        self.path = frame(directory, step, about.name)
+        self._directory, self._name, self._time, self._step = directory, about.name, time, step
+        self._blocks, self._root = [piece.name for piece in about.pieces], about.comm.root
+        self._vector = set(_VECTOR) <= set(about.variables)
+        kind = {"fp32": "Float32", "fp64": "Float64"}[about.precision]
         self._files = [
-            JointFile(self.path.with_name(f"{self.path.stem}_{block.name}.vts"), layout, tag, root)
-            for block, layout in zip(blocks, described, strict=True)
+            JointFile(
+                self.path.with_name(f"{self.path.stem}_{piece.name}.vts"),
+                _describe(piece, about.variables, kind, self._vector, time, step),
+                about.tag,
+                about.comm.root,
+            )
+            for piece in about.pieces
         ]
-        self._hidden = [block.incomplete for block in blocks]
+        self._hidden = [piece.incomplete for piece in about.pieces]
         self._published = 0
 
     def __enter__(self) -> "VtkFrame":
@@ -216,7 +173,7 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
     """Remove the files of the steps beyond `after`, also from the series. Raises HiresxError if one cannot go."""
     gone = [path for step, path in frames(directory, name).items() if step > after]
     for path in gone:
-        # The one that stands for the time goes first: it never names what is not there.
+        # The .vtm file is removed first, so that it never names a missing file.
         files.remove([path, *path.parent.glob(f"{path.stem}_*.vts")])
     target = series(directory, name)
     try:
@@ -274,7 +231,7 @@ def _time_fields(time: float, step: int) -> str:
     return f"<FieldData>\n{arrays}</FieldData>\n"
 
 
-def _describe(block: Any, names: Sequence[str], kind: str, vector: bool, time: float, step: int) -> FileLayout:
+def _describe(block: Piece, names: Sequence[str], kind: str, vector: bool, time: float, step: int) -> FileLayout:
     """The file of a block: its header, and where its arrays will lie, each behind its size."""
     shape, points = tuple(block.shape), math.prod(block.shape)
     kinds: dict[str, tuple[int, str]] = {}

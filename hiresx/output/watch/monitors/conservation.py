@@ -46,7 +46,7 @@ class ConservationMonitor(Monitor):
                 weights *= mask(decomposition, patch.block, patch.face, patch.range)
                 faces.append(FaceNodes(patch.block, patch.face, weights, group, patch.condition.kernel == "reflect"))
         self._surface = WatchedSurface(solver, faces, len(names))
-        # Those that end up periodic, or on a direction of one node, let nothing through.
+        # Boundaries that are periodic, or normal to a direction of one node, have no flux.
         self._groups = sorted(groups)
         self._names = [names[group] for group in self._groups]
 

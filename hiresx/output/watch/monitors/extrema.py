@@ -23,8 +23,8 @@ VARIABLES = (*GAS_PRIMITIVE, "T", "mach")
 _SHAPE = (len(VARIABLES), 2)
 # The largest value is the least of what has the opposite sign.
 _SIGNS = np.array([1.0, -1.0])
-# Values closer to the extreme one than this share of the variable's scale are as extreme: where they tie, as in a
-# uniform or a symmetric flow, round-off would choose among them, and that is another with every cut.
+# Values that differ from the extreme one by less than this share of the variable's scale count as equal. Otherwise, in
+# a uniform or symmetric flow, round-off would choose among them, which depends on the cuts of the blocks.
 _TIE = {"float64": 1e-12, "float32": 1e-5}
 # Scales besides the extreme values themselves: velocities that vanish are measured by the sound speed.
 _SCALES = np.array([[1.0 if name in ("u", "v", "w", "mach") else 0.0] for name in VARIABLES])
@@ -51,7 +51,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
             )
 
 
-# Above the number of any node.
+# A number above that of any node.
 _NOWHERE = np.iinfo(np.int64).max
 
 

@@ -1,4 +1,4 @@
-"""A warning where a flow leaves a `supersonic-outflow` slower than sound."""
+"""A warning if the flow through a `supersonic-outflow` is subsonic."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver
 
 TYPE = "supersonic-outflow"
-# Relative change of the pressure by which something has arrived at a node.
+# Relative change of the pressure at a node from which on the flow there no longer counts as the initial one.
 ARRIVED = 1e-4
 
 

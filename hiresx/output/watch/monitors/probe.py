@@ -33,7 +33,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     if not case.probe:
         return []
     solver = simulation.solver
-    # once: looking for them takes a copy of the coordinates
+    # located once, as this takes a copy of the coordinates
     found = files.on_root(solver.comm, lambda: _locate_all(case, solver.decomposition))
     probes = [
         ProbeMonitor(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)
@@ -93,9 +93,9 @@ class ProbeMonitor(Monitor):
         self._turns = None if np.array_equal(turns, np.broadcast_to(np.eye(3)[..., None], turns.shape)) else turns
         self._filter: FilteredNodes | None = None
         self._columns: dict[str, tuple[int, np.ndarray]] = {}
-        # Of samples that are not done: the number of the interval that they end, step and time.
+        # For samples that are not complete: the number of the interval at whose end they are, step and time.
         self._awaited: list[tuple[int, int, float]] = []
-        # Samples kept at the end of a run that were not done.
+        # Number of samples that were stored at the end of a run before they were complete.
         self._early = 0
 
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
@@ -157,7 +157,7 @@ class ProbeMonitor(Monitor):
 
         def at_nodes(name: str) -> np.ndarray:
             number, columns = self._columns[name]
-            # one order in memory, thus one of the additions, whatever number of samples there are
+            # a fixed order in memory, so that the order of the additions does not depend on the number of samples
             return np.ascontiguousarray(samples[:, number, columns])
 
         values = self._values(_AtPlaces(at_nodes, list(self._columns), self._weights, self._turns))
@@ -235,15 +235,10 @@ def _locate_all(case: Case, decomposition: Decomposition) -> list[list[Location]
     for n, spec in enumerate(case.probe):
         refuse_places(f"probe.{n}", spec.count, dimensions)
     locator = Locator(decomposition)
-    return [
-        _locations(f"probe.{n}", spec, locator, decomposition, equations(case).scalars)
-        for n, spec in enumerate(case.probe)
-    ]
+    return [_locations(f"probe.{n}", spec, locator, equations(case).scalars) for n, spec in enumerate(case.probe)]
 
 
-def _locations(
-    key: str, spec: Spec, locator: Locator, decomposition: Decomposition, scalars: Sequence[str]
-) -> list[Location]:
+def _locations(key: str, spec: Spec, locator: Locator, scalars: Sequence[str]) -> list[Location]:
     derived.check(spec.variables, f"{key}.variables", scalars)
     for name in spec.variables:
         if name in output_fields():
@@ -253,17 +248,4 @@ def _locations(
                 f'{key}.variables: "{name}" needs gradients, which a probe does not have',
                 f"there are {', '.join(name for name, variable in derived.VARIABLES.items() if variable.local)}",
             )
-    found = []
-    for place in spec.places:
-        location = locator.find(place)
-        if location is None:
-            b, (i, j, k), distance = locator.nearest(place)
-            block = decomposition.blocks[b]
-            near = ", ".join(f"{c:.6g}" for c in block.node(i, j, k))
-            raise HiresxError(
-                f'{key} "{spec.name}": the place ({", ".join(f"{c:.6g}" for c in place)}) lies outside the grid, '
-                f"{distance:.3g} from its nearest node, ({near}) in block '{block.name}'",
-                "move it inside",
-            )
-        found.append(location)
-    return found
+    return [locator.locate(place, f'{key} "{spec.name}"', "move it inside") for place in spec.places]

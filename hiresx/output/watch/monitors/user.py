@@ -17,7 +17,7 @@ from hiresx.solver import Solver
 
 # Relative difference up to which a value is the same on two ranks.
 SAME = 1e-9
-# Seconds that a rank on which the function failed waits for the others, who may be in a sum over all.
+# Time, in s, that a rank waits for the others after the function failed on it, since they may wait for it in a sum.
 PATIENCE = 3.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNITS = "as the function has it"

@@ -1,0 +1,127 @@
+"""Field files opened by h5py, which reads the headers of those blocks alone that are used. (netCDF's library reads the
+headers of all blocks when it opens a file: 10 s of 1,025 blocks.)"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+from hiresx.output.saved.netcdf_library import LOCK, h5py
+
+AXES = ("x", "y", "z")
+_DIMENSIONS = ("k", "j", "i")
+# What h5py raises where a file is not what it should be.
+FAULTS = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+
+
+class FieldReader(Sequence[Any]):
+    """The groups (h5py) of the blocks of an open field file, in the order of the blocks. `file`: the h5py file."""
+
+    def __init__(self, path: Path, file: Any):
+        self.path, self.file = path, file
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the blocks, in their order."""
+        about = self.path.stat()
+        return _names(self.path, about.st_mtime_ns, about.st_size)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, n: Any) -> Any:
+        return self.file[self.names[n]]
+
+    @property
+    def time(self) -> float:
+        """Time, in L / c_ref."""
+        return float(self.file["time"][()])
+
+    @property
+    def step(self) -> int:
+        """Number of time steps before this time."""
+        return int(self.file["step"][()])
+
+    @property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of nodes (nk, nj, ni) of the blocks, by name."""
+        return {name: tuple(len(self.file[name][n]) for n in _DIMENSIONS) for name in self.names}
+
+
+@contextmanager
+def open_file(path: str | Path) -> Iterator[FieldReader]:
+    """Open a field file, also one that another process has locked. Raises HiresxError that names the path for a file
+    that is missing, damaged or no field file, also where it is found out in the context, and for one that links to
+    coordinates which are not beside it."""
+    path = Path(path)
+    try:
+        with root(path) as file:
+            if (link := _link_target(file)) and not path.with_name(link).is_file():
+                raise HiresxError(
+                    f"it has its coordinates in {link}, which is not beside it", "keep the two in one folder"
+                )
+            yield FieldReader(path, file)
+    except HiresxError as error:
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
+    except FileNotFoundError as error:
+        raise files.io_error(path, error, "read") from None
+    except FAULTS as error:
+        raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
+
+
+@contextmanager
+def root(path: Path) -> Iterator[Any]:
+    """Open a file by h5py to read it. Raises OSError where it cannot be opened."""
+    with LOCK, h5py().File(path, "r", locking=False) as file:
+        yield file
+
+
+def link_target(path: Path) -> str:
+    """Return the name of the file with the coordinates of the field file `path`; "" if the file has its own, or is not
+    readable."""
+    with suppress(*FAULTS), root(path) as file:
+        return _link_target(file)
+    return ""
+
+
+def _link_target(file: Any) -> str:
+    for group in file.values():  # that of any block: all are alike
+        if hasattr(group, "keys"):
+            found = group.get("x", getlink=True)
+            return str(found.filename) if isinstance(found, h5py().ExternalLink) else ""
+    return ""
+
+
+def in_order(file: Any) -> list[Any]:
+    """Return the groups of the blocks of an open file, in the order of the blocks."""
+    found = (entry for entry in file.values() if hasattr(entry, "keys"))
+    return sorted(found, key=lambda group: int(np.ravel(group.attrs["index"])[0]))
+
+
+@lru_cache(maxsize=64)
+def _names(path: Path, changed: int, size: int) -> tuple[str, ...]:
+    """Names of the blocks of a file in their order; one that was written anew is read anew."""
+    with root(path) as file:
+        return tuple(group.name.lstrip("/") for group in in_order(file))
+
+
+def variables(group: Any) -> list[str]:
+    """Return the names of the stored variables of a group, without coordinates, in the order in which they were
+    defined."""
+    library = h5py()
+    found: list[str] = []
+    group.id.links.iterate(lambda name: found.append(name.decode()), idx_type=library.h5.INDEX_CRT_ORDER)
+    return [name for name in found if name not in (*AXES, *_DIMENSIONS)
+            and group.get(name, getclass=True) is library.Dataset]  # fmt: skip
+
+
+def attribute(entry: Any, name: str) -> str:
+    """Return the text of an attribute of a file, a group or a variable; "" if it has none."""
+    value = entry.attrs.get(name, "")
+    value = np.ravel(value)[0] if isinstance(value, np.ndarray) else value
+    return value.decode() if isinstance(value, bytes) else str(value)
