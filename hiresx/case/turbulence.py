@@ -28,7 +28,7 @@ class Turbulence(Table):
 
     The models of Spalart and Allmaras are for averaged flow (RANS): they transport the variable `nu_tilde`, over
     mu_ref / rho_ref, which is 0 at no-slip walls, and know the distance to the nearest wall, `wall_distance`. With
-    `detached_eddies` they average only near walls, and elsewhere the grid resolves the eddies (detached-eddy simulation,
+    `detached_eddies` they average only near walls, and the grid resolves eddies elsewhere (detached-eddy simulation,
     `kernels/detached_eddies/`): a shorter length takes the place of the distance. Output may have its quotient by the
     distance, `length_ratio`, and the `resolved_share`, f_d."""
 

@@ -239,8 +239,8 @@ FIELDS: tuple[Field, ...] = (
         shown="distance to the nearest wall / L",
     ),
     Field("transported_source", "work", lambda layout: 1, lambda layout: layout.transported),
-    # of detached-eddy models: the largest spacing and the one normal to walls (hiresx.rhs.grid_spacings); and where they
-    # are asked for, of the last stage, the length over the distance to the wall and the share of resolved eddies in it
+    # of detached-eddy models: the largest spacing and the one normal to walls (hiresx.rhs.grid_spacings); where asked
+    # for, of the last stage, the length over the distance to the wall and the share of resolved eddies in it
     Field("grid_spacings", "work", lambda layout: layout.spacings, lambda layout: int(layout.spacings > 0)),
     Field(
         "length_ratio",
