@@ -12,8 +12,9 @@ constexpr real sa_c2 = real(0.7), sa_c3 = real(0.9), sa_cn1 = real(16), sa_large
 // Of divisions by what may be 0 where the quotient is not used
 constexpr real sa_least = real(sizeof(real) == 8 ? 1e-100 : 1e-30);
 
-// The quantities at a node from which production, destruction and diffusion are computed; distance to the wall and
-// rotation (the size of the vorticity) in the scales of the solver.
+// The quantities at a node from which production, destruction and diffusion are computed; distance to the wall, or the
+// length that detached-eddy models (detached.h) take for it, and rotation (the size of the vorticity) in the scales of the
+// solver.
 template <class T> struct TransportedNode {
     T s, rho, mu, distance, rotation;
     real inverse_reynolds;
@@ -25,6 +26,14 @@ template <class T> struct TransportedNode {
         const T x = larger(chi(), T(real(0))), cube = x * x * x;
         return cube / (cube + sa_cv1_3);
     }
+    HD T fv2() const {
+        const T x = larger(chi(), T(real(0)));
+        return real(1) - x / (real(1) + x * fv1());
+    }
+    HD T ft2() const {
+        const T x = larger(chi(), T(real(0)));
+        return HX_TRANSPORTED_FT2 ? sa_ct3 * exponential(-sa_ct4 * x * x) : T(real(0));
+    }
     // mu_t over mu_ref
     HD T eddies() const { return rho * larger(s, T(real(0))) * fv1(); }
     // rho s f_n + mu, the coefficient of diffusion
@@ -33,12 +42,11 @@ template <class T> struct TransportedNode {
         const T negative = (sa_cn1 + cube) / larger(sa_cn1 - cube, T(sa_least));
         return mu + rho * taken() * select(x < T(real(0)), negative, T(real(1)));
     }
-    // P - D, 1/d^2 and ft2 given
-    HD T positive_source(T over_square, T ft2) const {
+    // P - D, 1/d^2 given
+    HD T positive_source(T over_square) const {
         constexpr real over_kappa2 = real(1.0 / (0.41 * 0.41));
-        const T x = larger(chi(), T(real(0))), value = larger(s, T(real(0)));
-        const T fv2 = real(1) - x / (real(1) + x * fv1()), scaled = value * inverse_reynolds * over_square;
-        const T added = scaled * over_kappa2 * fv2;
+        const T value = larger(s, T(real(0))), scaled = value * inverse_reynolds * over_square, ft2 = this->ft2();
+        const T added = scaled * over_kappa2 * fv2();
         const T below = larger((sa_c3 - real(2) * sa_c2) * rotation - added, T(sa_least));
         const T limited = rotation + rotation * (sa_c2 * sa_c2 * rotation + sa_c3 * added) / below;
         const T shear = select(added < -sa_c2 * rotation, limited, rotation + added);
@@ -52,9 +60,7 @@ template <class T> struct TransportedNode {
     HD T source() const {
         const T over_square =
             select(distance > T(real(0)), real(1) / larger(distance * distance, T(sa_least)), T(real(0)));
-        const T x = larger(chi(), T(real(0)));
-        const T ft2 = HX_TRANSPORTED_FT2 ? sa_ct3 * exponential(-sa_ct4 * x * x) : T(real(0));
-        const T found = positive_source(over_square, ft2);
+        const T found = positive_source(over_square);
         if (!transported_goes_negative) return found;
         const T negative =
             sa_cb1 * (real(1) - sa_ct3) * rotation * s + sa_cw1 * s * s * inverse_reynolds * over_square;

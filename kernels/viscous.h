@@ -70,25 +70,29 @@ template <class T> HD T pressure_rate(const_state_pointer q, long long p, long l
     });
 }
 
-// The node of the model with primitives `own`; keeps mu_t over mu_ref, and what changes rho s besides convection and
-// diffusion. density_rate: grad rho.
+// The node of the model with primitives `own`
 template <class T>
-HD TransportedNode<T> keep_transported(const T *own, T (*gradient)[3], const T *density_rate, T rho, T distance,
-                                       real inverse_reynolds, work_real *eddies, work_real *source) {
+HD TransportedNode<T> transported_node(const T *own, T (*gradient)[3], T rho, T distance, real inverse_reynolds) {
     TransportedNode<T> node;
-    constexpr int last = gradient_variables - 1;
     const T a = gradient[2][1] - gradient[1][2], b = gradient[0][2] - gradient[2][0], c = gradient[1][0] - gradient[0][1];
-    node.s = own[last], node.rho = rho, node.mu = viscosity(own[3]), node.distance = distance;
+    node.s = own[gradient_variables - 1], node.rho = rho, node.mu = viscosity(own[3]), node.distance = distance;
     node.rotation = square_root(a * a + b * b + c * c), node.inverse_reynolds = inverse_reynolds;
+    return node;
+}
+// Keeps mu_t over mu_ref, and what changes rho s besides convection and diffusion. density_rate: grad rho.
+template <class T>
+HD void keep_transported(const TransportedNode<T> &node, T (*gradient)[3], const T *density_rate, work_real *eddies,
+                         work_real *source) {
+    constexpr int last = gradient_variables - 1;
     T squares = T(real(0)), with_density = T(real(0));
     for (int d = 0; d < 3; ++d) {
         squares = squares + gradient[last][d] * gradient[last][d];
         with_density = with_density + gradient[last][d] * density_rate[d];
     }
-    const T spread = sa_over_sigma * inverse_reynolds * (sa_cb2 * rho * squares - node.diffusing() / rho * with_density);
+    const T spread = sa_over_sigma * node.inverse_reynolds
+                     * (sa_cb2 * node.rho * squares - node.diffusing() / node.rho * with_density);
     store(eddies, node.eddies());
-    store(source, rho * node.source() + spread);
-    return node;
+    store(source, node.rho * node.source() + spread);
 }
 #endif
 constexpr real eddy_heat = real(1.0 / (HX_EDDY_PRANDTL * (HX_GAMMA - 1.0)));
@@ -177,7 +181,9 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
               const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian,
               real inverse_reynolds, const_state_field<HX_EDDY_FIELDS * conserved_variables> q,
               const_work_field<HX_EDDY_COEFFICIENTS> coefficient, const_work_field<HX_TRANSPORTED> wall_distance,
-              work_field<HX_TRANSPORTED> transported_source, work_field<HX_EDDY_FIELDS> eddies,
+              const_work_field<HX_SPACINGS> grid_spacings, optional<work_field<HX_DETACHED>> length_ratio,
+              optional<work_field<HX_DETACHED>> resolved_share, work_field<HX_TRANSPORTED> transported_source,
+              work_field<HX_EDDY_FIELDS> eddies,
               work_field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     // prefetch of the next row on a CPU, whose hardware does not prefetch so many arrays
@@ -205,8 +211,12 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
         const T of_pressure = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
         density_rate[c] = rho * (of_pressure * over_p - gradient[3][c] / own[3]);
     }
-    const TransportedNode<T> node = keep_transported(own, gradient, density_rate, rho, load<T>(wall_distance + p),
-                                                     inverse_reynolds, eddies + p, transported_source + p);
+    TransportedNode<T> node = transported_node(own, gradient, rho, load<T>(wall_distance + p), inverse_reynolds);
+#if HX_SPACINGS
+    take_length(node, gradient, grid_spacings + p, sv, length_ratio ? length_ratio + p : nullptr,
+                         resolved_share ? resolved_share + p : nullptr);
+#endif
+    keep_transported(node, gradient, density_rate, eddies + p, transported_source + p);
     const T eddy = node.eddies();
     (void)coefficient;
 #elif HX_EDDY_FIELDS
@@ -222,6 +232,7 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
 #else
     (void)wall_distance, (void)transported_source;
 #endif
+    (void)grid_spacings, (void)length_ratio, (void)resolved_share;
     for (int d = 0; d < 3; ++d)
         store_viscous_flux(area[d], stress, gradient, sv, flux + gradient_variables * d * sv + p);
 }

@@ -169,3 +169,8 @@ def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
             f'turbulence.model = "{case.turbulence.model}" {without}, as large eddies are not steady; take '
             f'"spalart_allmaras", "none", an explicit integrator, or one of {_quote(UNSTEADY)}'
         )
+    if case.turbulence.spacings and name == NAME:
+        yield case_error(
+            f'turbulence.detached_eddies = "{case.turbulence.detached_eddies}" {without}, as resolved eddies are not '
+            f'steady; take "none", an explicit integrator, or one of {_quote(UNSTEADY)}'
+        )

@@ -27,6 +27,8 @@ def local_step_errors(case: "Case") -> Iterator[PydanticCustomError]:
             yield case_error(f"{place}.turbulence: {no_time}; leave it out")
         if condition.kernel == "precursor":
             yield case_error(f"{place}: {no_time} for the planes of a {condition.type}; take another inflow")
+    if case.turbulence.spacings:
+        yield case_error(f"turbulence.detached_eddies: {no_time} for resolved eddies; leave one of them out")
     for key, (formula, _) in face_formulas(case).items():
         if "t" in formula.names:
             yield case_error(f'{key} = "{formula.text}": {no_time}; give a formula without t')

@@ -27,7 +27,10 @@ class Turbulence(Table):
     dissipates.
 
     The models of Spalart and Allmaras are for averaged flow (RANS): they transport the variable `nu_tilde`, over
-    mu_ref / rho_ref, which is 0 at no-slip walls, and know the distance to the nearest wall, `wall_distance`."""
+    mu_ref / rho_ref, which is 0 at no-slip walls, and know the distance to the nearest wall, `wall_distance`. With
+    `detached_eddies` they average only near walls, and the grid resolves eddies elsewhere (detached-eddy simulation,
+    `kernels/detached_eddies/`): a shorter length takes the place of the distance. Output may have its quotient by the
+    distance, `length_ratio`, and the `resolved_share`, f_d."""
 
     model: Annotated[str, kernel_choice("turbulence")] = Field(
         NONE,
@@ -35,10 +38,16 @@ class Turbulence(Table):
         "which vanish in pure shear; sigma also in every two-dimensional flow; or dynamic_smagorinsky, which takes its "
         "constant from the flow; or spalart_allmaras, or its form spalart_allmaras_negative, of averaged flow",
     )
+    detached_eddies: Annotated[str, kernel_choice("detached_eddies")] = Field(
+        NONE,
+        description="of the models of Spalart and Allmaras, in three dimensions: none: averaged flow; ddes: delayed "
+        "detached-eddy simulation, whose boundary layers stay averaged; or iddes, which resolves those that turbulence "
+        "enters, above a modelled layer at the wall",
+    )
     constant: Positive | None = Field(
         None,
         description="C of the model, squared except in vreman; absent: as published, "
-        "smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35",
+        "smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35; of detached_eddies C_DES, 0.65",
     )
     prandtl: Positive = Field(0.9, description="turbulent Prandtl number: the heat flux is that of mu_t / prandtl")
     schmidt: Positive = Field(0.7, description="turbulent Schmidt number of passive scalars")
@@ -68,6 +77,11 @@ class Turbulence(Table):
         return bool(self.transported) and (usual if self.ft2 is None else self.ft2)
 
     @property
+    def spacings(self) -> int:
+        """How many spacings of the grid the length of a detached-eddy model is made of; 0 without one."""
+        return kernels.trait("detached_eddies", self.detached_eddies, "spacings") if self.transported else 0
+
+    @property
     def dynamic(self) -> bool:
         """Whether the model takes its coefficient from the flow."""
         return bool(kernels.trait("turbulence", self.model, "eddy_coefficients", silent=0))
@@ -75,7 +89,10 @@ class Turbulence(Table):
     @property
     def taken_constant(self) -> float:
         """The constant of the model. Raises ValueError without a model."""
-        usual = kernels.fractions("turbulence", self.model, "usual_constant")
+        known = ("turbulence", self.model, "usual_constant")
+        if self.spacings:
+            known = ("detached_eddies", self.detached_eddies, "usual_des_constant")
+        usual = kernels.fractions(*known)
         return usual[0] if self.constant is None else self.constant
 
 
@@ -120,7 +137,7 @@ def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
     """Yield the errors in what belongs to models that transport a variable."""
     given = case.turbulence
     if not given.transported:
-        for key in ("far_field", "initial", "ft2"):
+        for key in ("detached_eddies", "far_field", "initial", "ft2"):
             if getattr(given, key) != Turbulence.model_fields[key].default:
                 yield case_error(f'turbulence.{key} is of no effect without turbulence.model = "spalart_allmaras"')
         return
@@ -131,7 +148,7 @@ def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
             f"turbulence.initial = {given.initial:g}: nu_tilde of {asked} is not negative; give 0 or more, or take "
             '"spalart_allmaras_negative"'
         )
-    if given.constant is not None:
+    if given.constant is not None and not given.spacings:
         yield case_error(f"{asked} has published constants alone: leave turbulence.constant out")
     if all(condition.kernel != "no_slip" for condition in case.boundary):
         yield case_error(

@@ -16,7 +16,7 @@ from hiresx.grid import Grid
 from hiresx.grid.connectivity_check import ConnectionCheck
 from hiresx.grid.doubled import refuse_doubled
 from hiresx.output.fields import field_output
-from hiresx.rhs import boundary, compact, precursor, recycling, spatial_filter, wall_distance
+from hiresx.rhs import boundary, compact, grid_spacings, precursor, recycling, spatial_filter, wall_distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,7 @@ def check_grid(case: Case) -> CheckedGrid:
     recycling.check(case, decomposition)
     spatial_filter.check(case, built.blocks)
     wall_distance.check(case, decomposition)
+    grid_spacings.check(case, decomposition)
     compact.check(case, case.plan, decomposition)
     proofs = grid.check_connections(built.blocks, decomposition.connections)
     extended = extended_coordinates(decomposition)

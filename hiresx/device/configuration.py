@@ -24,7 +24,8 @@ class Configuration:
     of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
     the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
     turbulent Prandtl and Schmidt numbers, and whether a model that transports a variable, the last of the scalars, has
-    the term ft2. `source`: formulas of sources by the number of the conserved variable, of
+    the term ft2; `detached_eddies`: the length that such a model takes for the distance to the wall, with
+    `eddy_constant`. `source`: formulas of sources by the number of the conserved variable, of
     `source_variables` and `source_parameters`. `face_formulas`: formulas of place and time of values on faces, each
     with its parameters. `filter_reach`: nodes that the explicit filter reads to each side, where the interpolation
     reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
@@ -52,6 +53,7 @@ class Configuration:
     eddy_prandtl: float = 0.9
     eddy_schmidt: float = 0.7
     transported_ft2: bool = False
+    detached_eddies: str = "none"
     source: tuple[tuple[int, str], ...] = ()
     source_variables: tuple[str, ...] = ()
     source_parameters: tuple[tuple[str, float], ...] = ()
@@ -113,7 +115,8 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     body = [f'#include "{header}"' for header in headers]
     named = kernels.flatten("\n".join(body), root)
     if c.viscous and (whole or "HX_VISCOUS" in named):
-        law = ["#define HX_VISCOUS", *_law(c).code().splitlines(), f'#include "{_header(c, "turbulence", root)}"']
+        models = [_header(c, folder, root) for folder in ("turbulence", "detached_eddies")]
+        law = ["#define HX_VISCOUS", *_law(c).code().splitlines(), *(f'#include "{header}"' for header in models)]
         body = [*law, *body]
     body = [*(_source(c) if c.source and (whole or "HX_SOURCE" in named) else []), *body]
     body = [*(_face_formulas(c) if c.face_formulas and (whole or "HX_FACE_FORMULAS" in named) else []), *body]
@@ -205,7 +208,9 @@ def _of_eddies(c: Configuration, root: Path) -> list[str]:
     transported = kernels.trait("turbulence", c.turbulence, "transported_variables", root, silent=0) if count else 0
     if transported > len(c.schmidt):
         raise ValueError(f'turbulence "{c.turbulence}" transports a variable, of which schmidt has no number')
+    spacings = kernels.trait("detached_eddies", c.detached_eddies, "spacings", root) if transported else 0
     lines += [f"#define HX_TRANSPORTED {transported}", f"#define HX_TRANSPORTED_FT2 {int(c.transported_ft2)}"]
+    lines += [f"#define HX_SPACINGS {spacings}", f"#define HX_DETACHED {int(spacings > 0)}"]
     if not count:
         return lines
     largest = largest_diffusivity(c.gamma, c.eddy_prandtl, (c.eddy_schmidt,) if c.schmidt else ())

@@ -25,7 +25,8 @@ class Layout:
     `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
     (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity
     (`eddy_fields`) and of its coefficient (`eddy_coefficients`), the variables that a model of turbulence transports
-    (`transported`), the distance to the nearest wall (`wall_distance`), a `body_force`, an explicit filter
+    (`transported`), the distance to the nearest wall (`wall_distance`), the spacings of the grid that a detached-eddy
+    model knows (`spacings`), and of it the `length_ratio` and the `resolved_share`, a `body_force`, an explicit filter
     (`filtered`), `coordinates` that kernels read, and an `implicit` integrator and its `implicit_lines`, the number of
     directions in which a block may have lines at once."""
 
@@ -42,6 +43,9 @@ class Layout:
     eddy_coefficients: int = 0
     transported: int = 0
     wall_distance: bool = False
+    spacings: int = 0
+    length_ratio: bool = False
+    resolved_share: bool = False
     body_force: bool = False
     filtered: bool = False
     coordinates: bool = False
@@ -235,6 +239,23 @@ FIELDS: tuple[Field, ...] = (
         shown="distance to the nearest wall / L",
     ),
     Field("transported_source", "work", lambda layout: 1, lambda layout: layout.transported),
+    # of detached-eddy models: the largest spacing and the one normal to walls (hiresx.rhs.grid_spacings); where asked
+    # for, of the last stage, the length over the distance to the wall and the share of resolved eddies in it
+    Field("grid_spacings", "work", lambda layout: layout.spacings, lambda layout: int(layout.spacings > 0)),
+    Field(
+        "length_ratio",
+        "work",
+        lambda layout: 1,
+        lambda layout: int(layout.length_ratio),
+        shown="length of the detached-eddy model / distance to the nearest wall, of the last stage",
+    ),
+    Field(
+        "resolved_share",
+        "work",
+        lambda layout: 1,
+        lambda layout: int(layout.resolved_share),
+        shown="share of resolved eddies in the length of the detached-eddy model, of the last stage: f_d",
+    ),
     # what is added to the acceleration of the body force to keep the mass flow
     Field("kept_acceleration", "real", per_point=lambda layout: False, count=lambda layout: int(layout.body_force)),
     # how far the explicit filter reaches along each direction, and what it changes (hiresx.rhs.spatial_filter)

@@ -198,7 +198,9 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
             constant = kernels.fractions("turbulence", name, "usual_constant", root)[0]
             transported = kernels.trait("turbulence", name, "transported_variables", root, silent=0)
             schmidt = (TRANSPORTED_SCHMIDT,) * transported
-            found.append(dataclasses.replace(viscous, turbulence=name, eddy_constant=constant, schmidt=schmidt))
+            model = dataclasses.replace(viscous, turbulence=name, eddy_constant=constant, schmidt=schmidt)
+            lengths = kernels.choices("detached_eddies", root) if transported else ["none"]
+            found += [dataclasses.replace(model, detached_eddies=length) for length in lengths]
     found.append(dataclasses.replace(viscous, precision="mixed"))
     found.append(dataclasses.replace(viscous, precision="differences", reference=(1.0, 0.0, 0.0, 0.0, 1.0)))
     return list(dict.fromkeys(found))

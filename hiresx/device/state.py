@@ -120,6 +120,8 @@ class BlockState:
         known = self.eddy_arguments | ({} if coefficient is None else {"coefficient": coefficient})
         if self.layout.transported:
             known |= {name: self.array(name) for name in ("wall_distance", "transported_source")}
+        if self.layout.spacings:
+            known |= {name: self.array(name) for name in ("grid_spacings", "length_ratio", "resolved_share")}
         return known
 
     def _aliased_array(self, field: Field, host_name: str) -> Any:

@@ -241,11 +241,14 @@ def layout(case: Case, plan: str) -> Layout:
     hybrid, regularised = (case.scheme.inviscid == name for name in ("hybrid", "regularised"))
     eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
     scheme = integrator(case.time.integrator)
+    spacings = case.turbulence.spacings
+    written = {name: spacings > 0 and case.output.writes(name) for name in ("length_ratio", "resolved_share")}
     return Layout(
         storage, system, work, scheme.registers, case.time.local or scheme.implicit, case.axisymmetric,
         flux_fields, hybrid, regularised, eddies,
         eddy_coefficients=int(case.turbulence.dynamic), transported=int(case.turbulence.transported),
         wall_distance=bool(case.turbulence.transported) or case.output.writes("wall_distance"),
+        spacings=spacings, **written,
         body_force=case.body_force is not None, filtered=case.filter is not None, coordinates=case.source is not None,
         implicit=scheme.implicit, implicit_lines=case.implicit.directions if scheme.implicit else 0,
     )  # fmt: skip

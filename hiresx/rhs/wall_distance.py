@@ -6,8 +6,8 @@ boxes, which kernels/wall_distance.h searches for every node.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from hiresx.base.arrays import Integers, Mask
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition
 from hiresx.device.interface import Backend, Program
-from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, face_range, slices
 from hiresx.grid.connections import Connection
@@ -68,23 +67,28 @@ def _asking(case: Case) -> tuple[str, str] | None:
     return None if key is None else (key, f'take "{FIELD}" out of {key}')
 
 
-def fill_wall_distance(backend: Backend, program: Program, states: Sequence[BlockState], whole: Decomposition) -> None:
-    """Fill the field `wall_distance` of `states`, in L. `whole`: the whole blocks. Raises HiresxError without walls."""
-    tree = facet_tree(wall_facets(whole))
-    motions = [backend.to_device(_numbers(motion)) for motion in images(whole)]
-    facets = {
-        "boxes": len(tree.skip),
-        **{name: backend.to_device(getattr(tree, name).reshape(-1)) for name in FacetTree._fields},
-    }
-    for state in states:
-        distance, block = state.array(FIELD), state.block
+class WallSearch:
+    """Finds the distance of nodes to the walls of `whole`, the whole blocks. Raises HiresxError without walls."""
+
+    def __init__(self, backend: Backend, program: Program, whole: Decomposition):
+        tree = facet_tree(wall_facets(whole))
+        self._backend, self._program = backend, program
+        self._motions = [backend.to_device(_numbers(motion)) for motion in images(whole)]
+        self._facets = {
+            "boxes": len(tree.skip),
+            **{name: backend.to_device(getattr(tree, name).reshape(-1)) for name in FacetTree._fields},
+        }
+
+    def __call__(self, nodes: np.ndarray, distance: Any, place: Mapping[str, int]) -> None:
+        """Fill `distance`, an array of work numbers on the device of which node (i, j, k) lies at `place` (o, sj, sk),
+        with the distance in L of `nodes`, their coordinates (3, nk, nj, ni) in L."""
+        _, nk, nj, ni = nodes.shape
         distance[...] = _FAR
-        ni, nj, nk = state.size
-        nodes = backend.to_device(np.stack([block.x, block.y, block.z]).astype(np.float64).reshape(-1))
-        for motion in motions:
-            program.launch(
-                "wall_distance", state.size, **state.place, width=ni, height=nj, points=ni * nj * nk, nodes=nodes,
-                motion=motion, **facets, distance=distance,
+        coordinates = self._backend.to_device(nodes.astype(np.float64).reshape(-1))
+        for motion in self._motions:
+            self._program.launch(
+                "wall_distance", (ni, nj, nk), **place, width=ni, height=nj, points=ni * nj * nk, nodes=coordinates,
+                motion=motion, **self._facets, distance=distance,
             )  # fmt: skip
 
 

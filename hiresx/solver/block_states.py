@@ -21,7 +21,7 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range, shift_range
-from hiresx.rhs import wall_distance
+from hiresx.rhs import grid_spacings, wall_distance
 from hiresx.rhs.metrics import compute_metrics, repeat_faces
 from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.initial_flow import Flow
@@ -107,7 +107,11 @@ class LocalBlocks:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
             if layout.wall_distance:
                 wall_distance.check(case, self.decomposition)
-                wall_distance.fill_wall_distance(backend, self.program, self.states, self.decomposition)
+                grid_spacings.check(case, self.decomposition)
+                walls = wall_distance.WallSearch(backend, self.program, self.decomposition)
+                for s in self.states:
+                    walls(np.stack([s.block.x, s.block.y, s.block.z]), s.array(wall_distance.FIELD), s.place)
+                    grid_spacings.fill(backend, s, self.extended[s.index], walls)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
     def reusable(self, domain: Domain) -> Reused:

@@ -47,6 +47,7 @@ def configuration(case: Case) -> Configuration:
         eddy_prandtl=eddies.prandtl if has_model else Configuration.eddy_prandtl,
         eddy_schmidt=eddies.schmidt if has_model else Configuration.eddy_schmidt,
         transported_ft2=eddies.has_ft2,
+        detached_eddies=eddies.detached_eddies,
         source=tuple((names.index(key), formula.text) for key, formula in formulas.items()),
         source_variables=next((formula.variables for formula in formulas.values()), ()),
         source_parameters=tuple(values.items()),

@@ -129,6 +129,7 @@ class ImplicitOperators(Linearised):
             lambda s: {
                 **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
                 **({"wall_distance": s.array("wall_distance")} if s.layout.transported else {}),
+                **({"grid_spacings": s.array("grid_spacings")} if s.layout.spacings else {}),
                 **s.eddy_arguments, **self._of_blocks(s),
             },
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,

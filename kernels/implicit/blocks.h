@@ -122,8 +122,9 @@ HD void invert_block(real *a, real *inverse) {
 // field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
 KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
-       const_work_field<HX_TRANSPORTED> wall_distance, const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl,
-       real over_time, field<4 * block_entries> blocks) {
+       const_work_field<HX_TRANSPORTED> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
+       const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
+       field<4 * block_entries> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk};
@@ -133,10 +134,10 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
     const real step = dt[p] * jacobian[p];
 #if HX_TRANSPORTED
     real along[6];
-    diagonal[block_entries - 1] = -transported_derivative(q, m, jacobian, p, sv, apart, wall_distance[p], inverse_reynolds,
-                                                          along) / jacobian[p];
+    diagonal[block_entries - 1] = -transported_derivative(q, m, jacobian, p, sv, apart, wall_distance, grid_spacings,
+                                                          inverse_reynolds, along) / jacobian[p];
 #else
-    (void)wall_distance;
+    (void)wall_distance, (void)grid_spacings;
 #endif
 #if HX_EDDY_FIELDS
     const real thick = eddies[p];

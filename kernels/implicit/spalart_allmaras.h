@@ -26,9 +26,10 @@ HD T transported_face(const T *ql, const T *qr, T mul, T mur, const real *m, T s
 // Of the rate of rho s of a node, whose states along direction d are at p +- apart[d]: the derivative of production and
 // destruction by rho s of the node, where it is negative, so that the diagonal only grows, and to along[2 d], along[2 d
 // + 1] those of the gradient's square by rho s of the neighbours. Squares are those of thin layers. The vorticity is taken
-// by second-order differences, and what it changes is left out.
+// by second-order differences, and what it changes is left out; so is what changes the length of a detached-eddy model.
 HD real transported_derivative(const real *q, const real *m, const real *jacobian, long long p, long long sv,
-                               const int *apart, real distance, real inverse_reynolds, real *along) {
+                               const int *apart, const work_real *distance, const work_real *spacings,
+                               real inverse_reynolds, real *along) {
     real gradient[3][3] = {{real(0)}};
     const real rho = q[p], volume = jacobian[p];
     for (int d = 0; d < 3; ++d) {
@@ -53,7 +54,14 @@ HD real transported_derivative(const real *q, const real *m, const real *jacobia
     const Primitive<real> found = primitive(state);
     TransportedNode<dual<1>> node;
     node.s = dual<1>(state[transported_at] / rho), node.s.slope[0] = real(1) / rho;
-    node.rho = dual<1>(rho), node.mu = dual<1>(viscosity(gas_gamma * found.p / rho)), node.distance = dual<1>(distance);
+    TransportedNode<real> plain = transported_of<real>(state, viscosity(gas_gamma * found.p / rho));
+    plain.distance = load<real>(distance + p), plain.inverse_reynolds = inverse_reynolds;
+#if HX_SPACINGS
+    take_length(plain, gradient, spacings + p, sv, nullptr, nullptr);
+#else
+    (void)spacings;
+#endif
+    node.rho = dual<1>(rho), node.mu = dual<1>(plain.mu), node.distance = dual<1>(plain.distance);
     node.rotation = dual<1>(square_root(a * a + b * b + c * c)), node.inverse_reynolds = inverse_reynolds;
     return smaller(rho * node.source().slope[0], real(0));
 }

@@ -1,0 +1,63 @@
+"""The spacings of the grid that detached-eddy models know (kernels/detached.h), computed once."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Decomposition
+from hiresx.device.interface import Backend
+from hiresx.device.state import BlockState
+from hiresx.equations import DIRECTIONS
+from hiresx.errors import HiresxError
+from hiresx.rhs.wall_distance import WallSearch
+
+FIELD = "grid_spacings"
+
+
+def check(case: Case, whole: Decomposition) -> None:
+    """Raises HiresxError for a detached-eddy model on a grid of fewer than three dimensions."""
+    given = case.turbulence
+    if given.spacings and any(n == 1 for block in whole.blocks for n in block.size):
+        raise HiresxError(
+            f'turbulence.detached_eddies = "{given.detached_eddies}" resolves eddies, which are three-dimensional, but '
+            "the grid has one node along a direction",
+            'take more nodes there, or detached_eddies = "none" for averaged flow',
+        )
+
+
+def fill(backend: Backend, state: BlockState, coordinates: Sequence[np.ndarray], walls: WallSearch) -> None:
+    """Fill the field `grid_spacings` of `state`, in L, if it has one: the largest of the spacings along the grid lines,
+    each the mean of those to both neighbours; and, where the model knows it, the largest change of the distance to the
+    wall to a neighbour. `coordinates`: x, y, z with ghosts in every direction: neighbours in other blocks, and mirror
+    images behind walls, count."""
+    if not state.layout.spacings:
+        return
+    halo = max(state.halo)
+    box = tuple(slice(halo - 1, halo + n + 1) for n in reversed(state.size))
+    places = np.stack([c[box] for c in coordinates])
+    largest = np.max([(np.linalg.norm(a, axis=0) + np.linalg.norm(b, axis=0)) / 2 for a, b in _steps(places)], axis=0)
+    spacings = [largest]
+    if state.layout.spacings > 1:
+        _, nk, nj, ni = places.shape
+        distance = backend.empty((nk, nj, ni), state.storage.work)
+        walls(places, distance, {"o": 0, "sj": ni, "sk": ni * nj})
+        found = backend.to_host(distance).astype(float)
+        spacings.append(np.max([abs(step) for both in _steps(found) for step in both], axis=0))
+    field = state.array(FIELD)
+    values = np.zeros(field.shape, state.storage.work)
+    state.interior(values)[...] = np.stack(spacings)
+    backend.copy(field, backend.to_device(values))
+
+
+def _steps(values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, along each direction, the changes to the inner nodes of `values` (..., nk, nj, ni) from the nodes before
+    them, and from these to the nodes behind them."""
+    here = slice(1, -1)
+    for axis in range(DIRECTIONS):
+        before, behind = (
+            values[(..., *(part if other == axis else here for other in range(DIRECTIONS)))]
+            for part in (slice(None, -2), slice(2, None))
+        )
+        inner = values[..., here, here, here]
+        yield inner - before, behind - inner

@@ -1,0 +1,58 @@
+// Detached-eddy simulation with the models of transported.h: a length that takes the place of the distance d to the wall,
+// d near walls and C_DES delta times a correction psi where the eddies are resolved (Spalart, Deck, Shur, Squires,
+// Strelets & Travin, Theoret. Comput. Fluid Dynamics 20, 2006, for ddes; Shur, Spalart, Strelets & Travin, Int. J. Heat
+// Fluid Flow 29, 2008, for iddes). The correction undoes what the damping functions of low Reynolds numbers do to the
+// eddy viscosity in the balance of production and destruction, which is then
+// (cb1/(cw1 fw*)) (C_DES delta)^2 S at every Reynolds number.
+#include "velocity_gradient.h"
+
+constexpr real des_fw = real(0.424);  // fw*, of that balance
+constexpr real des_largest_square = real(100), des_least_share = real(1e-10), des_least_gradient = real(1e-10);
+// Where hyperbolic tangents of the powers of a ratio have long been 1, so that no power overflows.
+constexpr real des_largest_ratio = real(10), des_largest_exponent = real(20);
+
+// 1 - tanh(a), a >= 0
+template <class T> HD T from_tangent(T a) {
+    return real(2) / (exponential(real(2) * smaller(a, T(des_largest_exponent))) + real(1));
+}
+
+// The length of a model, and the share of resolved eddies in it: 0 where it averages, 1 where it resolves.
+template <class T> struct DetachedLength {
+    T length, resolved;
+};
+
+// What the length is made of at a node: the transported variable in `model`, the distance to the wall, (U_ij U_ij)^(1/2)
+// of the velocity gradient U, and of the grid the largest spacing and the largest change of d to a neighbour, the
+// spacing normal to the wall.
+template <class T> struct DetachedNode {
+    TransportedNode<T> model;
+    T distance, gradient, largest, normal;
+
+    // mu over rho kappa^2 d^2 (U_ij U_ij)^(1/2), mu a viscosity over mu_ref: the r of boundary layers
+    HD T ratio(T mu) const {
+        const T rate = sa_kappa * sa_kappa * distance * distance * larger(gradient, T(des_least_gradient));
+        const T found = mu / model.rho * model.inverse_reynolds / larger(rate, T(sa_least));
+        return smaller(found, T(des_largest_ratio));
+    }
+    // psi
+    HD T correction() const {
+        constexpr real share = sa_cb1 / (sa_cw1 * sa_kappa * sa_kappa * des_fw);
+        const T ft2 = model.ft2(), fv2 = model.fv2();
+        const T above = real(1) - share * (ft2 + (real(1) - ft2) * fv2);
+        const T below = model.fv1() * larger(real(1) - ft2, T(des_least_share));
+        return square_root(smaller(above / larger(below, T(sa_least)), T(des_largest_square)));
+    }
+};
+
+// Gives the node the length of the detached-eddy model, which knows sv apart what `spacings` has; keeps its ratio to the
+// distance to the wall, and the share of resolved eddies in it, where they are asked for.
+template <class T>
+HD void take_length(TransportedNode<T> &node, T (*gradient)[3], const work_real *spacings, stride sv,
+                             work_real *ratio, work_real *resolved) {
+    const T distance = node.distance, size = square_root(square_sum(gradient));
+    const DetachedNode<T> here = {node, distance, size, load<T>(spacings), load<T>(spacings + (HX_SPACINGS - 1) * sv)};
+    const DetachedLength<T> found = detached_length(here);
+    node.distance = found.length;
+    if (ratio) store(ratio, select(distance > T(real(0)), found.length / larger(distance, T(sa_least)), T(real(1))));
+    if (resolved) store(resolved, found.resolved);
+}

@@ -1,0 +1,2 @@
+// The length of the model is the distance to the wall: averaged flow.
+constexpr int spacings = 0;
