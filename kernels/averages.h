@@ -35,12 +35,19 @@ HD void sampled(const_state_pointer q, long long p, stride sv, double *value) {
     value[5] = HX_GAMMA * value[4] * inverse;
 }
 
-// d: of rho, u, v, w, p, T; after their means their squares; uv, uw, vw
-template <class Own> HD void add_reynolds(const double *d, double share, long long count, double *at, const Own &own) {
-    const int first[paired] = {0, 1, 2, 3, 4, 5, 1, 1, 2}, second[paired] = {0, 1, 2, 3, 4, 5, 2, 3, 3};
-    for (int n = 0; n < reynolds_means; ++n) at[n * count] += share * d[n];
-    for (int n = 0; n < paired; ++n)
-        covary(at + (reynolds_means + n) * count, share, d[first[n]] * d[second[n]], own, n);
+// now: rho, u, v, w, p, T, `apart` from each other, of a node or the means of others; after their means their squares;
+// uv, uw, vw
+template <class Own>
+HD void add_reynolds(const double *now, long long apart, double share, long long count, double *at, const Own &own) {
+    double d[reynolds_means];
+    for (int n = 0; n < reynolds_means; ++n) {
+        d[n] = now[n * apart] - at[n * count];
+        at[n * count] += share * d[n];
+        covary(at + (reynolds_means + n) * count, share, d[n] * d[n], own, n);
+    }
+    covary(at + 12 * count, share, d[1] * d[2], own, 6);
+    covary(at + 13 * count, share, d[1] * d[3], own, 7);
+    covary(at + 14 * count, share, d[2] * d[3], own, 8);
 }
 
 // The share of the mass
@@ -48,40 +55,48 @@ HD double mass_share(double rho, double share, double before) {
     return share * rho / (before + share * (rho - before));
 }
 
-// d: of u, v, w, T; means of rho and, weighted with rho, of these; uu, vv, ww, uv, uw, vw, uT, vT, wT
+// now: u, v, w, T, as above; means of rho and, weighted with rho, of these; uu, vv, ww, uv, uw, vw, uT, vT, wT
 template <class Own>
-HD void add_favre(double rho, const double *d, double share, long long count, double *at, const Own &own) {
-    const double mass = mass_share(rho, share, at[0]);
-    at[0] += share * (rho - at[0]);
-    for (int n = 0; n < gas_gradients; ++n) at[(1 + n) * count] += mass * d[n];
+HD void add_favre(double rho, const double *now, long long apart, double share, long long count, double *at,
+                  const Own &own) {
+    const double density = at[0] + share * (rho - at[0]), mass = share * rho / density;
+    at[0] = density;
+    double d[gas_gradients];
+    for (int n = 0; n < gas_gradients; ++n) {
+        d[n] = now[n * apart] - at[(1 + n) * count];
+        at[(1 + n) * count] += mass * d[n];
+    }
     const int first[paired] = {0, 1, 2, 0, 0, 1, 0, 1, 2}, second[paired] = {0, 1, 2, 1, 2, 2, 3, 3, 3};
     for (int n = 0; n < paired; ++n)
         covary(at + (favre_means + n) * count, mass, d[first[n]] * d[second[n]], own, n);
 }
 
-// d: of a scalar, du: of u, v, w; the scalar's mean; ss, us, vs, ws. `share` is that of the mass for Favre's.
+// now: a scalar, and as above u, v, w, whose means of before are in `gas`; the scalar's mean; ss, us, vs, ws. `share`
+// is that of the mass for Favre's.
 template <class Own>
-HD void add_scalar(double d, const double *du, double share, long long count, double *at, const Own &own) {
+HD void add_scalar(double now, const double *velocity, long long apart, double share, long long count,
+                   const double *gas, double *at, const Own &own) {
+    const double d = now - at[0];
     at[0] += share * d;
     covary(at + count, share, d * d, own, 0);
-    for (int c = 0; c < 3; ++c) covary(at + (2 + c) * count, share, d * du[c], own, 1 + c);
+    for (int c = 0; c < 3; ++c)
+        covary(at + (2 + c) * count, share, d * (velocity[c * apart] - gas[c * count]), own, 1 + c);
 }
 
 KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
        int width, int height, long long count, double share, double *mean) {
-    double *at = mean + i + (long long)width * (j + (long long)height * k), d[reynolds_means];
-    sampled(q, o + i + (long long)j * sj + (long long)k * sk, sv, d);
-    for (int n = 0; n < reynolds_means; ++n) d[n] -= at[n * count];
-    add_reynolds(d, share, count, at, NoMoments());
+    double *at = mean + i + (long long)width * (j + (long long)height * k), now[reynolds_means];
+    sampled(q, o + i + (long long)j * sj + (long long)k * sk, sv, now);
+    add_reynolds(now, 1, share, count, at, NoMoments());
 }
 
 KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
        int width,
        int height, long long count, double share, double *mean) {
-    double *at = mean + i + (long long)width * (j + (long long)height * k), value[reynolds_means], d[gas_gradients];
-    sampled(q, o + i + (long long)j * sj + (long long)k * sk, sv, value);
-    for (int n = 0; n < gas_gradients; ++n) d[n] = value[n < 3 ? 1 + n : 5] - at[(1 + n) * count];
-    add_favre(value[0], d, share, count, at, NoMoments());
+    double *at = mean + i + (long long)width * (j + (long long)height * k), now[reynolds_means];
+    sampled(q, o + i + (long long)j * sj + (long long)k * sk, sv, now);
+    now[4] = now[5];
+    add_favre(now[0], now + 1, 1, share, count, at, NoMoments());
 }
 
 #if HX_SCALARS
@@ -92,12 +107,11 @@ KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, stride sv, c
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);
     const double rho = q[p], part = weighted ? mass_share(rho, share, gas[node]) : share;
-    double du[3];
-    for (int c = 0; c < 3; ++c) du[c] = q[(1 + c) * sv + p] / rho - gas[(1 + c) * count + node];
-    for (int n = 0; n < scalar_variables; ++n) {
-        double *at = mean + of_scalar * n * count + node;
-        add_scalar(q[(gas_variables + n) * sv + p] / rho - at[0], du, part, count, at, NoMoments());
-    }
+    double u[3];
+    for (int c = 0; c < 3; ++c) u[c] = q[(1 + c) * sv + p] / rho;
+    for (int n = 0; n < scalar_variables; ++n)
+        add_scalar(q[(gas_variables + n) * sv + p] / rho, u, 1, part, count, gas + count + node,
+                   mean + of_scalar * n * count + node, NoMoments());
 }
 #endif
 
@@ -139,15 +153,19 @@ HD int symmetric(int a, int b) { return a == b ? a : a + b + 2; }
 // and of the pressure; of the viscous stress and of the velocity gradient, whose means take them in at once.
 struct Fluctuations {
     double rho, d[3], f[3], p, tau[6], g[9];
-    // reynolds and favre: the means of before. value: see stress_and_gradient. at: its means
-    HD void find(const double *now, const double *massive, const double *value, double share, const double *reynolds,
-                 const double *favre, long long count, double *at) {
-        rho = now[0], p = now[4] - reynolds[4 * count];
-        for (int c = 0; c < 3; ++c)
-            d[c] = now[1 + c] - reynolds[(1 + c) * count], f[c] = massive[c] - favre[(1 + c) * count];
-        for (int n = 0; n < rate_means; ++n) {
-            const double rise = value[n] - at[n * count];
-            (n < 6 ? tau[n] : g[n - 6]) = rise, at[n * count] += share * rise;
+    // now, massive: as `now` of add_reynolds and add_favre, value: of stress_and_gradient; reynolds, favre: the means
+    // of before, at: those of stress_and_gradient
+    HD Fluctuations(const double *now, const double *massive, const double *value, long long apart, double share,
+                    const double *reynolds, const double *favre, long long count, double *at) {
+        rho = now[0], p = now[4 * apart] - reynolds[4 * count];
+        for (int c = 0; c < 3; ++c) {
+            d[c] = now[(1 + c) * apart] - reynolds[(1 + c) * count];
+            f[c] = massive[c * apart] - favre[(1 + c) * count];
+        }
+        for (int n = 0; n < 6; ++n) tau[n] = value[n * apart] - at[n * count], at[n * count] += share * tau[n];
+        for (int n = 0; n < 9; ++n) {
+            double *held = at + (6 + n) * count;
+            g[n] = value[(6 + n) * apart] - *held, *held += share * g[n];
         }
     }
 };
@@ -225,8 +243,7 @@ KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int d
     double now[reynolds_means], value[rate_means];
     sampled(q, p, sv, now);
     stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, value);
-    Fluctuations found;
-    found.find(now, now + 1, value, share, reynolds + node, favre + node, count, mean + node);
+    const Fluctuations found(now, now + 1, value, 1, share, reynolds + node, favre + node, count, mean + node);
     add_budget(found, share, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
@@ -240,8 +257,7 @@ KERNEL(average_stress_budgets, int i, int j, int k, int o, int sj, int sk, int d
     double now[reynolds_means], value[rate_means];
     sampled(q, p, sv, now);
     stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, value);
-    Fluctuations found;
-    found.find(now, now + 1, value, share, reynolds + node, favre + node, count, mean + node);
+    const Fluctuations found(now, now + 1, value, 1, share, reynolds + node, favre + node, count, mean + node);
     add_stress_budgets(found, share, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
@@ -260,19 +276,30 @@ template <class Pointer> struct Averages {
         if (kinds & AVERAGES_FAVRE) favre = at, at += (of_favre + of_scalar * scalar_variables) * count;
         if (kinds & (AVERAGES_BUDGET | AVERAGES_STRESS_BUDGETS)) budget = at;
     }
-    HD int quantities() const {
-        const int gas = (kinds & AVERAGES_REYNOLDS ? of_reynolds : 0) + (kinds & AVERAGES_FAVRE ? of_favre : 0);
-        const int budgets = kinds & AVERAGES_BUDGET          ? of_budget
-                            : kinds & AVERAGES_STRESS_BUDGETS ? of_stress_budgets
-                                                              : 0;
-        return gas + of_scalar * scalar_variables * ((kinds & 1) + (kinds >> 1 & 1)) + budgets;
-    }
 };
 
-// rho, u, v, w, p, T; u, v, w, T for Favre's means; what stress_and_gradient gives: of a node, or the means of many
+// Numbers of a node
+HD int quantities_of(int kinds) {
+    const int scalars = of_scalar * scalar_variables;
+    return (kinds & AVERAGES_REYNOLDS ? of_reynolds + scalars : 0) + (kinds & AVERAGES_FAVRE ? of_favre + scalars : 0)
+           + (kinds & AVERAGES_BUDGET ? of_budget : 0) + (kinds & AVERAGES_STRESS_BUDGETS ? of_stress_budgets : 0);
+}
+
+// rho, u, v, w, p, T; rho, u, v, w, T for Favre's means; what stress_and_gradient gives: `apart` from each other, of a
+// node or the means of many
 struct Taken {
-    double now[reynolds_means], massive[gas_gradients], rates[rate_means];
+    const double *now, *massive, *rates;
+    long long apart;
 };
+
+// The same number, of which the compiler does not know that: else it keeps the addresses of all quantities in registers
+// over a loop, more than there are.
+HD long long unknown(long long count) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("" : "+l"(count));
+#endif
+    return count;
+}
 
 template <bool many> HD auto moments_of(const double *at, int first, long long count) {
     if constexpr (many) return Moments{at + first * count, count};
@@ -283,34 +310,31 @@ template <bool many> HD auto moments_of(const double *at, int first, long long c
 template <bool many, class Scalars>
 HD void take(const Averages<double *> &at, const Taken &s, double share, const Averages<const double *> &from,
              Scalars scalar) {
-    const long long count = at.count;
-    const double rho = s.now[0];
-    double d[reynolds_means] = {}, f[gas_gradients] = {};
-    if (at.reynolds)
-        for (int n = 0; n < reynolds_means; ++n) d[n] = s.now[n] - at.reynolds[n * count];
-    if (at.favre)
-        for (int n = 0; n < gas_gradients; ++n) f[n] = s.massive[n] - at.favre[(1 + n) * count];
+    const long long count = at.count, apart = many ? s.apart : 1;
+    const double *massive = s.massive + apart;
     if (at.budget) {
-        Fluctuations found;
-        found.find(s.now, s.massive, s.rates, share, at.reynolds, at.favre, count, at.budget);
+        const Fluctuations found(s.now, massive, s.rates, apart, share, at.reynolds, at.favre, count, at.budget);
         const auto own = moments_of<many>(from.budget, rate_means, from.count);
         const auto own_favre = moments_of<many>(from.favre, favre_means, from.count);
         if (at.kinds & AVERAGES_BUDGET) add_budget(found, share, count, at.favre, at.budget, own, own_favre);
         else add_stress_budgets(found, share, count, at.favre, at.budget, own, own_favre);
     }
     for (int n = 0; n < scalar_variables; ++n) {
-        auto add = [&](double *gas, const double *other, int first, int kind, double part, const double *du) {
-            double *held = gas + (first + of_scalar * n) * count;
+        auto add = [&](double *gas, const double *other, int first, int kind, double part, const double *velocity) {
             const auto own = moments_of<many>(other, first + of_scalar * n + 1, from.count);
-            add_scalar(scalar(n, kind) - held[0], du, part, count, held, own);
+            double *held = gas + (first + of_scalar * n) * count;
+            add_scalar(scalar(n, kind), velocity, apart, part, count, gas + count, held, own);
         };
-        if (at.reynolds) add(at.reynolds, from.reynolds, of_reynolds, AVERAGES_REYNOLDS, share, d + 1);
-        if (at.favre) add(at.favre, from.favre, of_favre, AVERAGES_FAVRE, mass_share(rho, share, at.favre[0]), f);
+        if (at.reynolds) add(at.reynolds, from.reynolds, of_reynolds, AVERAGES_REYNOLDS, share, s.now + apart);
+        if (at.favre)
+            add(at.favre, from.favre, of_favre, AVERAGES_FAVRE, mass_share(s.massive[0], share, at.favre[0]), massive);
     }
     if (at.favre)
-        add_favre(rho, f, share, count, at.favre, moments_of<many>(from.favre, favre_means, from.count));
+        add_favre(s.massive[0], massive, apart, share, count, at.favre,
+                  moments_of<many>(from.favre, favre_means, from.count));
     if (at.reynolds)
-        add_reynolds(d, share, count, at.reynolds, moments_of<many>(from.reynolds, reynolds_means, from.count));
+        add_reynolds(s.now, apart, share, count, at.reynolds,
+                     moments_of<many>(from.reynolds, reynolds_means, from.count));
 }
 
 // A thread (i, j, k) of width x height x depth averages over the nodes i, i + width, ... before end_i, and so along j
@@ -319,22 +343,21 @@ KERNEL(average_lines, int i, int j, int k, int o, int sj, int sk, int di, int dj
        const_state_field<conserved_variables> q, optional<const_work_field<gas_gradients>> w, const_work_field<9> m,
        const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
        int height, int depth, int end_i, int end_j, int end_k, int kinds, long long count, double *mean) {
-    const Averages<double *> at(kinds, mean + i + (long long)width * (j + (long long)height * k), count);
-    const Averages<const double *> none(0, nullptr, 0);
     double *first = mean + i + (long long)width * (j + (long long)height * k);
-    for (int n = 0; n < at.quantities(); ++n) first[n * count] = 0.0;
+    const Averages<const double *> none(0, nullptr, 0);
+    for (int n = 0; n < quantities_of(kinds); ++n) first[n * count] = 0.0;
     double nodes = 0.0;
     for (int c = k; c < end_k; c += depth)
         for (int b = j; b < end_j; b += height)
             for (int a = i; a < end_i; a += width) {
                 const long long p = o + a + (long long)b * sj + (long long)c * sk;
-                Taken s;
-                sampled(q, p, sv, s.now);
-                for (int n = 0; n < gas_gradients; ++n) s.massive[n] = s.now[n < 3 ? 1 + n : 5];
-                if (at.budget)
-                    stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, s.rates);
-                take<false>(at, s, 1.0 / ++nodes, none,
-                            [&](int n, int) { return q[(gas_variables + n) * sv + p] / s.now[0]; });
+                double now[reynolds_means], rates[rate_means];
+                sampled(q, p, sv, now);
+                const double massive[favre_means] = {now[0], now[1], now[2], now[3], now[5]};
+                if (w) stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, rates);
+                const Averages<double *> at(kinds, first, unknown(count));
+                take<false>(at, {now, massive, rates, 1}, 1.0 / ++nodes, none,
+                            [&](int n, int) { return q[(gas_variables + n) * sv + p] / now[0]; });
             }
 }
 
@@ -345,9 +368,8 @@ KERNEL(merge_averages, int i, int j, int k, int width, int height, int lane_widt
        int across_j, int across_k, int kinds, long long count, long long lane_count, double before,
        const double *weights, const double *lanes, double *mean) {
     double *first = mean + i + (long long)width * (j + (long long)height * k);
-    const Averages<double *> at(kinds, first, count);
     if (before == 0.0)
-        for (int n = 0; n < at.quantities(); ++n) first[n * count] = 0.0;
+        for (int n = 0; n < quantities_of(kinds); ++n) first[n * count] = 0.0;
     double total = before;
     for (int c = k; c < k + across_k; ++c)
         for (int b = j; b < j + across_j; ++b)
@@ -356,16 +378,9 @@ KERNEL(merge_averages, int i, int j, int k, int width, int height, int lane_widt
                 const double weight = weights[lane];
                 if (!(weight > 0.0)) continue;
                 total += weight;
-                const Averages<const double *> from(kinds, lanes + lane, lane_count);
-                Taken s;
-                if (from.reynolds)
-                    for (int n = 0; n < reynolds_means; ++n) s.now[n] = from.reynolds[n * lane_count];
-                if (from.favre) {
-                    s.now[0] = from.favre[0];
-                    for (int n = 0; n < gas_gradients; ++n) s.massive[n] = from.favre[(1 + n) * lane_count];
-                }
-                if (from.budget)
-                    for (int n = 0; n < rate_means; ++n) s.rates[n] = from.budget[n * lane_count];
+                const Averages<double *> at(kinds, first, unknown(count));
+                const Averages<const double *> from(kinds, lanes + lane, unknown(lane_count));
+                const Taken s = {from.reynolds, from.favre, from.budget, from.count};
                 take<true>(at, s, weight / total, from, [&](int n, int kind) {
                     return kind == AVERAGES_FAVRE ? from.favre[(of_favre + of_scalar * n) * lane_count]
                                                   : from.reynolds[(of_reynolds + of_scalar * n) * lane_count];
