@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.homogeneous import LETTERS
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.post import homogeneous
@@ -64,7 +65,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
         velocity, excess = (np.einsum("ai,i...->a...", axes, vector) for vector in (velocity, excess))
         stress = _turned(axes, stress)
         stresses = {term: _turned(axes, values) for term, values in stresses.items()}
-    dimensions = tuple(homogeneous.LETTERS[axis] for axis in left)
+    dimensions = tuple(LETTERS[axis] for axis in left)
 
     def on(values: np.ndarray) -> np.ndarray:
         return values.reshape([values.shape[axis] for axis in left])
@@ -88,7 +89,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
             kept[f"{term}_{pair}"] = dimensions, on(values), f"{STRESS_TERMS[term]}, of rho R_{pair}", _RATE
     summary: dict[str, Any] = {
         "run": str(run.path), "block": name, "averaged_over": float(run.averages.attrs["averaged_over"]),
-        "homogeneous": [homogeneous.LETTERS[axis] for axis in steps],
+        "homogeneous": [LETTERS[axis] for axis in steps],
         "nodes_averaged": math.prod(averaged[d]["nodes"] if d in averaged else n.stop for d, n in distinct.items()),
         "warnings": [],
     }  # fmt: skip

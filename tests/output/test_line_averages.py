@@ -9,6 +9,7 @@ import scalar_cases
 from ranks import run_ranks
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx.cli.check_setup import setup
 from hiresx.decomposition import Part, decompose
 from hiresx.decomposition.homogeneous import all_homogeneous
 from hiresx.device.averaging import MOMENTS
@@ -208,6 +209,23 @@ def test_what_is_not_homogeneous_is_refused(given, message):
 def test_homogeneous_directions_are_found():
     case = channel()
     assert all_homogeneous(decompose(case, build(case.grid, None))) == ["i", "k"]
+
+
+def test_a_check_says_which_directions_suit():
+    told = {}
+    for over in ([], ["k"]):
+        case = channel(stress_budgets=True, over=over)
+        whole = decompose(case, build(case.grid, None))
+        told[len(over)] = setup(case, whole, whole, [])["warnings"]
+    assert told[1] == []
+    assert told[0] == [
+        "average.stress_budgets keeps 87 numbers of every node, 0.0015 GB in all: "
+        'average.over = ["i", "k"] keeps those of lines instead'
+    ]
+    case = channel(over=["j"])
+    whole = decompose(case, build(case.grid, None))
+    with pytest.raises(HiresxError, match="not homogeneous along j"):
+        setup(case, whole, whole, [])
 
 
 @pytest.mark.parametrize("over", [[], ["k"], ["i", "k"]])

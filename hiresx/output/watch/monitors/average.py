@@ -1,6 +1,6 @@
 """`[average]`: time averages of the whole flow, on the device, and their file averages.nc."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from hiresx.decomposition.held_arrays import Later, Piece, sizes
 from hiresx.decomposition.homogeneous import collapsed
 from hiresx.device.averaging import BUDGETS, MEANS, MOMENTS, kinds, names, quantities
 from hiresx.equations import equations
-from hiresx.grid.blocks import slices, whole_box
+from hiresx.grid.blocks import Block, slices, whole_box
 from hiresx.grid.cutting import within
 from hiresx.mpi.background import JointWriter
 from hiresx.output.fields import block_neighbours
@@ -49,7 +49,7 @@ class AverageMonitor(Attachment):
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._spec, self._solver, self._path = spec, solver, None if out is None else out / FILE
-        self._kinds = kinds(spec)
+        self._kinds, self._over = kinds(spec), "".join(sorted(spec.over))
         self._scalars = equations(solver.case).scalars
         self._clock = SampleTimes(spec.every, spec.every_time)
         output = solver.case.output
@@ -98,7 +98,7 @@ class AverageMonitor(Attachment):
             if not restarted:
                 files.on_root(solver.comm, lambda: files.remove([path]))  # another run's
             case, unit = solver.case.model_dump(mode="json"), "steps" if solver.case.time.local else "L / c_ref"
-            blocks = solver.decomposition.blocks
+            blocks: Sequence[Block] = solver.decomposition.blocks
             known = block_neighbours.encode_connections(solver.decomposition.connections)
             of_blocks = None
             if self._lines is not None:
@@ -189,7 +189,7 @@ class AverageMonitor(Attachment):
             "since": -1.0 if self._since is None else self._since,
             "last": -1 if self._clock.last is None else self._clock.last,
             "start": self._spec.start,
-            "over": ",".join(self._spec.over),
+            "over": self._over,
         }
         for kind, weight in self._weight.items():
             found[f"{kind}.weight"] = weight
@@ -227,7 +227,7 @@ class AverageMonitor(Attachment):
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
         together = self._kinds if self._lines is not None else [self._budget] if self._budget else []
-        anew = (captured["start"], captured.get("over", "")) != (self._spec.start, ",".join(self._spec.over)) or any(
+        anew = (captured["start"], captured.get("over", "")) != (self._spec.start, self._over) or any(
             f"{kind}.weight" not in captured for kind in together
         )
         for kind in self._kinds:
