@@ -16,7 +16,7 @@ from hiresx.device.averaging import MOMENTS
 from hiresx.estimate.resources import average_bytes
 from hiresx.grid import Block, Connection, Grid, build
 from hiresx.grid.blocks import face_range
-from hiresx.post import turbulence
+from hiresx.post import profile, turbulence
 from hiresx.post.budgets import Place, statistics
 from hiresx.results import Run
 
@@ -133,6 +133,10 @@ def test_a_cut_in_mid_run_goes_on(of_all_nodes, tmp_path):
     run.rebuild(parts=lambda whole: [Part(p.whole, p.box) for p in pieces(whole)])
     run.run(progress=False)
     compare(moments(tmp_path), moments(of_all_nodes["budget"]))
+    along = profile(tmp_path, "x=0,z=0", ["u"]).data
+    np.testing.assert_array_equal(along["u"], Run(tmp_path).averages["box/u"].values[0, :, 0])
+    with pytest.raises(HiresxError, match="does not name a line"):
+        profile(tmp_path, "y=0", ["u"])
 
 
 def averages_of(run: Simulation):
