@@ -5,6 +5,7 @@
 #include "waves.h"
 #include "synthetic_turbulence.h"
 #include "statistics.h"
+#include "averages.h"
 #include "filter.h"
 #include "spatial_filter.h"
 #include "signals.h"

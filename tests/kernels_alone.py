@@ -25,11 +25,11 @@ ORIGIN = HALO * sum(STRIDES)
 # Headers that are compiled together, as most of the time goes into what all of them include: those of kernels that know
 # no viscosity, and those that are looked at with Sutherland's law.
 SMALL = (
-    "half_point.h", "metrics.h", "update.h", "reduce.h", "statistics.h", "exchange.h", "work_exchange.h", "sponge.h",
-    "continuation.h", "interpolated.h", "spatial_filter.h", "boundary/extrapolate.h", "boundary/prescribe.h",
-    "boundary/reflect.h",
+    "half_point.h", "metrics.h", "update.h", "reduce.h", "statistics.h", "averages.h", "exchange.h", "work_exchange.h",
+    "sponge.h", "continuation.h", "interpolated.h", "spatial_filter.h", "boundary/extrapolate.h",
+    "boundary/prescribe.h", "boundary/reflect.h",
 )  # fmt: skip
-VISCOUS = ("half_point.h", "metrics.h", "viscous.h", "timestep.h", "statistics.h", "axisymmetric.h")
+VISCOUS = ("half_point.h", "metrics.h", "viscous.h", "timestep.h", "statistics.h", "averages.h", "axisymmetric.h")
 # As most kernels take them.
 PLACE = {"o": ORIGIN, "sj": STRIDES[1], "sk": STRIDES[2]}
 ALL = PLACE | {"o": 0}  # ghosts too

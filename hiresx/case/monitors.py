@@ -193,6 +193,10 @@ class Average(SampledTable):
     place, the same for each component of the Reynolds stress, and with it for the energy. Written to averages.nc as
     often as the fields are, and kept in checkpoints. Costs 15 (Reynolds), 14 (Favre) and 26 (budget) or 58
     (stress_budgets) numbers of 8 bytes per point.
+
+    `over` averages over homogeneous index directions too, as `over = ["i", "k"]` in a channel. Of each block a profile
+    or a plane is kept, and the moments are those of all its nodes along them. Each block must go on at both ends of
+    such a direction, in itself or in another block, and have equal steps along it.
     """
 
     own_history = False
@@ -207,8 +211,14 @@ class Average(SampledTable):
         False, description="what the budgets of all Reynolds stresses need, and that of the energy; in place of budget"
     )
 
+    over: Annotated[tuple[Literal["i", "j", "k"], ...], Listed] = Field(
+        (), description="homogeneous index directions to average over as well, each block over its own nodes"
+    )
+
     @model_validator(mode="after")
     def _something(self) -> Self:
+        if len(set(self.over)) < len(self.over):
+            raise case_error("average.over names a direction twice")
         if not (self.reynolds or self.favre):
             raise case_error("averages need reynolds or favre")
         for name in ("budget", "stress_budgets"):

@@ -142,6 +142,7 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         "[[sponge]] blocks": any(s.blocks for s in case.sponge),
         "[[force]], which sums over faces": bool(case.force),
         "[[surface]], which sums over faces": bool(case.surface),
+        "average.over": case.average is not None and bool(case.average.over),
     }
     integrator, with_criterion = case.time.integrator, {}
     if case.refine.criterion is not None:

@@ -62,6 +62,7 @@ def setup(
         warnings.append(
             f"average.start = {case.average.start:g} is not before time.end = {case.time.end:g}: nothing is averaged"
         )
+    warnings += _averages(case, decomposition)
     screech = _screech(case)
     warnings += _forcing_remarks(inflow, screech)
     if screech is not None and screech["periods"] is not None and screech["periods"] < PERIODS:
@@ -74,6 +75,34 @@ def setup(
         "resolution": {"points_per_wave": points, "blocks": resolution.sound(case, blocks, points), "probes": probes},
         "inflow_layers": inflow, "screech": screech, "warnings": warnings,
     }  # fmt: skip
+
+
+def _averages(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
+    """A remark on averages for budgets that are kept of every node. Raises HiresxError for directions of average.over
+    that are not homogeneous."""
+    from hiresx.decomposition.homogeneous import all_homogeneous, homogeneous
+    from hiresx.device.averaging import kinds, quantities
+    from hiresx.equations import equations
+
+    given = case.average
+    if given is None:
+        return
+    for n in range(len(decomposition.blocks)):
+        homogeneous(decomposition, n, given.over)
+    if given.over or not (given.budget or given.stress_budgets):
+        return
+    count = quantities(kinds(given), equations(case).scalars)
+    name = "stress_budgets" if given.stress_budgets else "budget"
+    found = [f'"{letter}"' for letter in all_homogeneous(decomposition)]
+    instead = (
+        f"average.over = [{', '.join(found)}] keeps those of lines instead"
+        if found
+        else "no index direction is homogeneous, over which they could be averaged as they are sampled"
+    )
+    yield (
+        f"average.{name} keeps {count} numbers of every node, {8e-9 * count * decomposition.points:.2g} GB in all: "
+        f"{instead}"
+    )
 
 
 def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:

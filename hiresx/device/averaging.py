@@ -1,10 +1,11 @@
-"""The quantities that the kernels `average_reynolds`, `average_favre`, `average_budget` and `average_stress_budgets`
-keep at every node, in their order."""
+"""The quantities that the kernels of averages (kernels/averages.h) keep at every node, in their order."""
 
+import math
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
 from typing import Any
 
+from hiresx.base.arrays import Size, triple
 from hiresx.equations import GAS_PRIMITIVE
 
 # The means first, then the second moments.
@@ -46,6 +47,11 @@ BUDGETS = {
         },
     },
 }  # fmt: skip
+# What `average_lines` and `merge_averages` call them, which take all kinds at once, in this order.
+BITS = {"reynolds": 1, "favre": 2, "budget": 4, "stress_budgets": 8}
+# Lanes along i, so that neighbouring threads read neighbouring nodes, and lanes that are wanted in all: of a CPU, whose
+# threads take rows, and of a GPU.
+_CPU_LANES, _GPU_LANES = (1, 256), (32, 32768)
 # The velocities whose covariance with a passive scalar `average_scalars` keeps, besides the scalar's mean.
 _WITH = ("u", "v", "w")
 
@@ -68,3 +74,19 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(BUDGETS[kind])
     of_scalars = [name for s in scalars for name in (s, f"{s}_{s}", *(f"{c}_{s}" for c in _WITH))]
     return (*MEANS[kind], *MOMENTS[kind], *of_scalars)
+
+
+def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
+    """Return how many numbers a node has."""
+    return sum(len(names(kind, scalars)) for kind in kinds)
+
+
+def lanes(size: Size, over: Sequence[str], backend: str) -> Size:
+    """Return the numbers of lanes (li, lj, lk) of a part of `size` nodes (ni, nj, nk), averaged over the directions
+    `over`: a lane is what one thread averages, some nodes of a line along these. As many as nodes along the others."""
+    row, wanted = _CPU_LANES if backend == "cpu" else _GPU_LANES
+    found = [1 if letter in over else n for letter, n in zip("ijk", size, strict=True)]
+    for d, most in ((0, row), (1, wanted), (2, wanted)):
+        if "ijk"[d] in over:
+            found[d] = max(1, min(size[d], most, -(-wanted // math.prod(found))))
+    return triple(found)

@@ -20,7 +20,7 @@ from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
 from hiresx.device import cuda
-from hiresx.device.averaging import kinds, names
+from hiresx.device.averaging import kinds, lanes, quantities
 from hiresx.device.fields import Layout
 from hiresx.device.rates import known_rate
 from hiresx.equations import DIRECTIONS, equations
@@ -28,6 +28,7 @@ from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
+from hiresx.grid.blocks import AXES
 from hiresx.grid.counting import file_nodes
 from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
 from hiresx.rhs.compact import NAME as COMPACT
@@ -218,11 +219,7 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
     halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).work) * _item(case)
-    return (
-        padded * _bytes_per_point(case, backend, plan)
-        + extra
-        + _average_bytes(case, sum(block.points for block in blocks))
-    )
+    return padded * _bytes_per_point(case, backend, plan) + extra + average_bytes(case, blocks, backend)
 
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
@@ -289,10 +286,16 @@ def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
     return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in blocks)
 
 
-def _average_bytes(case: Case, points: int) -> int:
+def average_bytes(case: Case, blocks: Sequence[Block], backend: str) -> int:
+    """Device memory of the averages of a case on these blocks, and of the lanes of those over index directions. Where
+    these are cut among ranks it is a little more: a sample's averages."""
     if case.average is None:
         return 0
-    return 8 * points * sum(len(names(kind, equations(case).scalars)) for kind in kinds(case.average))
+    count, over = quantities(kinds(case.average), equations(case).scalars), case.average.over
+    if not over:
+        return 8 * count * sum(block.points for block in blocks)
+    kept = sum(math.prod(1 if d in over else n for d, n in zip(AXES, block.size, strict=True)) for block in blocks)
+    return 8 * (count * kept + (count + 1) * sum(math.prod(lanes(block.size, over, backend)) for block in blocks))
 
 
 def _steps(case: Case, dt: float) -> int | None:

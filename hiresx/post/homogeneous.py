@@ -1,16 +1,14 @@
-"""Homogeneous index directions of a block: periodic, with the same step between all neighbouring nodes."""
+"""Homogeneous index directions of the only block of a run, by its case and coordinates."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.homogeneous import LETTERS, step
 from hiresx.errors import HiresxError
 
-# Index directions in the order of the axes of an array.
-LETTERS = "kji"
-# Share of a step by which steps of a uniform direction may differ.
-SAME_STEP = 1e-6
 # Names of blocks that a message lists.
 SHOWN = 4
 
@@ -47,21 +45,18 @@ def faces_of(case: Mapping[str, Any], kinds: Sequence[str]) -> set[str]:
     return {face for face, entry in conditions(case).items() if entry["type"] in kinds}
 
 
-def step(coordinates: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
-    """Vector from each node to the next along `axis` of the coordinates x, y, z (nk, nj, ni); None if it differs
-    between nodes."""
-    steps = np.stack([np.diff(c, axis=axis) for c in coordinates])
-    mean = steps.mean(axis=(1, 2, 3))
-    apart = np.abs(steps - mean[:, None, None, None]).max()
-    return mean if apart <= SAME_STEP * np.linalg.norm(mean) else None
-
-
-def axes(case: Mapping[str, Any], coordinates: Sequence[np.ndarray], over: str | None = None) -> dict[int, np.ndarray]:
+def axes(
+    case: Mapping[str, Any],
+    coordinates: Sequence[np.ndarray],
+    over: str | None = None,
+    averaged: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> dict[int, np.ndarray]:
     """Return the homogeneous axes of arrays (nk, nj, ni), and the step (3,) along each: those that are periodic and
-    uniform. `over`: the index directions to average over, "i,k"; default: all homogeneous ones. Raises HiresxError for
-    a direction that is not homogeneous, and for a grid without one."""
+    uniform. `over`: the index directions to average over, "i,k"; default: all homogeneous ones. `averaged`: those over
+    which the run has averaged (`average.over`), with the step of each. Raises HiresxError for a direction that is not
+    homogeneous, for one of `averaged` that `over` leaves out, and for a grid without a homogeneous direction."""
     periodic = faces_of(case, ["periodic"])
-    found = {}
+    found = {letter: (LETTERS.index(letter), np.array(known["step"])) for letter, known in averaged.items()}
     for axis, letter in enumerate(LETTERS):
         if coordinates[0].shape[axis] > 1 and {f"{letter}min", f"{letter}max"} <= periodic:
             mean = step(coordinates, axis)
@@ -72,6 +67,8 @@ def axes(case: Mapping[str, Any], coordinates: Sequence[np.ndarray], over: str |
     for letter in wanted:
         if letter not in found:
             raise HiresxError(f'index direction "{letter}" is not periodic and uniform', f"such directions: {there}")
+    if left_out := [letter for letter in averaged if letter not in wanted]:
+        raise HiresxError(f"the averages are over {left_out[0]} already (average.over)", f"name it: {there}")
     if not wanted:
         raise HiresxError("no index direction is periodic and uniform", "take a grid that has one, e.g. a channel")
     return dict(sorted(found[letter] for letter in wanted))
@@ -86,5 +83,6 @@ def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Se
         period = periods.get(LETTERS[axis])
         given = np.linalg.norm(period) if isinstance(period, list | tuple) else 0.0
         n = shape[axis]
-        found[LETTERS[axis]] = slice(n - 1 if abs(given / np.linalg.norm(vector) - (n - 1)) < 0.5 else n)
+        twice = n > 1 and abs(given / np.linalg.norm(vector) - (n - 1)) < 0.5
+        found[LETTERS[axis]] = slice(n - twice)
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.homogeneous import LETTERS
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.post import homogeneous
@@ -28,9 +29,10 @@ _RATE = "rho_ref c_ref^3 / L"
 
 def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     """Favre stresses, wall units and budgets of the averages of `run`, also averaged over the index directions that are
-    periodic and uniform (`over`: over these alone, "i,k"). Needs `[average]` with reynolds and favre, for the budget of
-    the kinetic energy with budget = true, for those of all stresses too with stress_budgets = true; wall units come
-    where one direction is left and ends at a no-slip or modelled wall, of which a `[[force]]` has the stress.
+    periodic and uniform (`over`: over these alone, "i,k"), where the run has not done so (`average.over`). Needs
+    `[average]` with reynolds and favre, for the budget of the kinetic energy with budget = true, for those of all
+    stresses too with stress_budgets = true; wall units come where one direction is left and ends at a no-slip or
+    modelled wall, of which a `[[force]]` has the stress.
 
     `frame`: of velocities, stresses and their budgets, "xyz" or "wall" (`hiresx.post.walls.wall_frame`; u along the
     wall, v off it), for averages that vary along one direction only.
@@ -46,7 +48,8 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
         if kind not in block.children:
             raise HiresxError(f"the averages have no {kind} means", f"leave average.{kind} true and run again")
     coordinates = [block[axis].values for axis in "xyz"]
-    steps = homogeneous.axes(run.case, coordinates, over)
+    averaged = block.attrs["averaged_directions"]
+    steps = homogeneous.axes(run.case, coordinates, over, averaged)
     distinct = homogeneous.distinct(run.case, steps, coordinates[0].shape)
     node = {kind: part.to_dataset().isel(distinct) for kind, part in block.children.items()}
     left = [axis for axis in range(3) if axis not in steps and coordinates[0].shape[axis] > 1]
@@ -62,7 +65,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
         velocity, excess = (np.einsum("ai,i...->a...", axes, vector) for vector in (velocity, excess))
         stress = _turned(axes, stress)
         stresses = {term: _turned(axes, values) for term, values in stresses.items()}
-    dimensions = tuple(homogeneous.LETTERS[axis] for axis in left)
+    dimensions = tuple(LETTERS[axis] for axis in left)
 
     def on(values: np.ndarray) -> np.ndarray:
         return values.reshape([values.shape[axis] for axis in left])
@@ -86,8 +89,9 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
             kept[f"{term}_{pair}"] = dimensions, on(values), f"{STRESS_TERMS[term]}, of rho R_{pair}", _RATE
     summary: dict[str, Any] = {
         "run": str(run.path), "block": name, "averaged_over": float(run.averages.attrs["averaged_over"]),
-        "homogeneous": [homogeneous.LETTERS[axis] for axis in steps],
-        "nodes_averaged": math.prod(nodes.stop for nodes in distinct.values()), "warnings": [],
+        "homogeneous": [LETTERS[axis] for axis in steps],
+        "nodes_averaged": math.prod(averaged[d]["nodes"] if d in averaged else n.stop for d, n in distinct.items()),
+        "warnings": [],
     }  # fmt: skip
     if terms:
         summary |= _largest(terms)

@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import ModelledWall
+from hiresx.decomposition.homogeneous import LETTERS
 from hiresx.errors import HiresxError
 from hiresx.post import homogeneous
 from hiresx.post.budgets import Place
@@ -107,7 +108,7 @@ def wall_frame(case: Mapping[str, Any], place: Place, axis: int) -> np.ndarray:
 
 def _ends(case: Mapping[str, Any], axis: int) -> dict[str, int]:
     """The walls at the ends of a direction: the place of the node on it, by face."""
-    letter, there = homogeneous.LETTERS[axis], homogeneous.faces_of(case, ["no-slip-wall", "modelled-wall"])
+    letter, there = LETTERS[axis], homogeneous.faces_of(case, ["no-slip-wall", "modelled-wall"])
     return {face: end for face, end in ((f"{letter}min", 0), (f"{letter}max", -1)) if face in there}
 
 

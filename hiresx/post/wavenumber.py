@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.homogeneous import LETTERS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.show import picture_file
@@ -42,16 +43,16 @@ def wavenumber(
     _, node = homogeneous.only_block(series, "spectra over wavenumbers", run.case)
     coordinates = [node[axis].values for axis in "xyz"]
     steps = homogeneous.axes(run.case, coordinates)
-    letters = [homogeneous.LETTERS[axis] for axis in steps]
+    letters = [LETTERS[axis] for axis in steps]
     chosen = along or letters[-1]
     (axis, step), *_ = homogeneous.axes(run.case, coordinates, chosen).items()
     distinct = homogeneous.distinct(run.case, steps, coordinates[0].shape)
     block = node.to_dataset().isel(distinct)
-    n = block.sizes[homogeneous.LETTERS[axis]]
+    n = block.sizes[LETTERS[axis]]
     spacing = 2 * np.pi / (n * float(np.linalg.norm(step)))
     waves = spacing * np.arange(n // 2 + 1)
     left = [a for a in range(3) if a not in steps and coordinates[0].shape[a] > 1]
-    dimensions = tuple(homogeneous.LETTERS[a] for a in left)
+    dimensions = tuple(LETTERS[a] for a in left)
     kept: dict[str, tuple[Any, ...]] = {}
     rows, times = [], block.sizes["time"]
     shape = [coordinates[0].shape[a] for a in left]
@@ -75,7 +76,7 @@ def wavenumber(
     data = dataset(kept, places, title=run.title)
     clock = block["time"].values
     summary = {
-        "run": str(run.path), "along": homogeneous.LETTERS[axis], "homogeneous": letters, "times": times,
+        "run": str(run.path), "along": LETTERS[axis], "homogeneous": letters, "times": times,
         "from": float(clock.min()), "to": float(clock.max()), "wavenumber_spacing": spacing,
         "highest_wavenumber": float(waves[-1]), "spectra": rows,
     }  # fmt: skip

@@ -1,5 +1,6 @@
 """Field files as xarray's trees: a dataset for each block, over (time,) k, j, i; nothing is read before it is used."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
 from hiresx.output.fields.field_reader import AXES, attribute, open_file
 from hiresx.output.fields.field_reader import variables as stored_variables
+from hiresx.output.watch.averages import OVER
 from hiresx.results import lasting_blocks, needs
 from hiresx.results.block_tree import block_tree
 from hiresx.results.stored import ComputedArray, StoredVariable, lazy
@@ -65,13 +67,15 @@ def _case_attributes(about: dict[str, Any]) -> dict[str, str]:
 def averages(path: Path) -> Any:
     """Return averages.nc as an xarray.DataTree with a node for each block: the means, the variables derived from the
     means (`mach`, for instance), `rms_<name>`, second moments such as `u_v`, and `tke` = (u_u + v_v + w_w) / 2. The
-    child nodes `reynolds` and `favre` hold the averages as stored. Raises HiresxError if the file is missing or
-    damaged."""
+    child nodes `reynolds` and `favre` hold the averages as stored. The attribute `averaged_directions` of a block has
+    the step between nodes and their number, by index direction, where `average.over` names some: one node is left
+    along these. Raises HiresxError if the file is missing or damaged."""
     xarray = needs.xarray()
     about = field_file.describe(path)
     gamma = about["case"]["gas"]["gamma"]
     with open_file(path) as blocks:
         over = float(blocks.file["averaged_over"][()])
+        lines = json.loads(attribute(blocks.file, OVER) or "{}")
         attributes = {
             (block, kind, name): {key: attribute(part[name], key) for key in ("long_name", "units")}
             for block in blocks.names
@@ -102,7 +106,7 @@ def averages(path: Path) -> Any:
             nodes[f"/{block}/{kind}"] = xarray.Dataset(part, places)
         if first := next((kind for kind in MOMENTS if kind in kinds), None):
             held |= _moments(source, first, nodes[f"/{block}/{first}"])
-        nodes[f"/{block}"] = xarray.Dataset(held, places)
+        nodes[f"/{block}"] = xarray.Dataset(held, places, {"averaged_directions": lines.get(block, {})})
     root = {**_case_attributes(about), "part": "", "gamma": gamma, "file": str(path)}
     root["averaged_over"] = over
     return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})

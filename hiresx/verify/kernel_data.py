@@ -41,7 +41,16 @@ INTEGERS = {
 LINES = {
     "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50},
     "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
-}
+    # along i and k in 4 x 2 lanes
+    "average_lines": {
+        "width": 4, "height": SIZE[1], "depth": 2, "end_i": SIZE[0], "end_j": SIZE[1], "end_k": SIZE[2],
+        "count": 8 * SIZE[1],
+    },
+    "merge_averages": {
+        "width": 1, "height": SIZE[1], "count": SIZE[1], "lane_width": 4, "lane_height": SIZE[1],
+        "lane_count": 8 * SIZE[1], "across_i": 4, "across_k": 2,
+    },
+}  # fmt: skip
 # Of the exchange by signals.
 SIGNALLED = {
     "offer_radii": {"few": np.array([5], np.int32), "blocks": 1},
@@ -82,6 +91,7 @@ EXTENTS = {
     **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
+    **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
 # Arguments that switch between ways of a kernel: all their values are tried.
@@ -101,9 +111,11 @@ SWITCHES = {
     "temperature": (0.0, 0.9),
     "curved": (0, 1),
     "takers": (1, 3),
+    "kinds": (3, 7, 11),
+    "before": (0.0, 3.0),
 }
 # Optional arrays that another argument asks for: they are given always.
-ASKED_FOR = {"sums", "left"}
+ASKED_FOR = {"sums", "left", "w"}
 # Lists of an outflow: two patches of 17 nodes together, on two sides; three patches of two faces.
 LISTS = {"ends": (0, 9, SIZE[0]), "sides": (5, 0), "face_of_row": (0, 1, 1), "face_of_patch": (0, 1, 1)}
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
@@ -126,7 +138,8 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         given = next(
-            (some[signature.name] for some in (LINES, SIGNALLED, WAVES, CHAINS, BOXES) if signature.name in some), {}
+            (some[signature.name] for some in (LINES, SIGNALLED, WAVES, CHAINS, BOXES) if signature.name in some),
+            {},
         )
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)

@@ -2,13 +2,16 @@
 "reynolds" and "favre" with all means and second moments, and "budget" or "stress_budgets" where the case asks for
 it."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.homogeneous import Homogeneous
 from hiresx.device.averaging import BUDGETS, means, names
 from hiresx.equations import equations
 from hiresx.mpi.background import Work
@@ -20,12 +23,25 @@ from hiresx.output.saved import files
 from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox, LocalRegion
 
+# What the file has of directions that were averaged over: JSON, {block: {"i": {"step": [x, y, z], "nodes": n}}}.
+OVER = "averaged_directions"
+
 
 class AverageSeries(Series):
     """The layout of the file: see `Averages`."""
 
-    def __init__(self, blocks: Sequence[Any], kinds: Sequence[str], case: Any, start: float, unit: str, joined_by: str):
+    def __init__(
+        self,
+        blocks: Sequence[Any],
+        kinds: Sequence[str],
+        case: Any,
+        start: float,
+        unit: str,
+        joined_by: str,
+        lines: Sequence[Mapping[str, Homogeneous]] | None,
+    ):
         self._kinds, self._start, self._scalars = tuple(kinds), start, equations(case).scalars
+        self._lines = {} if lines is None else dict(zip((block.name for block in blocks), lines, strict=True))
         self._numbers = (*Series._numbers, ("averaged_over", "f8", "what is in the averages", unit))
         super().__init__(
             selection.whole(blocks), case, means("reynolds", self._scalars), "fp64", joined_by=joined_by
@@ -34,6 +50,9 @@ class AverageSeries(Series):
     def _describe(self, file: Any) -> None:
         super()._describe(file)
         file.title, file.average_start = f"time averages: {file.title}", self._start
+        if self._lines:
+            of_blocks = {name: {d: asdict(one) for d, one in found.items()} for name, found in self._lines.items()}
+            file.setncattr(OVER, json.dumps(of_blocks))
 
     def _arrays(self) -> Iterator[tuple[str, np.dtype, dict[str, str]]]:
         for name, dtype, about in super()._arrays():
@@ -59,7 +78,8 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 class Averages:
     """The file `path`, which the ranks of `comm` write together, each time anew, with the averages `kinds` of the whole
     `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`.
-    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`)."""
+    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`). `lines`: of each
+    block the directions over which its nodes are averaged too, along which `blocks` have one node."""
 
     def __init__(
         self,
@@ -71,11 +91,12 @@ class Averages:
         start: float,
         unit: str,
         joined_by: str = "",
+        lines: Sequence[Mapping[str, Homogeneous]] | None = None,
     ):
         self._path, self._comm, self._tag = path, comm, comm.bcast(os.getpid())
         self._blocks = [block.name for block in blocks]
         self._means = means("reynolds", equations(case).scalars)
-        self._series = AverageSeries(blocks, kinds, case, start, unit, joined_by)
+        self._series = AverageSeries(blocks, kinds, case, start, unit, joined_by, lines)
         self._layout: FileLayout | None = None
 
     def region(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> LocalRegion:

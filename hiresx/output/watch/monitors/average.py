@@ -1,22 +1,27 @@
 """`[average]`: time averages of the whole flow, on the device, and their file averages.nc."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
-from hiresx.decomposition.held_arrays import Later, Piece
-from hiresx.device.averaging import BUDGETS, MEANS, MOMENTS, kinds, names
+from hiresx.decomposition.held_arrays import Later, Piece, sizes
+from hiresx.decomposition.homogeneous import collapsed
+from hiresx.device.averaging import BUDGETS, MEANS, MOMENTS, kinds, names, quantities
 from hiresx.equations import equations
+from hiresx.grid.blocks import Block, slices, whole_box
+from hiresx.grid.cutting import within
 from hiresx.mpi.background import JointWriter
 from hiresx.output.fields import block_neighbours
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.places import IndexBox, LocalRegion
 from hiresx.output.watch.averages import Averages
+from hiresx.output.watch.line_averages import LineAverages
 from hiresx.output.watch.sampling import SampleTimes
 from hiresx.output.watch.velocities import Velocities
 from hiresx.output.watch.watched import WatchedRun
@@ -33,7 +38,8 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
 
 
 class AverageMonitor(Attachment):
-    """Reynolds and Favre means and second moments of every block, each rank those of its parts.
+    """Reynolds and Favre means and second moments of every block, each rank those of its parts; with `over` those of
+    lines, of which every part has the whole averages.
 
     A sample stands for the time since the sample before (with local time steps: for the steps), from `start` or the
     beginning of the run on.
@@ -43,7 +49,7 @@ class AverageMonitor(Attachment):
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._spec, self._solver, self._path = spec, solver, None if out is None else out / FILE
-        self._kinds = kinds(spec)
+        self._kinds, self._over = kinds(spec), "".join(sorted(spec.over))
         self._scalars = equations(solver.case).scalars
         self._clock = SampleTimes(spec.every, spec.every_time)
         output = solver.case.output
@@ -53,15 +59,21 @@ class AverageMonitor(Attachment):
         self._begun = False
         self._since: float | None = None
         self._weight = dict.fromkeys(self._kinds, 0.0)
-        self._sums = {
-            kind: [
-                solver.backend.zeros((len(names(kind, self._scalars)), *state.block.x.shape), "float64")
-                for state in solver.states
-            ]
-            for kind in self._kinds
-        }
         self._budget = next((kind for kind in self._kinds if kind in BUDGETS), None)
         self._velocities = Velocities(solver) if self._budget else None
+        self._lines = LineAverages(solver, spec.over, self._kinds, self._velocities) if spec.over else None
+        # All kinds of a part are in one array, one behind the other.
+        if self._lines is not None:
+            self._means = self._lines.zeros()
+        else:
+            count = quantities(self._kinds, self._scalars)
+            self._means = [solver.backend.zeros((count, *state.block.x.shape)) for state in solver.states]
+        self._sums: dict[str, list[Any]] = {}
+        first = 0
+        for kind in self._kinds:
+            last = first + quantities([kind], self._scalars)
+            self._sums[kind] = [array[first:last] for array in self._means]
+            first = last
         self._fill = None if self._velocities is None else solver.program.prepare(self._velocities.calls)
 
     @property
@@ -72,7 +84,7 @@ class AverageMonitor(Attachment):
     @property
     def bytes(self) -> int:
         """Device memory held for the averages."""
-        return sum(array.nbytes for arrays in self._sums.values() for array in arrays)
+        return sum(array.nbytes for array in self._means) + (0 if self._lines is None else self._lines.bytes)
 
     def _now(self, solver: Solver) -> float:
         return float(solver.steps) if solver.case.time.local else solver.time
@@ -86,9 +98,15 @@ class AverageMonitor(Attachment):
             if not restarted:
                 files.on_root(solver.comm, lambda: files.remove([path]))  # another run's
             case, unit = solver.case.model_dump(mode="json"), "steps" if solver.case.time.local else "L / c_ref"
-            blocks = solver.decomposition.blocks
+            blocks: Sequence[Block] = solver.decomposition.blocks
             known = block_neighbours.encode_connections(solver.decomposition.connections)
-            self._file = Averages(path, solver.comm, blocks, self._kinds, case, self._spec.start, unit, known)
+            of_blocks = None
+            if self._lines is not None:
+                blocks = [b.part(b.name, collapsed(whole_box(b.size), self._spec.over)) for b in blocks]
+                known, of_blocks = "", self._lines.directions
+            self._file = Averages(
+                path, solver.comm, blocks, self._kinds, case, self._spec.start, unit, known, of_blocks
+            )  # fmt: skip
         self._clock.begin(solver)
         self._writing.begin(solver)
         self._writing.last = solver.steps
@@ -117,6 +135,11 @@ class AverageMonitor(Attachment):
         if self._fill is not None:
             solver.settle()
             self._fill()
+        if self._lines is not None:  # all kinds have one weight
+            before = self._weight[self._kinds[0]]
+            self._weight = dict.fromkeys(self._kinds, before + weight)
+            self._lines.sample(self._means, before / weight)
+            return
         for kind in reversed(self._kinds):  # the budget wants the others of before
             self._weight[kind] += weight
             share = weight / self._weight[kind]
@@ -149,9 +172,9 @@ class AverageMonitor(Attachment):
             )  # fmt: skip
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
-        """Averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}, means and second
-        moments of the fluctuations such as u_v; "rho" and "p" of Favre are the unweighted means. "budget" or
-        "stress_budgets": as `hiresx.device.averaging.BUDGETS` says."""
+        """Averages of part `n` of this rank, with `over` those of its lines: {"reynolds": {name: (nk, nj, ni)},
+        "favre": ...}, means and second moments of the fluctuations such as u_v; "rho" and "p" of Favre are the
+        unweighted means. "budget" or "stress_budgets": as `hiresx.device.averaging.BUDGETS` says."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()
@@ -166,36 +189,56 @@ class AverageMonitor(Attachment):
             "since": -1.0 if self._since is None else self._since,
             "last": -1 if self._clock.last is None else self._clock.last,
             "start": self._spec.start,
+            "over": self._over,
         }
         for kind, weight in self._weight.items():
             found[f"{kind}.weight"] = weight
-            if weight > 0:
+            if weight > 0 and self._lines is not None:
+                found |= self._gather(kind, self._lines)
+            elif weight > 0:
                 found[kind] = [
                     Piece(f"{kind}.{state.part.whole}", state.part.box, self._later(array))
                     for state, array in zip(self._solver.states, self._sums[kind], strict=True)
                 ]
         return found
 
+    def _gather(self, kind: str, lines: LineAverages) -> dict[str, np.ndarray]:
+        """The averages of whole blocks, the same on all ranks. Collective."""
+        mine = [
+            (self._solver.states[n].part.whole, lines.boxes[n], self._solver.backend.to_host(self._sums[kind][n]))
+            for n in lines.owned
+        ]
+        found = {}
+        for n, block in enumerate(self._solver.decomposition.blocks):
+            shape = sizes(collapsed(whole_box(block.size), self._spec.over))
+            found[f"{kind}.{n}"] = np.empty((len(names(kind, self._scalars)), *shape))
+        for whole, box, array in (one for theirs in self._solver.comm.allgather(mine) for one in theirs):
+            found[f"{kind}.{whole}"][(slice(None), *slices(box))] = array
+        return found
+
     def _later(self, array: Any) -> Later:
         return Later(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Continue averages from a checkpoint. Averages with another start time, and averages that it does not hold,
-        begin anew. If it does not hold what the budget needs, all begin anew, since this and the moments must be of the
-        same samples."""
+        """Continue averages from a checkpoint. Averages with another start time or over other directions, and averages
+        that it does not hold, begin anew. If it does not hold what the budget needs, all begin anew, since this and the
+        moments must be of the same samples; so do all with `over`."""
         self._begun = False
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
-        anew = captured["start"] != self._spec.start or (
-            self._budget is not None and f"{self._budget}.weight" not in captured
+        together = self._kinds if self._lines is not None else [self._budget] if self._budget else []
+        anew = (captured["start"], captured.get("over", "")) != (self._spec.start, self._over) or any(
+            f"{kind}.weight" not in captured for kind in together
         )
         for kind in self._kinds:
             weight = 0.0 if anew else captured.get(f"{kind}.weight", 0.0)
             self._weight[kind] = float(weight)
-            for state, array in zip(self._solver.states, self._sums[kind], strict=True):
-                value = np.zeros(array.shape)
-                if weight > 0:
-                    value = captured[kind](f"{kind}.{state.part.whole}", state.part.box)
+            for n, (state, array) in enumerate(zip(self._solver.states, self._sums[kind], strict=True)):
+                value, name = np.zeros(array.shape), f"{kind}.{state.part.whole}"
+                if weight > 0 and self._lines is not None:
+                    value = captured[name][(slice(None), *slices(self._lines.boxes[n]))]
+                elif weight > 0:
+                    value = captured[kind](name, state.part.box)
                 self._solver.backend.copy(array, self._solver.backend.to_device(value))
 
     def finish(self, solver: Solver) -> None:
@@ -209,7 +252,7 @@ class AverageMonitor(Attachment):
 
     def _finite(self) -> bool:
         """True if the averages are finite on all ranks."""
-        mine = all(bool(np.isfinite(array).all()) for arrays in self._sums.values() for array in arrays)
+        mine = all(bool(np.isfinite(array).all()) for array in self._means)
         return bool(self._solver.comm.min(mine))
 
     def _write(self, solver: Solver) -> None:
@@ -217,9 +260,13 @@ class AverageMonitor(Attachment):
         if self._file is None or not any(self._weight.values()) or not self._finite():
             return
         regions: dict[int, list[LocalRegion]] = {}
-        for n, state in enumerate(solver.states):
-            block, whole = state.block, solver.decomposition.blocks[state.part.whole]
-            box = IndexBox(whole.x.shape, tuple(reversed(state.part.box)))
-            regions.setdefault(state.part.whole, []).append(self._file.region(block, box, self.fields(n)))
+        for n in range(len(solver.states)) if self._lines is None else self._lines.owned:
+            part, block = solver.states[n].part, solver.states[n].block
+            whole, box = whole_box(solver.decomposition.blocks[part.whole].size), part.box
+            if self._lines is not None:
+                whole, box = collapsed(whole, self._spec.over), self._lines.boxes[n]
+                block = block.part(block.name, within(part.box, box))
+            place = IndexBox(sizes(whole), triple(reversed(box)))
+            regions.setdefault(part.whole, []).append(self._file.region(block, place, self.fields(n)))
         numbers = {"time": solver.time, "step": solver.steps, "averaged_over": max(self._weight.values())}
         self._writer.submit(self._file.moment(regions, numbers))
