@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from markdown_tables import table
@@ -29,7 +29,7 @@ from hiresx.device.interface import Backend
 from hiresx.equations.storage import BLOCK_BITS
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
-from hiresx.time.linearised import EXPLICIT_CFL
+from hiresx.time.linearised import EXPLICIT_CFL, Implicit
 
 Row = dict[str, Any]
 SWEEPS = (1, 2, 5, 10, 20, 40, 80)
@@ -74,7 +74,7 @@ def _solved(case: Case, flow: Reals, cfl: float) -> tuple[Solver, list[Reals], l
     """A solver of the case, the right-hand side of a Newton step from the flow, and the update, with ghosts."""
     solver = Solver(case, find_backend("cpu"))
     solver.initialize()
-    system, linear = solver.system, solver.integrator.linearised
+    system, linear = solver.system, cast(Implicit, solver.integrator).linearised
     x, right, found = (system.vector() for _ in range(3))
     system.scatter(flow, x)
     system.accept(x, 0.0)

@@ -4,7 +4,7 @@ what they cost."""
 import time
 from collections import defaultdict
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from hiresx.device.interface import Backend
 from hiresx.equations.storage import BLOCK_BITS, BlockStorage, neighbour_reals
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
+from hiresx.time.linearised import Implicit
 
 # Sweeps over both colours that are timed at once.
 SWEEPS = 4
@@ -66,7 +67,7 @@ def measure(device: Backend, nodes: int, storage: BlockStorage, lines: str, repe
     timed = TimingBackend(device)
     solver = Solver(case, timed)
     solver.initialize()
-    linear, system = solver.integrator.linearised, solver.system
+    linear, system = cast(Implicit, solver.integrator).linearised, solver.system
     x, right, found = (system.vector() for _ in range(3))
     system.state(x)
     linear.begin()
