@@ -4,6 +4,7 @@
 #include "half_point.h"
 #include "implicit/blocks.h"
 #include "implicit/lines.h"
+#include "implicit/nodes.h"
 #include "implicit/outflow.h"
 
 // x = x + dt R of the state q = x, of rates r
@@ -42,49 +43,12 @@ KERNEL(shift_faces, int i, int j, int k, int o, int sj, int sk, stride sv, const
 // Column `which` of the derivative of the conditions, from what they make of x and of the shifted state y; that of a
 // node without conditions is the unit matrix's.
 KERNEL(face_derivative, int i, int j, int k, int o, int sj, int sk, stride sv, const int *sides, int which, real length,
-       const_field<block_variables> x, const_field<block_variables> kept, const_field<block_variables> y, field<4 * block_entries> blocks) {
+       const_field<block_variables> x, const_field<block_variables> kept, const_field<block_variables> y, field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const real over = real(1) / shift_of(x, p, sv, which, length);
     for (int v = 0; v < block_variables; ++v)
         blocks[(v * block_variables + which) * sv + p] =
             sides[p] ? (y[v * sv + p] - kept[v * sv + p]) * over : real(v == which);
-}
-
-KERNEL(clear_update, int i, int j, int k, int o, int sj, int sk, stride sv, field<block_variables> update) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < block_variables; ++v) update[v * sv + p] = real(0);
-}
-
-// The nodes of one colour, those with i + j + k + first of its parity, solve their own equations with their neighbours'
-// last values.
-KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour, stride sv,
-       const_field<4 * block_entries> blocks, const_field<block_variables> right, field<block_variables> update) {
-    if (((i + j + k + first) & 1) != colour) return;
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    const float *const beside = reinterpret_cast<const float *>(blocks + block_entries * sv);
-    const int apart[3] = {di, dj, dk};
-    real rest[block_variables];
-    for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + p];
-    for (int d = 0; d < 3; ++d)
-        for (int side = 0; side < 2 && apart[d] != 0; ++side) {
-            const long long n = side ? p + apart[d] : p - apart[d];
-            const float *const block = beside + (2 * d + side) * block_entries * sv + p;
-            for (int b = 0; b < block_variables; ++b) {
-                const real value = update[b * sv + n];
-                for (int a = 0; a < block_variables; ++a) rest[a] -= real(block[(a * block_variables + b) * sv]) * value;
-            }
-        }
-    for (int a = 0; a < block_variables; ++a) {
-        real sum = real(0);
-        for (int b = 0; b < block_variables; ++b) sum += blocks[(a * block_variables + b) * sv + p] * rest[b];
-        update[a * sv + p] = sum;
-    }
-}
-
-KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<block_variables> update,
-       field<block_variables> x) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < block_variables; ++v) x[v * sv + p] = update[v * sv + p];
 }
 
 // Per column: the largest of 1, 1/2, 1/4, ... by which the change d keeps density and pressure above `least` of what

@@ -8,6 +8,7 @@ keeps what it did:
   rhs       the right-hand side and whole steps, 64^3 to 384^3 points, FP64 and FP32, inviscid and viscous; memory
   stage     every kernel of a stage with the bandwidth it reaches
   blocks    the same with other shapes of CUDA's thread blocks
+  sweeps    sweeps of the implicit integrator over nodes and lines by each storage of its blocks, 128^3, beside a copy
   loops     loops gone through by node, line and half point; whole steps of both plans, 1e6 to 1e8 points
   jet       steps per second of the bundled planar jet
   ranks     halo exchange by every transport and scaling, on two ranks up to one per GPU; needs mpi4py and an mpirun
@@ -33,6 +34,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import block_storage
 import grid_sizes as sizes
 import loop_times
 from gpu_ranks import ranks
@@ -58,6 +60,8 @@ SIZES = (64, 128, 256, 384)
 REPEATS = 5
 # Nodes in a direction of the block whose kernels are looked at one by one: 17 million points fill any GPU.
 STAGE_SIZE = 256
+# The same of sweeps, which need more memory.
+SWEPT_SIZE = 128
 # Threads (x, y, z): along i, which is contiguous, and across, where neighbouring stencils share what they read.
 BLOCKS = (
     (64, 2, 2), (32, 1, 1), (64, 1, 1), (128, 1, 1), (256, 1, 1), (32, 2, 1), (32, 4, 1), (32, 8, 1), (64, 4, 1),
@@ -182,6 +186,13 @@ def blocks(session: Session) -> Iterator[Row]:
         _release(session.device)
 
 
+def sweeps(session: Session) -> Iterator[Row]:
+    n = max((n for n in session.sizes if n <= SWEPT_SIZE), default=min(session.sizes))
+    for measured in block_storage.measurements(session.device, n):
+        yield measured() if session.fits(10) else {"left_out": f"a sweep on {n}^3 nodes: no time left"}
+        _release(session.device)
+
+
 def loops(session: Session) -> Iterator[Row]:
     device = session.device
     for precision in PRECISIONS:
@@ -250,6 +261,7 @@ PARTS: dict[str, Callable[[Session], Iterator[Row]]] = {
     "rhs": right_hand_sides,
     "stage": stage,
     "blocks": blocks,
+    "sweeps": sweeps,
     "loops": loops,
     "jet": jet,
     "ranks": lambda session: ranks(session.device.name, session.sizes, REPEATS, session.fits),

@@ -7,6 +7,7 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from hiresx.case.model import Points, Table, case_error, integrators_that
+from hiresx.equations.storage import BlockStorage
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case
@@ -57,6 +58,11 @@ class Implicit(Table):
     )
     sweeps: Points | None = Field(
         None, description="sweeps over both colours that make one preconditioning; absent: 10, of unsteady flow 5"
+    )
+    storage: BlockStorage = Field(
+        "fp32",
+        description="numbers that keep the blocks of a node's neighbours in the preconditioner; fp16 and int8 have a "
+        "power of two for every row of a block, take less memory and leave the steady flow as it is",
     )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,

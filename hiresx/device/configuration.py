@@ -11,7 +11,7 @@ from hiresx import kernels
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.stencil import stencil
-from hiresx.equations.storage import STORAGE, Precision, Storage
+from hiresx.equations.storage import BLOCK_BITS, STORAGE, BlockStorage, Precision, Storage, neighbour_reals
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
@@ -31,7 +31,7 @@ class Configuration:
     reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
     state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
     program: the solver, the vectors of integrators, what the
-    implicit one computes, or a study with kernels of its own."""
+    implicit one computes, with its `implicit_storage` of blocks, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -62,6 +62,7 @@ class Configuration:
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
     program: Literal["solver", "vectors", "implicit", "loop_modes"] = "solver"
+    implicit_storage: BlockStorage = "fp32"
 
     @property
     def real(self) -> str:
@@ -179,7 +180,9 @@ def _conditions_and_terms(root: Path) -> list[str]:
 
 
 def _sizes(c: Configuration, root: Path) -> dict[str, int]:
-    return {
+    storage, variables = c.implicit_storage, len(GAS_CONSERVED) + len(c.schmidt)
+    of_blocks = {"HX_NEIGHBOUR_BITS": BLOCK_BITS[storage], "HX_NEIGHBOUR_REALS": neighbour_reals(storage, variables)}
+    return (of_blocks if c.program == "implicit" else {}) | {
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),
         "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
         "HX_SCALARS": len(c.schmidt),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
-from hiresx.equations.storage import STORAGE, Storage
+from hiresx.equations.storage import STORAGE, BlockStorage, Storage, neighbour_reals
 from hiresx.errors import HiresxError
 
 Numbers = Literal["real", "stored", "work", "rate"]
@@ -27,8 +27,8 @@ class Layout:
     (`eddy_fields`) and of its coefficient (`eddy_coefficients`), the variables that a model of turbulence transports
     (`transported`), the distance to the nearest wall (`wall_distance`), the spacings of the grid that a detached-eddy
     model knows (`spacings`), and of it the `length_ratio` and the `resolved_share`, a `body_force`, an explicit filter
-    (`filtered`), `coordinates` that kernels read, and an `implicit` integrator and its `implicit_lines`, the number of
-    directions in which a block may have lines at once."""
+    (`filtered`), `coordinates` that kernels read, and an `implicit` integrator with its `implicit_lines`, the number of
+    directions in which a block may have lines at once, and its `implicit_storage` of blocks."""
 
     storage: Storage
     equations: Equations = GAS
@@ -51,6 +51,7 @@ class Layout:
     coordinates: bool = False
     implicit: bool = False
     implicit_lines: int = 0
+    implicit_storage: BlockStorage = "fp32"
 
     @property
     def numbers_per_point(self) -> int:
@@ -139,8 +140,9 @@ def _of_state(layout: Layout) -> int:
 
 
 def _of_blocks(layout: Layout) -> int:
-    """A block in reals and six in numbers of half their size."""
-    return 4 * layout.equations.variables**2
+    """A block in reals, and what keeps the six of the neighbours."""
+    variables = layout.equations.variables
+    return variables**2 + neighbour_reals(layout.implicit_storage, variables)
 
 
 def _of_gradients(layout: Layout) -> int:
@@ -264,8 +266,8 @@ FIELDS: tuple[Field, ...] = (
     # x, y, z of the nodes, for the sources of the user
     Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
     # of the implicit integrator: a block of 25 reals for each node, 36 with the variable of a model of turbulence,
-    # behind it the blocks of its six neighbours in FP32,
-    # and the update that they are solved for
+    # behind it the blocks of its six neighbours in fewer bits (kernels/implicit/neighbours.h), and the update that they
+    # are solved for
     Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
     Field("update", "work", _of_state, count=lambda layout: int(layout.implicit), halo="term"),
     # of line-implicit sweeps: the inverses of pivots, of lines along each direction that a block may have

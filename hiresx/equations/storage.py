@@ -1,11 +1,15 @@
 """The number types in which a precision computes, and in which it stores each kind of array."""
 
+import math
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 Precision: TypeAlias = Literal["fp64", "mixed", "differences", "fp32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+# Of the blocks of neighbours in the implicit integrator, and the bits of an entry.
+BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8"]
+BLOCK_BITS: dict[BlockStorage, int] = {"fp32": 32, "fp16": 16, "int8": 8}
 
 
 class Storage(NamedTuple):
@@ -46,6 +50,14 @@ class Storage(NamedTuple):
 def precision_of(storage: Storage) -> Precision:
     """Name of the precision (`scheme.precision`) that has these number types."""
     return next(name for name in PRECISIONS if STORAGE[name] == storage)
+
+
+def neighbour_reals(storage: BlockStorage, variables: int) -> int:
+    """Return how many numbers of 8 bytes hold the blocks of the six neighbours of a node, of so many variables: their
+    entries and, of less than 32 bits, a byte for each row (kernels/implicit/neighbours.h)."""
+    bits = BLOCK_BITS[storage]
+    of_row = variables * bits // 8 + (bits < 32)
+    return math.ceil(6 * variables * of_row / 8)
 
 
 _MACROS = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")

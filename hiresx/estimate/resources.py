@@ -248,6 +248,7 @@ def layout(case: Case, plan: str) -> Layout:
         spacings=spacings, **written,
         body_force=case.body_force is not None, filtered=case.filter is not None, coordinates=case.source is not None,
         implicit=scheme.implicit, implicit_lines=case.implicit.directions if scheme.implicit else 0,
+        implicit_storage=case.implicit.storage,
     )  # fmt: skip
 
 

@@ -62,7 +62,13 @@ class ImplicitOperators(Linearised):
         self._inverse_reynolds = 0.0 if case.gas.reynolds is None else 1.0 / case.gas.reynolds
         self._variables = equations(case).variables
         self._program = blocks.compile_kernels(
-            replace(blocks.configuration, program="implicit", source=(), face_formulas=())
+            replace(
+                blocks.configuration,
+                program="implicit",
+                implicit_storage=case.implicit.storage,
+                source=(),
+                face_formulas=(),
+            )
         )
         self._sides = [blocks.backend.to_device(sides) for sides in _sides(blocks)]
         self._sweeps = Sweeps(self.settings, blocks, ghosts, self._program, self._inverse_reynolds)

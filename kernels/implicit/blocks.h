@@ -3,10 +3,8 @@
 // nodes, the thin-layer viscous flux between them, and the terms of the model.
 #pragma once
 #include "dual.h"
+#include "neighbours.h"
 
-// The gas, and behind it what a model of turbulence transports
-constexpr int block_variables = conserved_variables;
-constexpr int block_entries = block_variables * block_variables;
 typedef dual<block_variables> state_dual;
 #include "passive_scalars.h"
 #include "spalart_allmaras.h"
@@ -82,53 +80,18 @@ HD void mirror_columns(const real *m, bool reversed, real *block) {
     }
 }
 
-HD void multiply_blocks(const real *a, const real *b, real factor, real *product) {
-    for (int r = 0; r < block_variables; ++r)
-        for (int c = 0; c < block_variables; ++c) {
-            real sum = real(0);
-            for (int l = 0; l < block_variables; ++l) sum += a[r * block_variables + l] * b[l * block_variables + c];
-            product[r * block_variables + c] = factor * sum;
-        }
-}
-
-// The inverse by Gauss and Jordan's elimination with pivots of a column; NaN where a pivot is 0
-HD void invert_block(real *a, real *inverse) {
-    for (int e = 0; e < block_entries; ++e) inverse[e] = real(e % (block_variables + 1) == 0);
-    for (int c = 0; c < block_variables; ++c) {
-        int pivot = c;
-        for (int r = c + 1; r < block_variables; ++r)
-            if (absolute(a[r * block_variables + c]) > absolute(a[pivot * block_variables + c])) pivot = r;
-        const real over = real(1) / a[pivot * block_variables + c];
-        for (int l = 0; l < block_variables; ++l) {
-            const real x = a[pivot * block_variables + l], y = inverse[pivot * block_variables + l];
-            a[pivot * block_variables + l] = a[c * block_variables + l];
-            inverse[pivot * block_variables + l] = inverse[c * block_variables + l];
-            a[c * block_variables + l] = x * over, inverse[c * block_variables + l] = y * over;
-        }
-        for (int r = 0; r < block_variables; ++r) {
-            if (r == c) continue;
-            const real share = a[r * block_variables + c];
-            for (int l = 0; l < block_variables; ++l) {
-                a[r * block_variables + l] -= share * a[c * block_variables + l];
-                inverse[r * block_variables + l] -= share * inverse[c * block_variables + l];
-            }
-        }
-    }
-}
-
 // Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node, of which `blocks` holds P, the derivative of
-// the node's conditions, and is given the diagonal block (25 or 36 reals) and, behind it in FP32, those of the six
-// neighbours. A ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
+// the node's conditions, and is given the diagonal block (25 or 36 reals) and, behind it, those of the six neighbours. A
+// ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
 // field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
 KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
        const_work_field<HX_TRANSPORTED> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
        const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
-       field<4 * block_entries> blocks) {
+       field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk};
-    real given[block_entries], diagonal[block_entries], own[block_variables];
+    real given[block_entries], diagonal[block_entries], own[block_variables], lost[block_entries] = {};
     for (int e = 0; e < block_entries; ++e) given[e] = blocks[e * sv + p], diagonal[e] = real(0);
     for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p];
     const real step = dt[p] * jacobian[p];
@@ -172,14 +135,13 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
         for (int side = 0; side < 2; ++side) {
             real product[block_entries];
             multiply_blocks(given, found[side], step, product);
-            for (int e = 0; e < block_entries; ++e)
-                beside[((2 * d + side) * block_entries + e) * sv + p] = float(product[e]);
+            neighbour_block(blocks, sv, p, 2 * d + side).keep(product, lost);
         }
     }
     real whole[block_entries];
     multiply_blocks(given, diagonal, step, whole);
     for (int e = 0; e < block_entries; ++e) {
         const real one = real(e % (block_variables + 1) == 0);
-        blocks[e * sv + p] = whole[e] + (one - given[e]) + over_cfl * one + dt[p] * over_time * given[e];
+        blocks[e * sv + p] = whole[e] + lost[e] + (one - given[e]) + over_cfl * one + dt[p] * over_time * given[e];
     }
 }

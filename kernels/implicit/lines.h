@@ -3,24 +3,14 @@
 // Matrix Computations, 4th edition, section 4.5). A line ends at the ends of its block; nodes beyond them are treated
 // like all other neighbours.
 #pragma once
-#include "blocks.h"
+#include "neighbours.h"
 
-// Of a whole block: the inverse of the diagonal block takes its place.
-KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, field<4 * block_entries> blocks) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    real diagonal[block_entries], inverse[block_entries];
-    for (int e = 0; e < block_entries; ++e) diagonal[e] = blocks[e * sv + p];
-    invert_block(diagonal, inverse);
-    for (int e = 0; e < block_entries; ++e) blocks[e * sv + p] = inverse[e];
-}
-
-// product = A B of a block in FP32
-HD void multiply_neighbour(const float *a, stride sv, const real *b, real *product) {
+// product = A B
+HD void multiply_neighbour(const neighbour_block &a, const real *b, real *product) {
     for (int r = 0; r < block_variables; ++r)
         for (int c = 0; c < block_variables; ++c) {
             real sum = real(0);
-            for (int l = 0; l < block_variables; ++l)
-                sum += real(a[(r * block_variables + l) * sv]) * b[l * block_variables + c];
+            for (int l = 0; l < block_variables; ++l) sum += a(r, l) * b[l * block_variables + c];
             product[r * block_variables + c] = sum;
         }
 }
@@ -28,20 +18,18 @@ HD void multiply_neighbour(const float *a, stride sv, const real *b, real *produ
 // Inverses of the pivots D_n - L_n D'_(n-1)^-1 U_(n-1) of the lines of `length` nodes that are `step` apart along
 // `direction`, of which the range has the first node alone.
 KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int direction, int length, stride sv,
-       const_field<4 * block_entries> blocks, field<block_entries> factors) {
+       const_field<block_reals> blocks, field<block_entries> factors) {
     const long long begin = o + i + (long long)j * sj + (long long)k * sk;
-    const float *const beside = reinterpret_cast<const float *>(blocks + block_entries * sv);
-    const float *const lower = beside + 2 * direction * block_entries * sv;
-    const float *const upper = lower + block_entries * sv;
     real last[block_entries], pivot[block_entries];
     for (int n = 0; n < length; ++n) {
         const long long p = begin + (long long)n * step;
         for (int e = 0; e < block_entries; ++e) pivot[e] = blocks[e * sv + p];
         if (n > 0) {
+            const neighbour_block upper(blocks, sv, p - step, 2 * direction + 1);
             real above[block_entries], product[block_entries];
-            for (int e = 0; e < block_entries; ++e) above[e] = real(upper[e * sv + p - step]);
+            for (int e = 0; e < block_entries; ++e) above[e] = upper(e / block_variables, e % block_variables);
             multiply_blocks(last, above, real(1), product);
-            multiply_neighbour(lower + p, sv, product, above);
+            multiply_neighbour(neighbour_block(blocks, sv, p, 2 * direction), product, above);
             for (int e = 0; e < block_entries; ++e) pivot[e] -= above[e];
         }
         invert_block(pivot, last);
@@ -49,13 +37,6 @@ KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int d
     }
 }
 
-// rest = rest - B x of a neighbour
-HD void take_neighbour(const float *block, stride sv, const real *x, real *rest) {
-    for (int b = 0; b < block_variables; ++b) {
-        const real value = x[b * sv];
-        for (int a = 0; a < block_variables; ++a) rest[a] -= real(block[(a * block_variables + b) * sv]) * value;
-    }
-}
 HD void multiply_factor(const real *factor, stride sv, const real *x, real *product) {
     for (int a = 0; a < block_variables; ++a) {
         real sum = real(0);
@@ -67,11 +48,10 @@ HD void multiply_factor(const real *factor, stride sv, const real *x, real *prod
 // The lines of one colour, those of which the sum of the indices across, with `first`, has its parity, solve their
 // equations with the last values of the nodes beside them.
 KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int direction, int length,
-       int first, int colour, stride sv, const_field<4 * block_entries> blocks, const_field<block_entries> factors,
+       int first, int colour, stride sv, const_field<block_reals> blocks, const_field<block_entries> factors,
        const_field<block_variables> right, field<block_variables> update) {
     if (((i + j + k + first) & 1) != colour) return;
     const long long begin = o + i + (long long)j * sj + (long long)k * sk;
-    const float *const beside = reinterpret_cast<const float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk}, step = apart[direction];
     for (int n = 0; n < length; ++n) {
         const long long p = begin + (long long)n * step;
@@ -81,7 +61,7 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, i
             for (int side = 0; side < 2 && apart[d] != 0; ++side) {
                 if (d == direction && side == 1 && n + 1 < length) continue;
                 const long long beyond = side ? p + apart[d] : p - apart[d];
-                take_neighbour(beside + (2 * d + side) * block_entries * sv + p, sv, update + beyond, rest);
+                neighbour_block(blocks, sv, p, 2 * d + side).take(update + beyond, rest);
             }
         multiply_factor(factors + p, sv, rest, found);
         for (int v = 0; v < block_variables; ++v) update[v * sv + p] = found[v];
@@ -89,7 +69,7 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, i
     for (int n = length - 2; n >= 0; --n) {
         const long long p = begin + (long long)n * step;
         real rest[block_variables] = {}, found[block_variables];
-        take_neighbour(beside + (2 * direction + 1) * block_entries * sv + p, sv, update + p + step, rest);
+        neighbour_block(blocks, sv, p, 2 * direction + 1).take(update + p + step, rest);
         multiply_factor(factors + p, sv, rest, found);
         for (int v = 0; v < block_variables; ++v) update[v * sv + p] += found[v];
     }

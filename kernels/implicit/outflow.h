@@ -25,23 +25,23 @@ HD void entering_wave(const Primitive<real> &s, const real *n, real sound, real 
 }
 
 // block = block - wave (of_wave block)
-template <class number> HD void without_wave(const real *of_wave, const real *wave, stride sv, number *block) {
+HD void without_wave(const real *of_wave, const real *wave, stride sv, real *block) {
     for (int b = 0; b < block_variables; ++b) {
         real share = real(0);
-        for (int a = 0; a < block_variables; ++a) share += of_wave[a] * real(block[(a * block_variables + b) * sv]);
-        for (int a = 0; a < block_variables; ++a) block[(a * block_variables + b) * sv] -= number(wave[a] * share);
+        for (int a = 0; a < block_variables; ++a) share += of_wave[a] * block[(a * block_variables + b) * sv];
+        for (int a = 0; a < block_variables; ++a) block[(a * block_variables + b) * sv] -= wave[a] * share;
     }
 }
 
 // block = block + factor wave row
-template <class number> HD void add_wave(real factor, const real *wave, const real *row, stride sv, number *block) {
+HD void add_wave(real factor, const real *wave, const real *row, stride sv, real *block) {
     for (int a = 0; a < block_variables; ++a)
-        for (int b = 0; b < block_variables; ++b) block[(a * block_variables + b) * sv] += number(factor * wave[a] * row[b]);
+        for (int b = 0; b < block_variables; ++b) block[(a * block_variables + b) * sv] += factor * wave[a] * row[b];
 }
 
 // The conditions of nodes on outflows, of which `blocks` has the derivative, are kept for `outflow_blocks`, and `blocks`
 // gets the unit matrix: what the inner terms give is changed before the conditions are applied.
-KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, stride sv, field<4 * block_entries> blocks, real *kept) {
+KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, stride sv, field<block_reals> blocks, real *kept) {
     for (int e = 0; e < block_entries; ++e) {
         kept[e * n1 + i] = blocks[e * sv + nodes[i]];
         blocks[e * sv + nodes[i]] = real(e % (block_variables + 1) == 0);
@@ -82,7 +82,7 @@ HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work
 // The ghost behind an outflow changes as the node does, so that friction and conduction through that face change with the
 // derivative by the ghost as well: it is added to the diagonal block. face: 2 d + side
 HD void viscous_behind_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
-                               int face, int apart, real inverse_reynolds, real step, field<4 * block_entries> blocks) {
+                               int face, int apart, real inverse_reynolds, real step, field<block_reals> blocks) {
     const int d = face / 2, side = face % 2;
     const long long n = side ? p + apart : p - apart;
     real area[3];
@@ -107,39 +107,37 @@ HD void row_of_wave(const real *of_wave, const real *block, real *row) {
 }
 
 // block = P block
-template <class number> HD void apply_conditions(const real *kept, int n1, stride sv, number *block) {
+HD void apply_conditions(const real *kept, int n1, stride sv, real *block) {
     for (int b = 0; b < block_variables; ++b) {
         real column[block_variables];
-        for (int a = 0; a < block_variables; ++a) column[a] = real(block[(a * block_variables + b) * sv]);
+        for (int a = 0; a < block_variables; ++a) column[a] = block[(a * block_variables + b) * sv];
         for (int a = 0; a < block_variables; ++a) {
             real sum = real(0);
             for (int c = 0; c < block_variables; ++c) sum += kept[(a * block_variables + c) * n1] * column[c];
-            block[(a * block_variables + b) * sv] = number(sum);
+            block[(a * block_variables + b) * sv] = sum;
         }
     }
 }
 
 // The rows of an entering wave along the face, of direction d: convection, damping, friction and conduction. `step`: dt over
-// volume.
+// volume. `beside`: the blocks of the neighbours.
 HD void along_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int d,
                       int apart, real inverse_reynolds, real step, const real *velocity, real sound, const real *of_pressure,
-                      const real *of_wave, const real *wave, field<4 * block_entries> blocks) {
+                      const real *of_wave, const real *wave, field<block_reals> blocks, real beside[6][block_entries]) {
     real across[3], row[block_variables], own[block_entries], other[2][block_entries];
     const real area = step * outward_normal(m, p, sv, 2 * d + 1, across);
     const real along = area * (across[0] * velocity[0] + across[1] * velocity[1] + across[2] * velocity[2]);
     const real damping = area * sound * real(16 * upwind_share);
-    float *const lower = reinterpret_cast<float *>(blocks + block_entries * sv) + 2 * d * block_entries * sv + p;
-    float *const upper = lower + block_entries * sv;
     viscous_of_outflow(q, m, jacobian, p, sv, d, apart, inverse_reynolds, own, other);
     row_of_wave(of_wave, own, row);
     add_wave(step, wave, row, sv, blocks + p);
     add_wave(absolute(along), wave, of_wave, sv, blocks + p);
     add_wave(real(2) * damping, wave, of_pressure, sv, blocks + p);
-    add_wave(-absolute(along), wave, of_wave, sv, along < real(0) ? upper : lower);
+    add_wave(-absolute(along), wave, of_wave, 1, beside[2 * d + (along < real(0))]);
     for (int side = 0; side < 2; ++side) {
         row_of_wave(of_wave, other[side], row);
-        add_wave(step, wave, row, sv, side ? upper : lower);
-        add_wave(-damping, wave, of_pressure, sv, side ? upper : lower);
+        add_wave(step, wave, row, 1, beside[2 * d + side]);
+        add_wave(-damping, wave, of_pressure, 1, beside[2 * d + side]);
     }
 }
 
@@ -148,12 +146,15 @@ HD void along_outflow(const_state_pointer q, const work_real *m, const work_real
 KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, const real *kept,
        stride sv, int di, int dj, int dk, const_state_field<block_variables> q, const_work_field<9> m,
        const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, real over_time,
-       field<4 * block_entries> blocks) {
+       field<block_reals> blocks) {
     const long long p = nodes[i];
-    float *const beside = reinterpret_cast<float *>(blocks + block_entries * sv);
     const int apart[3] = {di, dj, dk};
-    real state[block_variables];
+    real state[block_variables], beside[6][block_entries], lost[block_entries] = {};
     for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
+    for (int d = 0; d < 6; ++d) {
+        const neighbour_block block(blocks, sv, p, d);
+        for (int e = 0; e < block_entries; ++e) beside[d][e] = block(e / block_variables, e % block_variables);
+    }
     const Primitive<real> s = primitive(state);
     const real sound = square_root(gas_gamma * s.p / s.rho);
     int crossed = 0;
@@ -172,7 +173,7 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
                                dt[p] * jacobian[p], blocks);
         entering_wave(s, n, sound, of_pressure, of_wave, wave);
         without_wave(of_wave, wave, sv, blocks + p);
-        for (int d = 0; d < 6; ++d) without_wave(of_wave, wave, sv, beside + d * block_entries * sv + p);
+        for (int d = 0; d < 6; ++d) without_wave(of_wave, wave, 1, beside[d]);
         // the mean mass flux depends on all nodes of the face, and is left out
         const real firm = held == real(OF_EDDIES) ? real(hold_pressure) * patch[2] : real(0);
         const real pull = (sound - normal) * (firm + (held == real(OF_MASS_FLUX) ? real(0) : patch[1]));
@@ -181,13 +182,16 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
         for (int d = 0; d < 3; ++d)
             if (apart[d] != 0 && !(crossed >> d & 1))
                 along_outflow(q, m, jacobian, p, sv, d, apart[d], inverse_reynolds, dt[p] * jacobian[p], tangential, sound,
-                              of_pressure, of_wave, wave, blocks);
+                              of_pressure, of_wave, wave, blocks, beside);
     }
     for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + p] += dt[p] * over_time;
     apply_conditions(kept + i, n1, sv, blocks + p);
-    for (int d = 0; d < 6; ++d) apply_conditions(kept + i, n1, sv, beside + d * block_entries * sv + p);
+    for (int d = 0; d < 6; ++d) {
+        apply_conditions(kept + i, n1, 1, beside[d]);
+        neighbour_block(blocks, sv, p, d).keep(beside[d], lost);
+    }
     for (int e = 0; e < block_entries; ++e) {
         const real one = real(e % (block_variables + 1) == 0);
-        blocks[e * sv + p] += (one + over_cfl * one) - kept[e * n1 + i];
+        blocks[e * sv + p] += (one + over_cfl * one) - kept[e * n1 + i] + lost[e];
     }
 }

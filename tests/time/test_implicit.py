@@ -13,12 +13,15 @@ from ranks import run_ranks
 from wholes import whole
 
 from hiresx import Case, Simulation, kernels, load
+from hiresx.bench.sweeps import decoded
 from hiresx.cli import execute
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import Configuration, backend
 from hiresx.device.cpu import CpuBackend
+from hiresx.equations.storage import BLOCK_BITS
 from hiresx.errors import HiresxError
+from hiresx.grid import build
 from hiresx.output.watch import history
 from hiresx.output.watch.monitors.implicit import stall
 from hiresx.rhs import closed, frozen
@@ -36,6 +39,8 @@ PROBE = """
 #include "flux_splitting.h"
 #include "lax_friedrichs.h"
 %(fluxes)s
+#define HX_NEIGHBOUR_BITS 32
+#define HX_NEIGHBOUR_REALS 75
 #include "implicit/blocks.h"
 template <class T> HD void probed(int which, const T *l, const T *r, const T *area, const real *m, T *f) {
     %(calls)s
@@ -173,8 +178,45 @@ def test_blocks_and_sweeps_do_not_depend_on_the_backend():
 
 
 @pytest.mark.slow
-def test_sweeps_do_not_depend_on_the_ranks():
-    assert max(run_ranks(2, off_on_ranks, bump("implicit.sweeps=2", "implicit.lines=none"))) < 1e-12
+@pytest.mark.parametrize("storage", BLOCK_BITS)
+def test_sweeps_do_not_depend_on_the_ranks(storage):
+    case = bump("implicit.sweeps=2", "implicit.lines=none", f"implicit.storage={storage}")
+    assert max(run_ranks(2, off_on_ranks, case)) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", ["fp16", "int8"])
+def test_every_storage_finds_the_same_steady_flow(storage):
+    """In as many steps."""
+    wanted, found = (Simulation(bump("implicit.drop=1e14", f"implicit.storage={s}"), "cpu") for s in ("fp32", storage))
+    for simulation in (wanted, found):
+        simulation.run(progress=False)
+        assert simulation.solver.integrator.converged
+    assert abs(found.step_count - wanted.step_count) <= 1
+    assert 0.0 < difference(whole(found.solver), whole(wanted.solver)) < 1e-10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", ["fp16", "int8"])
+def test_stored_blocks_are_the_same_in_any_unit_of_length(storage):
+    """To the last bit, before they are factored, on a grid that is 2^20 times as large; but not at the outflow, whose
+    relaxation is over a length."""
+    case, kept = bump(f"implicit.storage={storage}"), []
+    whole_grid = build(case.grid, case.directory)
+    for scale in (1.0, 2.0**20):
+        blocks = [replace(block, x=block.x * scale, y=block.y * scale) for block in whole_grid.blocks]
+        solver = Solver(case, backend("cpu"), grid=replace(whole_grid, blocks=blocks))
+        solver.initialize(lambda x, y, z, s=scale: (1 + 0.1 * np.sin(x / s), 0.5, 0.1 * np.cos(y / s), 0.0, 1 / 1.4))
+        found = blocks_of(solver)
+        x = solver.system.vector()
+        solver.system.state(x)
+        solver.integrator.linearised.begin()
+        solver.integrator.linearised.assemble(x, 0.01)
+        (state,) = solver.states
+        kept.append([state.interior(array)[..., :-1] for array in (found[0][:25], decoded(found[0], storage))])
+    for one, other in zip(*kept, strict=True):
+        assert np.abs(one).max() > 0.1
+        np.testing.assert_array_equal(one, other)
 
 
 def test_steady_flow_to_round_off_and_on_from_a_checkpoint(tmp_path, capsys):

@@ -54,6 +54,9 @@ def test_every_part(quick, tmp_path, capsys):
     for row in found["stage"]["rows"]:
         kernels = {(kernel["kernel"], kernel["direction"]) for kernel in row["kernels"]}
         assert row["nodes"] == 10 and {("sweep_along", "i"), ("sweep_across", "j"), ("sweep_across", "k")} <= kernels
+    copy, *sweeps = found["sweeps"]["rows"]
+    assert copy["copy_gb_per_s"] > 0 and all(row["nodes"] == 10 and row["ns_per_node"] > 0 for row in sweeps)
+    assert [row["bytes_per_node"] for row in sweeps] == [920, 656, 504, *2 * [1300, 992, 814]]
     loops = found["loops"]["rows"]
     assert [row["disagreement"] < 1e-4 for row in loops[:2]] == [True, True]
     assert {form["mode"] for form in loops[2]["loops"]} > {"node", "line", "half point, two colours"}

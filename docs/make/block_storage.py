@@ -1,0 +1,142 @@
+"""Measures the storages of the implicit integrator's blocks (implicit.storage): how far sweeps solve the equations of
+one Newton step, and what a sweep costs.
+
+    python docs/make/block_storage.py residuals naca0012 laminar --steps 10 --cfl 1000
+    python docs/make/block_storage.py times --nodes 64
+
+Printed are tables of docs/implicit.md. `residuals`: the flow after so many Newton steps, and the residual of the linear
+equations at this CFL number, over that without an update, after sweeps of each storage; the matrix is that of fp32.
+`times`: on one core; a part of measure_gpu.py measures the same on a GPU.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+from markdown_tables import table
+
+from hiresx import Simulation, load
+from hiresx.base.arrays import Reals
+from hiresx.bench import kernel_times, rhs
+from hiresx.bench.sweeps import decoded, measure
+from hiresx.case import Case
+from hiresx.device import backend as find_backend
+from hiresx.device.interface import Backend
+from hiresx.equations.storage import BLOCK_BITS
+from hiresx.errors import HiresxError
+from hiresx.solver import Solver
+from hiresx.time.linearised import EXPLICIT_CFL, Implicit
+
+Row = dict[str, Any]
+SWEEPS = (1, 2, 5, 10, 20, 40, 80)
+REPEATS = 5
+
+
+def measurements(device: Backend, nodes: int) -> Iterator[Callable[[], Row]]:
+    """Yield what measures the rate of a copy, then what measures a sweep (hiresx.bench.sweeps) by each storage: over
+    nodes, and over lines along i and along k."""
+    yield lambda: {"copy_gb_per_s": kernel_times.copy_bandwidth(device, REPEATS)}
+    for lines, storage in product(("none", "i", "k"), BLOCK_BITS):
+        yield partial(measure, device, nodes, storage, lines, REPEATS)
+
+
+def residuals(case: Case, steps: int, cfl: float) -> Iterator[Row]:
+    """Yield a row for each storage, of sweeps over nodes and over the lines that the flow asks for."""
+    simulation = Simulation(case, "cpu")
+    simulation.run(steps=steps, progress=False)
+    system = simulation.solver.system
+    x = system.vector()
+    system.state(x)
+    flow = system.gather(x)
+    # Along j, so that the diagonal blocks are left as they are.
+    exact, right, _ = _solved(_with(case, storage="fp32", lines="j", sweeps=1), flow, cfl)
+    blocks = [state.array("implicit_blocks").copy() for state in exact.states]
+    for lines in ("none", "auto"):
+        for storage in BLOCK_BITS:
+            found: Row = {"sweeps over": "nodes" if lines == "none" else "lines", "storage": storage}
+            for count in SWEEPS:
+                _, _, update = _solved(_with(case, storage=storage, lines=lines, sweeps=count), flow, cfl)
+                rest = [_rest(exact, n, *pieces) for n, pieces in enumerate(zip(blocks, right, update, strict=True))]
+                found[str(count)] = f"{_norm(rest) / _norm([_interior(exact, n, b) for n, b in enumerate(right)]):.1e}"
+            yield found
+
+
+def _with(case: Case, **keys: Any) -> Case:
+    """The same case with other keys of [implicit]."""
+    return case.model_copy(update={"implicit": case.implicit.model_copy(update=keys)})
+
+
+def _solved(case: Case, flow: Reals, cfl: float) -> tuple[Solver, list[Reals], list[Reals]]:
+    """A solver of the case, the right-hand side of a Newton step from the flow, and the update, with ghosts."""
+    solver = Solver(case, find_backend("cpu"))
+    solver.initialize()
+    system, linear = solver.system, cast(Implicit, solver.integrator).linearised
+    x, right, found = (system.vector() for _ in range(3))
+    system.scatter(flow, x)
+    system.accept(x, 0.0)
+    linear.begin()
+    linear.change(x, right)
+    linear.assemble(x, EXPLICIT_CFL / cfl)
+    linear.precondition(right, found)
+    return solver, [array.copy() for array in right.arrays], [state.array("update").copy() for state in solver.states]
+
+
+def _rest(solver: Solver, n: int, blocks: Reals, right: Reals, update: Reals) -> Reals:
+    """right - A update at the nodes of a part."""
+    state = solver.states[n]
+    variables = state.equations.variables
+    transported = bool(state.layout.transported)
+    diagonal = blocks[: variables**2].reshape(variables, variables, *state.shape)
+    rest: Reals = right - np.einsum("ab...,b...->a...", diagonal, update)
+    beside = decoded(blocks, "fp32", variables, transported)
+    for side in range(6):
+        axis = 3 - side // 2
+        if state.size[side // 2] > 1:
+            rest -= np.einsum("ab...,b...->a...", beside[side], np.roll(update, -1 if side % 2 else 1, axis))
+    return _interior(solver, n, rest)
+
+
+def _interior(solver: Solver, n: int, array: Reals) -> Reals:
+    found: Reals = solver.states[n].interior(array)
+    return found
+
+
+def _norm(pieces: Sequence[Reals]) -> float:
+    return float(np.sqrt(sum(np.square(piece).sum() for piece in pieces)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = parser.add_subparsers(dest="part", required=True)
+    of_flow = parts.add_parser("residuals")
+    of_flow.add_argument("case")
+    of_flow.add_argument("preset", nargs="?")
+    of_flow.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY=VALUE")
+    of_flow.add_argument("--steps", type=int, default=10, help="default: %(default)s")
+    of_flow.add_argument("--cfl", type=float, default=1000.0, help="default: %(default)s")
+    parts.add_parser("times").add_argument("--nodes", type=int, default=64, help="in a direction; default: %(default)s")
+    given = parser.parse_args(arguments)
+    try:
+        if given.part == "residuals":
+            overrides = ['time.integrator="implicit"', *given.overrides]
+            rows = [*residuals(load(given.case, preset=given.preset, overrides=overrides), given.steps, given.cfl)]
+        else:
+            device = find_backend("cpu")
+            with rhs.only(device, 1):
+                copy, *rows = (measured() for measured in measurements(device, given.nodes))
+            print(f"copying: {copy['copy_gb_per_s']:.1f} GB/s")
+    except HiresxError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    shown = [name for name, value in rows[0].items() if not isinstance(value, dict)]
+    print(table(shown, [[row[name] for name in shown] for row in rows]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
