@@ -13,6 +13,7 @@ from hiresx import Case, Simulation, load
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
+from hiresx.output.watch.monitors.vortex import VortexMonitor
 from hiresx.solver import Solver
 
 KAPPA, CB1, CB2, SIGMA = 0.41, 0.1355, 0.622, 2 / 3
@@ -172,3 +173,15 @@ def test_the_bump_has_the_friction_of_other_codes():
               "cf_middle": (0.00614, 0.01), "cf_behind": (0.0026777, 0.02)}  # fmt: skip
     for name, (value, relative) in wanted.items():
         assert found[name] == pytest.approx(value, rel=relative), name
+
+
+@pytest.mark.slow
+def test_the_airfoil_has_the_lift_of_other_codes():
+    """At 10 degrees, on a grid of half the nodes each way, which is far too coarse for the drag."""
+    given = ["grid.n_airfoil=65", "grid.n_wake=16", "grid.n_normal=25", "grid.trailing_edge_spacing=2e-2",
+             "grid.first_spacing=8.5e-6", "implicit.sequence=0", "implicit.drop=1e5"]  # fmt: skip
+    simulation = Simulation(load("naca0012", "sa", overrides=given), "cpu")
+    assert simulation.run(progress=False)["implicit"]["drop"] > 1e5 and simulation.step_count < 60
+    (vortex,) = (a for a in simulation.attachments if isinstance(a, VortexMonitor))
+    lift = vortex.measure(simulation.solver)["lift"] / (0.5 * simulation.case.parameters["mach"] ** 2)
+    assert lift == pytest.approx(1.0909, rel=0.03)
