@@ -181,6 +181,11 @@ class AirfoilC(Generator):
         description="height of the mean line, in chords, where the second digit has it, or at 0.4 where that is 0; "
         "absent: that of the first digit",
     )
+    trailing_edge: Literal["coefficient", "extended"] = Field(
+        "coefficient",
+        description="how the section is closed: by the last coefficient of its thickness, -0.1036 in place of "
+        "-0.1015, or extended to the place where its thickness vanishes, and shrunk to the chord",
+    )
     n_airfoil: Stencil = Field(description="nodes on the airfoil, from the trailing edge around to the trailing edge")
     n_wake: Points = Field(description="nodes behind the trailing edge, on each side of the cut")
     n_normal: Stencil = Field(description="nodes from the airfoil to the outer boundary")
@@ -192,6 +197,11 @@ class AirfoilC(Generator):
     first_spacing: Positive = Field(
         description="distance of the first node from the airfoil at the trailing edge, in chords; at the "
         "leading edge about twice the thickness times that (a quarter for 12 %), and growing behind the airfoil"
+    )
+    first_spacing_doubles: Positive | None = Field(
+        None,
+        description="distance d behind the trailing edge at which the first distance from the cut has doubled, as "
+        "1 + (x/d)^2, besides its own growth there; absent: no more than this",
     )
     trailing_edge_spacing: Positive = Field(
         description="spacing along airfoil and cut at the trailing edge, in chords; at the leading edge it follows "
@@ -215,17 +225,27 @@ class ChannelBump(Generator):
     """
 
     generator: Literal["channel-bump"] = "channel-bump"
-    shape: Literal["sine-squared", "circular-arc"] = Field(
-        "sine-squared", description="thickness sin^2(pi x), which leaves the wall smoothly, or a circular arc"
+    shape: Literal["sine-squared", "circular-arc", "sine-fourth"] = Field(
+        "sine-squared",
+        description="thickness sin^2(pi x), which leaves the wall smoothly, a circular arc, or thickness sin^4(pi (x - "
+        "0.2)/0.6) from 0.2 to 0.8 between flat pieces: the bump of NASA's Turbulence Modeling Resource",
     )
     thickness: Positive = Field(0.1, lt=0.5, description="height of the bump, in chords")
     height: Positive = Field(1.0, description="height of the channel, in chords")
     upstream: Positive = Field(1.0, description="length of the channel ahead of the bump, in chords")
     downstream: Positive = Field(1.0, description="length of the channel behind the bump, in chords")
-    cells: Counts = Field(description="cells ahead of the bump, on it (uniform there), and behind it")
+    cells: Counts = Field(description="cells ahead of the bump, on it, and behind it")
+    end_spacing: Positive | None = Field(
+        None, description="spacing along x at both ends of the bump, in chords; absent: uniform on the bump"
+    )
     n_normal: Stencil = Field(description="nodes from the lower to the upper wall")
     first_spacing: Positive | None = Field(
         None, description="distance of the first node from the lower wall, in chords; absent: uniform"
+    )
+    first_spacing_doubles: Positive | None = Field(
+        None,
+        description="distance d ahead of the bump and behind it at which the first distance from the wall has doubled, "
+        "as 1 + (x/d)^2; absent: the same all along",
     )
     blocks: Literal[1, 3] = Field(1, description='1: the block "channel"; 3: "upstream", "bump" and "downstream"')
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")

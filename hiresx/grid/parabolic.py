@@ -114,6 +114,8 @@ def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarr
     least, edge = 0.4, section.trailing_edge
     size = np.hypot(least, np.abs(section.unfold(outline, u)))
     first = spec.first_spacing / edge * (0.5 + 0.5 * (np.hypot(least, edge) / size) ** 4) ** 0.25
+    if isinstance(spec, AirfoilC) and spec.first_spacing_doubles:
+        first *= 1 + (np.maximum(outline.real - 1, 0) / spec.first_spacing_doubles) ** 2
     outer = _outer(spec, section, u)
     cells = spec.n_normal - 1
     if (first * cells >= outer).any():

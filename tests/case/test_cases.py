@@ -36,8 +36,8 @@ THINNED = {
 NAMES = {
     "isentropic-vortex", "density-wave", "shear-wave", "sod", "lax", "shu-osher", "blast-waves", "einfeldt-123",
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate", "flat-plate-sa",
-    "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "sedov", "noh", "vacuum",
-    "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro", "channel", "shock-vorticity",
+    "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "bump-sa", "sedov", "noh",
+    "vacuum", "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro", "channel", "shock-vorticity",
     "shock-turbulence", "shock-diffraction", "inlet-30", "onera-m6",
 }  # fmt: skip
 

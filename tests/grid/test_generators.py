@@ -249,6 +249,24 @@ def test_sections_between_those_of_digits():
     np.testing.assert_array_equal(flat.y, build(c_grid(naca="0012")).blocks[0].y)
 
 
+def test_a_section_extended_to_its_sharp_edge():
+    """That of NASA's Turbulence Modeling Resource: extended to x = 1.008930411, and shrunk to the chord."""
+    (block,) = build(c_grid(trailing_edge="extended")).blocks
+    x, y = block.x[0, 0, 16:-16], block.y[0, 0, 16:-16]
+    wanted = 0.298222773 * np.sqrt(x) - 0.127125232 * x - 0.357907906 * x**2 + 0.291984971 * x**3 - 0.105174606 * x**4
+    np.testing.assert_allclose(np.abs(y), 0.594689181 * wanted, rtol=0, atol=2e-10)
+
+
+def test_the_first_distance_grows_behind_the_trailing_edge():
+    """And on the airfoil nothing changes."""
+    (block,) = build(c_grid(first_spacing=1e-5)).blocks
+    (other,) = build(c_grid(first_spacing=1e-5, first_spacing_doubles=0.5)).blocks
+    ratio = np.hypot(other.x[0, 1] - other.x[0, 0], other.y[0, 1] - other.y[0, 0]) / np.hypot(
+        block.x[0, 1] - block.x[0, 0], block.y[0, 1] - block.y[0, 0]
+    )
+    np.testing.assert_allclose(ratio, 1 + (2 * np.maximum(block.x[0, 0] - 1, 0)) ** 2, rtol=1e-6)
+
+
 def test_symmetric_airfoil_has_a_symmetric_grid():
     (block,) = build(c_grid()).blocks
     np.testing.assert_allclose(block.x, block.x[..., ::-1], atol=1e-13)
@@ -308,6 +326,29 @@ def test_channel(shape):
     ((face, nodes),) = grid.blocks[1].regions["bump"]
     assert (face, nodes) == ("jmin", ((0, 33), (0, 1), (0, 1)))
     assert "bump" not in grid.blocks[0].regions and "inlet" not in grid.blocks[1].regions
+
+
+def test_a_bump_on_a_plate():
+    """That of NASA's Turbulence Modeling Resource, whose plate is 1.5 long and begins at 0; drawn together at its ends,
+    to both sides alike, with a first distance that grows beyond them."""
+    wanted = h_grid(
+        shape="sine-fourth", thickness=0.05 / 1.5, cells=(20, 60, 20), n_normal=33, upstream=10.0, downstream=10.0,
+        height=3.0, first_spacing=1e-5, first_spacing_doubles=0.5, end_spacing=5e-3,
+    )  # fmt: skip
+    grid = build(wanted)
+    check_jacobian(grid)
+    x, y = grid.blocks[0].x[0, 0], grid.blocks[0].y[0, :2]
+    own = 1.5 * x
+    bump = np.where((own > 0.3) & (own < 1.2), 0.05 * np.sin(np.pi * own / 0.9 - np.pi / 3) ** 4, 0.0)
+    np.testing.assert_allclose(1.5 * y[0], bump, rtol=0, atol=1e-15)
+    along = np.diff(x)
+    np.testing.assert_allclose(along[[19, 20, 79, 80]], 5e-3, rtol=0.06)
+    np.testing.assert_allclose(along, along[::-1], rtol=1e-9)
+    assert (np.diff(along[20:50]) > 0).all()
+    beyond = np.maximum(np.maximum(-x, x - 1), 0)
+    np.testing.assert_allclose(y[1] - y[0], 1e-5 * (1 + 4 * beyond**2), rtol=0.02)
+    with pytest.raises(HiresxError, match=r"grid\.end_spacing = 0\.1 is larger than the uniform"):
+        build(h_grid(end_spacing=0.1))
 
 
 def test_a_corner_of_the_wall_stays_there():

@@ -25,7 +25,7 @@ def generate(spec: AirfoilC) -> Grid:
     surface and the upper side of the cut to the outflow; j from there to the outer boundary, a half ellipse that ends
     above and below the end of the cut; k along +z, `span` the period (no node at the upper end).
     """
-    section = Section(spec.naca, spec.thickness, spec.camber)
+    section = Section(spec.naca, spec.thickness, spec.camber, spec.trailing_edge == "extended")
     nodes = c_grid(spec, section)
 
     nj, ni, nk = *nodes.shape, spec.n_span
@@ -50,6 +50,8 @@ def generate(spec: AirfoilC) -> Grid:
 
 # Of the largest camber, where the digits have none.
 USUAL_POSITION = 0.4
+# Where 0.2969 sqrt(x) - 0.1260 x - 0.3516 x^2 + 0.2843 x^3 - 0.1015 x^4 vanishes.
+EXTENDED = 1.0089304113651
 
 
 class Section(Outline):
@@ -57,10 +59,14 @@ class Section(Outline):
     into the chord's direction. Points are complex numbers x + i y.
 
     Source: Jacobs, Ward & Pinkerton, NACA Report 460 (1933); the last coefficient of the thickness is -0.1036, for
-    which it vanishes at x = 1. `thickness` and `camber`, in chords, replace those of the digits.
+    which it vanishes at x = 1. `thickness` and `camber`, in chords, replace those of the digits. `extended`: with the
+    coefficient -0.1015 of the report the thickness vanishes at x = EXTENDED, and is shrunk from there to x = 1.
     """
 
-    def __init__(self, digits: str, thickness: float | None = None, camber: float | None = None):
+    def __init__(
+        self, digits: str, thickness: float | None = None, camber: float | None = None, extended: bool = False
+    ):
+        self.length, self.last = (EXTENDED, -0.1015) if extended else (1.0, -0.1036)
         self.camber = int(digits[0]) / 100 if camber is None else camber
         self.thickness = int(digits[2:]) / 100 if thickness is None else thickness
         self.position = int(digits[1]) / 10 or (USUAL_POSITION if camber else 0.0)
@@ -81,7 +87,9 @@ class Section(Outline):
         s, upper = np.abs(s), np.asarray(s) > 0
         x = np.minimum(s * s, 1.0)
         mean, slope = self._mean_line(x)
-        half = 5 * self.thickness * (0.2969 * s + x * (-0.1260 + x * (-0.3516 + x * (0.2843 - 0.1036 * x))))
+        r = self.length * x
+        half = 0.2969 * np.sqrt(self.length) * s + r * (-0.1260 + r * (-0.3516 + r * (0.2843 + self.last * r)))
+        half = 5 * self.thickness / self.length * half
         half = np.where(s < 1, half, 0.0)
         normal = (1j - slope) / np.hypot(1, slope)
         behind = np.maximum(s * s - 1, 0.0)

@@ -21,11 +21,12 @@ def generate(spec: ChannelBump) -> Grid:
     """Grid of a `channel-bump` table (`hiresx.case.grids.ChannelBump`), lengths in chords of the bump, which reaches
     from x = 0 to 1.
 
-    Along x the spacing is uniform on the bump and grows from there by hyperbolic sines. Along y a hyperbolic sine grows
-    from `first_spacing` at the lower wall. The wall's shape fades linearly towards the upper wall, and with the
-    distance from the wall it is smoothed over that distance (`hiresx.grid.diffusion`): a shear alone would carry the
-    kinks at the ends of a circular arc through the whole channel, and the metrics of 6th order would see them at every
-    node on their way. Along z nk nodes, `width` the period (no node at the upper end).
+    Along x the spacing is uniform on the bump, or grows there from `end_spacing` at both ends by a squared sine, and
+    grows beyond them by hyperbolic sines. Along y a hyperbolic sine grows from `first_spacing` at the lower wall, which
+    may itself grow with the distance from the bump. The wall's shape fades linearly towards the upper wall, and with
+    the distance from the wall it is smoothed over that distance (`hiresx.grid.diffusion`): a shear alone would carry
+    the kinks at the ends of a circular arc through the whole channel, and the metrics of 6th order would see them at
+    every node on their way. Along z nk nodes, `width` the period (no node at the upper end).
     """
     before, on, after = spec.cells
     if spec.blocks == 3 and min(before, on + 1, after) < MINIMUM_NODES:
@@ -34,14 +35,24 @@ def generate(spec: ChannelBump) -> Grid:
             f"each needs {MINIMUM_NODES}",
             "give more cells, or grid.blocks = 1",
         )
-    spacing = 1 / on
-    upstream = nodes_from_centre(before, spec.upstream, spacing, "the spacing on the bump")
-    downstream = nodes_from_centre(after, spec.downstream, spacing, "the spacing on the bump")
-    x = np.concatenate([-upstream[:0:-1], np.arange(on + 1) / on, 1 + downstream[1:]])
+    spacing = 1 / on if spec.end_spacing is None else spec.end_spacing
+    if spacing * on > 1:
+        raise HiresxError(
+            f"grid.end_spacing = {spacing:g} is larger than the uniform spacing {1 / on:.6g} of {on} cells",
+            "lower grid.end_spacing, or use fewer cells",
+        )
+    upstream = nodes_from_centre(before, spec.upstream, spacing, "the spacing at the bump")
+    downstream = nodes_from_centre(after, spec.downstream, spacing, "the spacing at the bump")
+    # dx/dn = spacing + 2 (1/on - spacing) sin^2(pi n/on): level at both ends, as the hyperbolic sines are.
+    share = np.arange(on + 1) / on
+    x = share - (1 - on * spacing) * np.sin(2 * np.pi * share) / (2 * np.pi)
+    x = np.concatenate([-upstream[:0:-1], x, 1 + downstream[1:]])
     cells = spec.n_normal - 1
     first = spec.height / cells if spec.first_spacing is None else spec.first_spacing
-    distance = nodes_from_wall(cells, spec.height, first, "first_spacing")[:, None]
-    raised = diffuse(x, _wall(spec, x), np.broadcast_to(distance, (cells + 1, len(x))))
+    beyond = np.maximum(np.maximum(-x, x - 1), 0)
+    firsts = first * (1 + (beyond / (spec.first_spacing_doubles or np.inf)) ** 2)
+    distance = np.stack([nodes_from_wall(cells, spec.height, f, "first_spacing") for f in firsts.tolist()], axis=1)
+    raised = diffuse(x, _wall(spec, x), distance)
     y = distance + (1 - distance / spec.height) * raised
 
     shape = (spec.nk, *y.shape)
@@ -62,5 +73,7 @@ def _wall(spec: ChannelBump, x: np.ndarray) -> np.ndarray:
     t, inside = spec.thickness, (x > 0) & (x < 1)
     if spec.shape == "sine-squared":
         return np.where(inside, t * np.sin(np.pi * x) ** 2, 0.0)
+    if spec.shape == "sine-fourth":
+        return np.where(abs(x - 0.5) < 0.3, t * np.sin(np.pi * (x - 0.2) / 0.6) ** 4, 0.0)
     radius = (0.25 + t * t) / (2 * t)
     return np.where(inside, np.sqrt(radius**2 - np.where(inside, x - 0.5, 0.0) ** 2) - (radius - t), 0.0)
