@@ -24,9 +24,8 @@ from numpy.typing import ArrayLike
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
-from hiresx.topology.groups import Partition, pcie_groups
+from hiresx.topology.groups import Partition, nearest_nics, pcie_groups
 from hiresx.topology.machine import Machine
-from hiresx.topology.near import nearest_nics
 
 GIGA = 1e9
 

@@ -1,4 +1,5 @@
-"""Groups of GPUs by closeness: NUMA node, PHB, PXB, PIX as in the paper (section 4.3.2), and NVLink."""
+"""Groups of GPUs by closeness: NUMA node, PHB, PXB, PIX as in the paper (section 4.3.2), and NVLink. Also the network
+adapters nearest to a GPU."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -155,3 +156,17 @@ def connect_pairs(count: int, together: Callable[[int, int], bool]) -> Partition
     for n in range(count):
         parts.setdefault(find(n), []).append(n)
     return tuple(tuple(part) for part in parts.values())
+
+
+def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
+    """Return the indexes of the adapters with the best level to a GPU; if any of them has RDMA, only of those with
+    RDMA."""
+    return best_nics(machine, [rank(word) for word in machine.nic_levels[gpu]])
+
+
+def best_nics(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
+    """Return the indexes of the adapters with the smallest of `ranks` (one for each adapter); if any of them has RDMA,
+    only of those with RDMA."""
+    rdma = any(nic.rdma for nic in machine.nics)
+    some = [n for n, nic in enumerate(machine.nics) if nic.rdma or not rdma]
+    return tuple(n for n in some if ranks[n] == min(ranks[m] for m in some))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
+from hiresx.topology.groups import best_nics, nearest_nics
 from hiresx.topology.libcuda import Driver
 from hiresx.topology.machine import GPU, NIC, Cpus, Machine, address
 
@@ -57,7 +58,7 @@ def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nea
         numa = nodes[0].index if len(nodes) == 1 else None
         every = allowed
         away = [_node_level(machine, numa, nic) for nic in machine.nics]
-        nics = _best_nics(machine, [levels.RANK.get(word, levels.RANK["NODE"]) for word in away])
+        nics = best_nics(machine, [levels.RANK.get(word, levels.RANK["NODE"]) for word in away])
         level = away[nics[0]] if nics else ""
     cpus = every & _allowed_cpus(machine) if machine.live else every
     if found is not None and every and not cpus:
@@ -67,20 +68,6 @@ def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nea
         warnings.append("the nearest network adapter is on another NUMA node")
     cores = tuple(core & cpus for core in machine.cores if core & cpus)
     return Nearest(found, numa, cpus, cores, tuple(machine.nics[n] for n in nics), level, tuple(warnings))
-
-
-def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
-    """Return the indexes of the adapters with the best level to a GPU; if any of them has RDMA, only of those with
-    RDMA."""
-    return _best_nics(machine, [levels.rank(word) for word in machine.nic_levels[gpu]])
-
-
-def _best_nics(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
-    """Return the indexes of the adapters with the smallest of `ranks` (one for each adapter); if any of them has RDMA,
-    only of those with RDMA."""
-    rdma = any(nic.rdma for nic in machine.nics)
-    some = [n for n, nic in enumerate(machine.nics) if nic.rdma or not rdma]
-    return tuple(n for n in some if ranks[n] == min(ranks[m] for m in some))
 
 
 def _node_level(machine: Machine, numa: int | None, nic: NIC) -> str:
