@@ -246,6 +246,6 @@ def _pairs(
         found.append(flat_box(lines, block, halo))
     free = np.ones(found[0].shape, bool)
     for other in covered:
-        ends = zip(other, first, strict=True)
-        free[tuple(slice(max(o.start - f.start, 0), o.stop - f.start) for o, f in ends)] = False
+        of_box = zip(other, first, strict=True)
+        free[tuple(slice(max(o.start - f.start, 0), o.stop - f.start) for o, f in of_box)] = False
     return Pairs(*(indexes[free] for indexes in found)) if free.any() else None

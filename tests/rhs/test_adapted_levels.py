@@ -2,6 +2,7 @@
 
 import gc
 import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -349,22 +350,31 @@ def test_what_cannot_be_is_refused_in_words(refine, tables, said):
 
 
 @pytest.mark.slow
-def test_memory_stays_through_many_changes(monkeypatch):
-    place = [0.3]
+@pytest.mark.parametrize("changes", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_memory_stays_through_many_changes(monkeypatch, changes):
+    place = [9.0]
 
     def disc(table, flow, nodes, beyond):
         x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
         return ((x - place[0]) ** 2 + (y - 0.5) ** 2 < 0.01).astype(float)
 
+    def used():
+        gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize() // 1024, len(gc.get_objects())
+
     monkeypatch.setattr(flow_flags, "criterion", disc)
     simulation = Simulation(adapted((24, 24, 1), refine={"levels": 1, "margin": 0}), backend="cpu")
-    used = []
-    for cycle in range(200):
+    assert len(tiles(simulation)) == 1
+    bytes_, with_tiles, without = simulation.solver.bytes, [], []
+    for cycle in range(changes):
+        if cycle in (50, changes - 1):  # all is given up again
+            with_tiles.append(used())
+            place[0] = 9.0
+            assert simulation.adapt() and len(tiles(simulation)) == 1 and simulation.solver.bytes == bytes_
+            without.append(used())
         place[0] = 0.3 if cycle % 2 else 0.7
-        assert simulation.adapt()
-        if cycle in (49, 199):
-            gc.collect()
-            used.append((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(gc.get_objects())))
-    place[0] = 9.0
-    assert simulation.adapt() and len(tiles(simulation)) == 1  # all is given up again
-    assert used[1][0] < used[0][0] + 8000 and used[1][1] < used[0][1] + 2000
+        assert simulation.adapt() and simulation.solver.bytes > bytes_
+    for before, after in (with_tiles, without):
+        assert after[0] < before[0] + 8000 and after[1] < before[1] + 2000
+    assert without[1][1] < with_tiles[1][1]
