@@ -164,16 +164,18 @@ HD void difference_at(const Line &line, Place place, const real *fluxes, const w
     const int B = line.B, count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
     const real *flux = fluxes + line.node(0);
     const work_real *g = viscous_flux;
+    auto of_viscous = [&](int e) {
+        return derivative<real>([&](int s) { return real(g[place(e) + (long long)s * sd]); });
+    };
     for (int l = 0; l < lines; ++l, r += sd, flux += B) {
         if (first)
             for (int e = 0; e < count; ++e) r[place(e)] = flux[e - B] - flux[e];
         else if (!g)
             for (int e = 0; e < count; ++e) r[place(e)] += flux[e - B] - flux[e];
         else
-            for (int e = 0; e < count; ++e)
-                r[place(e)] += flux[e - B] - flux[e] + derivative<real>([&](int s) { return real(g[place(e) + (long long)s * sd]); });
+            for (int e = 0; e < count; ++e) r[place(e)] += flux[e - B] - flux[e] + of_viscous(e);
         if (g && first)
-            for (int e = 0; e < count; ++e) r[place(e)] += derivative<real>([&](int s) { return real(g[place(e) + (long long)s * sd]); });
+            for (int e = 0; e < count; ++e) r[place(e)] += of_viscous(e);
         if (g) g += sd;
     }
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid import Block
 from hiresx.grid.blocks import Range, direction, side
 from hiresx.grid.patched import PATCHED, WIDTH
+
+# Ghosts for which a part keeps what it gives to them: 36 weights each, which for more would take much memory.
+FEW_GHOSTS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +89,10 @@ def level_rows(
                     flat = flat_index(np.concatenate(first, axis=-1), cut.blocks[p], halo)
                     return [*ghosts], flat, np.concatenate(weights, axis=-1)
 
-                ghosts, flat, weights = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
+                few = sum(face.count for face in some) <= FEW_GHOSTS
+                ghosts, flat, weights = (
+                    kept(("donors", tile, turn, *(face.key for face in some)), (), make) if few else make()
+                )
                 ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])
                 yield Rows(p, ghost, flat, triple(WIDTH if n > 1 else 1 for n in space.size), weights)
 
@@ -143,6 +150,11 @@ class _Face:
     @property
     def box(self) -> Range:
         return triple((int(along.min()), int(along.max()) + 1) for along in self.nodes)
+
+    @property
+    def count(self) -> int:
+        """The number of ghosts."""
+        return prod(map(len, self.nodes))
 
     @property
     def key(self) -> tuple[int, bytes]:

@@ -26,7 +26,7 @@ class BlockState:
     ):  # fmt: skip
         self.layout, self.storage, self.equations = layout, layout.storage, layout.equations
         self.real, equations = self.storage.real, self.equations
-        self.be(cut, index, name)
+        self.renumber(cut, index, name)
         block = self.block
         self.size = block.size
         self.active = block.active
@@ -56,7 +56,7 @@ class BlockState:
         rows = range(*equations.scalar_rows.indices(equations.variables))
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
-    def be(self, cut: Any, index: int, name: str) -> None:
+    def renumber(self, cut: Any, index: int, name: str) -> None:
         """Take the number `index` in `cut` and the `name` of the whole block: also in another cut, in which this part
         has the same nodes."""
         self.block, self.index, self.name = cut.blocks[index], index, name

@@ -87,7 +87,7 @@ class LocalBlocks:
                 if old is None:
                     old = BlockState(backend, self.cut, n, name, layout, self.configuration.reference)
                 else:
-                    old.be(self.cut, n, name)
+                    old.renumber(self.cut, n, name)
                 self.states.append(old)
             for state in self.states[1:]:
                 for name in ("kept_acceleration", *([] if layout.local_step else ["dt"])):

@@ -8,6 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
+from hiresx.case.refine import REFINABLE
 from hiresx.decomposition import Patch
 from hiresx.decomposition.curved_walls import curved_walls
 from hiresx.device.interface import Call
@@ -60,7 +61,7 @@ class Conditions:
 
             of_gas = []
             for state, p in own:
-                if p.place in mirrored or not boundary.is_of_patch(p):
+                if p.place in mirrored or p.condition.type not in REFINABLE or not boundary.is_of_patch(p):
                     of_gas.append(condition(state, p))
                     continue
                 # A key that holds the number of an object is right as long as the result holds the object.
