@@ -87,7 +87,7 @@ def trait(folder: str, name: str, what: str, root: Path = ROOT, silent: int | No
     where it says nothing, `silent`.
 
     Raises ValueError where it must say it and does not, FileNotFoundError where there is no such header."""
-    text = _COMMENT.sub(_blank, (root / folder / f"{name}.h").read_text(encoding="utf-8"))
+    text = _without_comments(root / folder / f"{name}.h")
     found = re.findall(rf"^constexpr (?:int|bool) {what} = (\w+);$", text, re.MULTILINE)
     if not found and silent is not None:
         return silent
@@ -96,11 +96,22 @@ def trait(folder: str, name: str, what: str, root: Path = ROOT, silent: int | No
     return int(found[0]) if found[0].isdigit() else int(found[0] == "true")
 
 
+def _without_comments(header: Path) -> str:
+    """The text of a header with blanks for comments; read again when the file has changed."""
+    about = header.stat()
+    return _text_of(header, about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=64)
+def _text_of(header: Path, changed: int, size: int) -> str:
+    return _COMMENT.sub(_blank, header.read_text(encoding="utf-8"))
+
+
 def fractions(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[float, ...]:
     """The numbers of `constexpr real <what>[...] = {real(a / b), ...};` in the header kernels/<folder>/<name>.h.
 
     Raises ValueError where it does not declare them once and so, FileNotFoundError where there is no such header."""
-    text = _COMMENT.sub(_blank, (root / folder / f"{name}.h").read_text(encoding="utf-8"))
+    text = _without_comments(root / folder / f"{name}.h")
     found = re.findall(rf"^constexpr real {what}\[\w+\] = {{(.*?)}};$", text, re.MULTILINE | re.DOTALL)
     parts = [re.fullmatch(r"real\((-?[\d.]+) / (\d+)\)", part.strip()) for part in found[0].split(",")] if found else []
     if len(found) != 1 or None in parts:

@@ -3,7 +3,7 @@
 //
 // Buffer index e = (position along the line) * B + lane, so that the neighbour along the line is always e + B:
 // sweeps across i bundle B neighbouring lines (aligned lanes), the sweep along i takes one line with B = 1 and packs
-// slide along it.
+// slide along it. Short lines along i are bundled as well, since their last packs would be half empty.
 #include "wall_sums.h"
 
 #ifdef HX_CPU
@@ -12,6 +12,8 @@ constexpr int W = pack::size();
 constexpr int H = ghost_layers;
 constexpr int BUFFERED = 4 * gas_variables + 4 + HX_FLUX_FIELDS;  // of a line: q, m, f, sensor, minus, plus, fields
 constexpr int BUNDLES = 32;  // of a block, if it has the lines for so many
+constexpr int SMALL = 512;   // nodes of a bundle that is worth a thread of its own
+constexpr int SHORT = 6 * W;  // nodes of a line along i from which on packs slide along it
 
 struct Buffer {  // one per thread, grown when a longer line comes
     real *memory = nullptr;
@@ -29,11 +31,11 @@ struct Buffer {  // one per thread, grown when a longer line comes
 };
 
 struct Line {
-    int n, B, lanes;  // nodes along the line, bundle width in the buffer, valid lanes
+    int n, B, lanes, apart;  // nodes along the line, bundle width in the buffer, valid lanes, their distance in memory
     size_t size;      // reals of one buffered variable
     real *q, *m, *f, *sensor, *minus, *plus, *fields;
 
-    Line(Buffer &buffer, int n, int B, int lanes) : n(n), B(B), lanes(lanes) {
+    Line(Buffer &buffer, int n, int B, int lanes, int apart) : n(n), B(B), lanes(lanes), apart(apart) {
         size = (size_t(n + 2 * H) * B + 2 * W + 15) / 16 * 16;
         constexpr int metrics = 3;
         q = buffer.take(size * BUFFERED), m = q + gas_variables * size, f = m + metrics * size;
@@ -49,8 +51,11 @@ struct Line {
             for (int e = count; e < count + W; ++e) target[e] = source[count - 1];
         } else {
             for (int l = 0; l < count; ++l, source += stride, target += B) {
-                for (int e = 0; e < lanes; ++e) target[e] = source[e];
-                for (int e = lanes; e < B; ++e) target[e] = source[lanes - 1];
+                if (apart == 1)
+                    for (int e = 0; e < lanes; ++e) target[e] = source[e];
+                else
+                    for (int e = 0; e < lanes; ++e) target[e] = source[(long long)e * apart];
+                for (int e = lanes; e < B; ++e) target[e] = target[lanes - 1];
             }
             for (int e = 0; e < W; ++e) target[e] = target[e - B];
         }
@@ -85,7 +90,7 @@ struct Ahead {
     long long sv, sd;
     HD void operator()(const Line &line, size_t e) const {
         if (!q) return;
-        const long long place = (int(e) / line.B - H) * sd + int(e) % line.B;
+        const long long place = (int(e) / line.B - H) * sd + int(e) % line.B * line.apart;
         for (int v = 0; v < gas_variables; ++v) __builtin_prefetch(q + v * sv + place, 0, 2);
         for (int d = 0; d < 3; ++d) __builtin_prefetch(m + d * sv + place, 0, 2);
         for (int n = 0; n < HX_FLUX_FIELDS; ++n) __builtin_prefetch(fields + n * sv + place, 0, 2);
@@ -152,23 +157,35 @@ HD void fluxes(const Line &line, const Ahead &ahead) {
     }
 }
 
-// r -= F_{i+1/2} - F_{i-1/2} of one variable, r += the derivative of its viscous flux, if there is one
-HD void difference(const Line &line, const real *fluxes, const work_real *viscous_flux, rate_real *r, int sd, int first) {
+// As `difference`; a lane e lies at place(e) in memory.
+template <class Place>
+HD void difference_at(const Line &line, Place place, const real *fluxes, const work_real *viscous_flux, rate_real *r,
+                      int sd, int first) {
     const int B = line.B, count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
     const real *flux = fluxes + line.node(0);
     const work_real *g = viscous_flux;
+    auto of_viscous = [&](int e) {
+        return derivative<real>([&](int s) { return real(g[place(e) + (long long)s * sd]); });
+    };
     for (int l = 0; l < lines; ++l, r += sd, flux += B) {
         if (first)
-            for (int e = 0; e < count; ++e) r[e] = flux[e - B] - flux[e];
+            for (int e = 0; e < count; ++e) r[place(e)] = flux[e - B] - flux[e];
         else if (!g)
-            for (int e = 0; e < count; ++e) r[e] += flux[e - B] - flux[e];
+            for (int e = 0; e < count; ++e) r[place(e)] += flux[e - B] - flux[e];
         else
-            for (int e = 0; e < count; ++e)
-                r[e] += flux[e - B] - flux[e] + derivative<real>([&](int s) { return real(g[e + (long long)s * sd]); });
+            for (int e = 0; e < count; ++e) r[place(e)] += flux[e - B] - flux[e] + of_viscous(e);
         if (g && first)
-            for (int e = 0; e < count; ++e) r[e] += derivative<real>([&](int s) { return real(g[e + (long long)s * sd]); });
+            for (int e = 0; e < count; ++e) r[place(e)] += of_viscous(e);
         if (g) g += sd;
     }
+}
+
+// r -= F_{i+1/2} - F_{i-1/2} of one variable, r += the derivative of its viscous flux, if there is one
+HD void difference(const Line &line, const real *fluxes, const work_real *viscous_flux, rate_real *r, int sd, int first) {
+    if (line.apart == 1)
+        difference_at(line, [](int e) { return e; }, fluxes, viscous_flux, r, sd, first);
+    else
+        difference_at(line, [&](int e) { return (long long)e * line.apart; }, fluxes, viscous_flux, r, sd, first);
 }
 
 // what face_mass does, at both ends of the line
@@ -179,23 +196,27 @@ HD void end_sums(const Line &line, const real *fluxes, rate_real *sums, int sd) 
         const real *low = fluxes + line.node(l), *high = fluxes + line.node(line.n - 1 - l);
         rate_real *below = sums - (long long)wall_row(l) * sd, *above = sums + (long long)(line.n - 1 + wall_row(l)) * sd;
         for (int e = 0; e < count; ++e) {
-            below[e] = wall_part(l, low[e - B], low[e]);
-            above[e] = wall_part(l, high[e], high[e - B]);
+            below[(long long)e * line.apart] = wall_part(l, low[e - B], low[e]);
+            above[(long long)e * line.apart] = wall_part(l, high[e], high[e - B]);
         }
     }
 }
 
 // Bundle width for lines of n nodes, `available` side by side in each of `planes` planes: as many packs as keep the
-// buffer within about half of a common 1 MiB L2, and leave some bundles to each of several threads.
+// buffer within about half of a common 1 MiB L2, and leave some bundles to each of several threads. Of a block with few
+// lines the last bundle may be narrower.
 HD int bundle(int n, int available, int planes) {
     int packs = int(512 * 1024 / (BUFFERED * sizeof(real) * W * size_t(n + 2 * H)));
     // Of narrow packs as many as make rows of four cache lines; two where the fluxes read nodes alone, which L1 then holds.
     constexpr int most = (W < 8 ? 32 / W : 4) / (HX_REGULARISED ? 2 : 1);
     packs = packs > most ? most : packs;
-    const long long needed = (available + W - 1) / W, few = needed * planes / BUNDLES;
-    packs = packs > few ? int(few) : packs;
+    const long long needed = (available + W - 1) / W, few = needed * planes / BUNDLES, small = SMALL / (W * n);
+    packs = packs > few && packs > small ? int(few > small ? few : small) : packs;
     return W * (packs < 1 ? 1 : packs < needed ? packs : int(needed));
 }
+
+// True for a sweep along i whose packs slide along single lines; else they hold nodes of several lines.
+HD bool slides(int sd, int nd, int n1) { return sd == 1 && (nd >= SHORT || n1 < W); }
 }  // namespace pencil
 #include "scalar_pencil.h"
 
@@ -208,7 +229,7 @@ static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, 
                                      int sd, int nd, int s1, int n1, int s2, int n2, int first) {
     (void)q, (void)m, (void)fields, (void)viscous_flux, (void)r, (void)sums, (void)sv, (void)o, (void)s1, (void)s2;
     (void)first;
-    const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
+    const long long B = pencil::slides(sd, nd, n1) ? 1 : pencil::bundle(nd, n1, n2);
     return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
 }
 
@@ -223,16 +244,16 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<con
            optional<rate_field<conserved_variables>> sums, stride sv, int o, int sd, int nd, int s1, int n1, int s2,
            int n2, int first) {
     using namespace pencil;
-    const bool along = sd == 1;
-    const int B = along ? 1 : bundle(nd, n1, n2);
+    const bool along = slides(sd, nd, n1);
+    const int B = along ? 1 : bundle(nd, n1, n2), apart = sd == 1 && !along ? s1 : 1;
     const int bundles = (n1 + B - 1) / B;
     static thread_local Buffer buffer;
-    auto place = [&](long long part) { return o + part / bundles * s2 + part % bundles * (along ? s1 : B); };
+    auto place = [&](long long part) { return o + part / bundles * s2 + part % bundles * (along ? s1 : B * apart); };
     for (long long part = begin; part < end; ++part) {
         const int left = along ? 1 : n1 - int(part % bundles) * B, lanes = left < B ? left : B;
         const long long at = place(part), next = place(part + 1);
         auto carried = [&](int v, long long at) { return viscous_flux && v > 0 ? viscous_flux + (v - 1) * sv + at : nullptr; };
-        Line line(buffer, nd, B, lanes);
+        Line line(buffer, nd, along ? 1 : (lanes + W - 1) / W * W, lanes, apart);
         for (int v = 0; v < gas_variables; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
         for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
         for (int n = 0; n < HX_FLUX_FIELDS; ++n) line.gather(fields + n * sv + at, sd, line.fields + n * line.size);

@@ -128,16 +128,16 @@ CPU_KERNEL(split_sweep, long long begin, long long end, const_state_field<gas_va
            optional<rate_field<gas_variables>> sums, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2,
            int first) {
     using namespace pencil;
-    const bool along = sd == 1;
-    const int B = along ? 1 : bundle(nd, n1, n2);
+    const bool along = slides(sd, nd, n1);
+    const int B = along ? 1 : bundle(nd, n1, n2), apart = sd == 1 && !along ? s1 : 1;
     const int bundles = (n1 + B - 1) / B;
     static thread_local Buffer buffer, beside;
-    auto place = [&](long long part) { return o + part / bundles * s2 + part % bundles * (along ? s1 : B); };
+    auto place = [&](long long part) { return o + part / bundles * s2 + part % bundles * (along ? s1 : B * apart); };
     for (long long part = begin; part < end; ++part) {
         const int left = along ? 1 : n1 - int(part % bundles) * B, lanes = left < B ? left : B;
         const long long at = place(part), next = place(part + 1);
         auto carried = [&](int v, long long at) { return viscous_flux && v > 0 ? viscous_flux + (v - 1) * sv + at : nullptr; };
-        Line line(buffer, nd, B, lanes);
+        Line line(buffer, nd, along ? 1 : (lanes + W - 1) / W * W, lanes, apart);
         SplitLine split(beside, line);
         for (int v = 0; v < gas_variables; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
         for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);

@@ -2,10 +2,12 @@
 
     OMP_NUM_THREADS=1 python docs/make/levels.py blast
     OMP_NUM_THREADS=1 python docs/make/levels.py shock-diffraction
+    OMP_NUM_THREADS=1 python docs/make/levels.py turns
 
 Prints a table: nodes of all levels (the mean over the steps, in shares of the finest grid throughout), blocks at the
 end, processor seconds of the whole run without its set-up, of which those of looks and changes, and the mean difference
-of density to the finest grid throughout at the nodes of the coarsest grid, in shares of the mean density.
+of density to the finest grid throughout at the nodes of the coarsest grid, in shares of the mean density. With `turns`
+the case shock-diffraction and its finest grid throughout are timed in turns, for machines that do other work meanwhile.
 """
 
 import sys
@@ -89,10 +91,44 @@ def blast(n: int, refine: dict[str, Any] | None = None) -> Run:
     )
 
 
+def load_uniform(spacing: int) -> Case:
+    case = load("shock-diffraction", overrides=[f"grid.spacing={1 / spacing!r}"])
+    return case.model_copy(update={"refine": None})
+
+
 def diffraction(spacing: int | None, *overrides: str) -> Run:
-    given = [] if spacing is None else [f"grid.spacing={1 / spacing!r}"]
-    case = load("shock-diffraction", overrides=[*given, *overrides])
-    return measured(case if spacing is None else case.model_copy(update={"refine": None}))
+    return measured(load("shock-diffraction", overrides=[*overrides]) if spacing is None else load_uniform(spacing))
+
+
+def turns(steps: int = 4) -> None:
+    """Time the case with levels and, at each look at its flow, so many steps on the finest grid throughout. Such
+    a step costs the same at all times: it stands for as many as lead as far in time as the steps between two looks."""
+    refined = Simulation(load("shock-diffraction"), backend="cpu")
+    uniform = Simulation(load_uniform(512), backend="cpu").solver
+    uniform.advance(steps)
+    adapt, share, whole = refined.adapt, [], {"with levels": 0.0, "throughout": 0.0, "choosing and changing tiles": 0.0}
+    began, from_ = time.process_time(), 0.0
+
+    def timed() -> bool:
+        nonlocal began, from_
+        stepped, looked = time.process_time() - began, time.process_time()
+        changed = adapt()
+        changing, beside = time.process_time() - looked, time.process_time()
+        for _ in range(steps):
+            uniform.step()
+        each = (time.process_time() - beside) / steps
+        if refined.time > from_:
+            throughout = (refined.time - from_) / uniform.dt * each
+            share.append((stepped + changing) / throughout)
+            for name, seconds in zip(whole, (stepped + changing, throughout, changing), strict=True):
+                whole[name] += seconds
+        began, from_ = time.process_time(), refined.time
+        return changed
+
+    refined.adapt = timed  # type: ignore[method-assign]
+    refined.run(progress=False)
+    print("processor seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in whole.items()))
+    print(f"{100 * whole['with levels'] / whole['throughout']:.1f} %, median {100 * float(np.median(share)):.1f} %")
 
 
 def row(name: str, run: Run, fine: Run, coarse: Densities) -> None:
@@ -108,6 +144,9 @@ def row(name: str, run: Run, fine: Run, coarse: Densities) -> None:
 
 
 def main() -> None:
+    if sys.argv[1] == "turns":
+        turns()
+        return
     print("| | nodes | blocks at the end | processor seconds | looks and changes | L1 |\n|---|---|---|---|---|---|")
     if sys.argv[1] == "blast":
         fine, coarse = blast(257), blast(65)

@@ -1,6 +1,6 @@
 """Copies of ghost nodes of connected faces: their sources and targets."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -32,6 +32,7 @@ class HaloList:
     of `block`. `donor_direction`, `sign`: this block's flux through its face's direction is `sign` times the donor's
     flux along `donor_direction`.
     `rotation`: the matrix that brings vectors from the donor's frame into the block's, None where the two are the same.
+    `key`: the connection and the sizes of both blocks; lists of the same key have the same nodes.
     """
 
     donor: int
@@ -44,6 +45,7 @@ class HaloList:
     donor_direction: int
     sign: int
     rotation: tuple[tuple[float, float, float], ...] | None = None
+    key: tuple[Hashable, ...] = ()
 
 
 def padding(block: Block, halo: int) -> tuple[int, int, int]:
@@ -88,7 +90,8 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
             continue
         block, donor = decomposition.blocks[connection.block], decomposition.blocks[connection.donor]
         ends = _ends_again if prod(hi - lo for lo, hi in connection.range) <= FEW else _ends
-        destination, source = ends(replace(connection, block=0, donor=0), block.size, donor.size, halo)
+        key = replace(connection, block=0, donor=0), block.size, donor.size, halo
+        destination, source = ends(*key)
         lists.append(
             HaloList(
                 donor=connection.donor,
@@ -101,6 +104,7 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
                 donor_direction=connection.donor_direction,
                 sign=connection.sign,
                 rotation=getattr(connection, "rotation", None),
+                key=key,
             )
         )
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))
@@ -123,6 +127,13 @@ _ends_again = lru_cache(maxsize=1024)(_ends)
 def flat_index(index: np.ndarray | Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
     """Flat indexes into the padded array of index triples (3, n), or of three arrays that broadcast."""
     return _flat(index, block.size, halo)
+
+
+def flat_box(lines: Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
+    """Flat indexes (nk, nj, ni), int32, into the padded array of the nodes whose indexes are `lines` along i, j, k."""
+    (hi, hj, hk), (_, nj, ni) = _padding(block.size, halo), _padded_shape(block.size, halo)
+    i, j, k = ((line + h).astype(np.int32) for line, h in zip(lines, (hi, hj, hk), strict=True))
+    return (k[:, None] * nj + j)[:, :, None] * ni + i
 
 
 def _flat(index: np.ndarray | Sequence[np.ndarray], size: Size, halo: int) -> np.ndarray:

@@ -4,16 +4,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.halo_copies import flat_index
-from hiresx.decomposition.levels import Tile, stencils
+from hiresx.base.kept import Kept
+from hiresx.decomposition.halo_copies import flat_box, flat_index
+from hiresx.decomposition.levels import Tile, part_on_level, stencils
 from hiresx.decomposition.patched_donors import Rows, layers_behind, linear, share
 from hiresx.decomposition.patches import Decomposition, Patch
-from hiresx.grid.blocks import Range, direction, shift_range, side
+from hiresx.grid import Block
+from hiresx.grid.blocks import Range, direction, side
 from hiresx.grid.patched import PATCHED, WIDTH
+
+# Ghosts for which a part keeps what it gives to them: 36 weights each, which for more would take much memory.
+FEW_GHOSTS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +44,19 @@ def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
     ]
 
 
-def level_rows(whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts]) -> Iterator[Rows]:
+def level_rows(
+    whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts], kept: Kept | None = None
+) -> Iterator[Rows]:
     """Yield the contributions of all parts of `cut`, in their order, to the ghosts of `found`, numbered through. Each
-    has the weights of the sixth-order and of the linear interpolation.
+    has the weights of the sixth-order and of the linear interpolation. `kept`: those of the same part to ghosts of the
+    same nodes are taken from there.
 
     The ghosts of a face are a box of nodes, and so are the nodes of a part: nodes and weights are found along each
     direction and multiplied out.
     """
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
+    kept = kept or Kept()
     faces: dict[tuple[int, int], list[_Face]] = {}
     number = 0
     for entry in found:
@@ -55,23 +66,34 @@ def level_rows(whole: Decomposition, cut: Decomposition, found: Sequence[TileGho
         number += entry.index.shape[1]
     ends_of = {key: np.array([face.box for face in some]) for key, some in faces.items()}
     for p, part in enumerate(cut.parts):
-        tile = levels.tiles[part.whole]
+        tile = part_on_level(levels, part)
         key = tile.level, tile.base
         if key not in faces:
             continue
-        space = levels.spaces[key]
-        box = shift_range(part.box, triple(lo for lo, _ in tile.box))
+        space, box = levels.spaces[key], tile.box
         for turn in product(*((0, -1, 1) if w else (0,) for w in space.wrapped)):
             lines = [
                 _along(n, wrap.step if wrap else 0, halo, ends, t)
                 for n, wrap, ends, t in zip(space.size, space.wrapped, box, turn, strict=True)
             ]
-            kept = np.array([(line.first, line.first + len(line.start)) for line in lines])
-            near = (np.maximum(ends_of[key][..., 0], kept[:, 0]) < np.minimum(ends_of[key][..., 1], kept[:, 1])).all(1)
-            made = [faces[key][n].share(lines) for n in np.flatnonzero(near)]
-            if made:
-                ghost, first, weights = (np.concatenate(some, axis=-1) for some in zip(*made, strict=True))
-                flat = flat_index(first, cut.blocks[p], halo)
+            reached = np.array([(line.first, line.first + len(line.start)) for line in lines])
+            low, high = np.maximum(ends_of[key][..., 0], reached[:, 0]), np.minimum(ends_of[key][..., 1], reached[:, 1])
+            near = (low < high).all(1)
+            some = [faces[key][n] for n in np.flatnonzero(near)]
+            if some:
+
+                def make(
+                    p: int = p, lines: Sequence[_Line] = lines, some: Sequence[_Face] = some
+                ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+                    ghosts, first, weights = zip(*(face.share(lines) for face in some), strict=True)
+                    flat = flat_index(np.concatenate(first, axis=-1), cut.blocks[p], halo)
+                    return [*ghosts], flat, np.concatenate(weights, axis=-1)
+
+                few = sum(face.count for face in some) <= FEW_GHOSTS
+                ghosts, flat, weights = (
+                    kept(("donors", tile, turn, *(face.key for face in some)), (), make) if few else make()
+                )
+                ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])
                 yield Rows(p, ghost, flat, triple(WIDTH if n > 1 else 1 for n in space.size), weights)
 
 
@@ -129,13 +151,24 @@ class _Face:
     def box(self) -> Range:
         return triple((int(along.min()), int(along.max()) + 1) for along in self.nodes)
 
+    @property
+    def count(self) -> int:
+        """The number of ghosts."""
+        return prod(map(len, self.nodes))
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """Says which ghosts these are, in their order."""
+        return self.direction, b"".join(along.tobytes() for along in self.nodes)
+
     def share(self, lines: Sequence[_Line]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The ghosts (n,) to which a part with these lines contributes, their first nodes in the part (3, n), and the
-        weights (2, 3, WIDTH, n)."""
+        """The ghosts (n,) to which a part with these lines contributes, counted from the first of the face, their first
+        nodes in the part (3, n), and the weights (2, 3, WIDTH, n)."""
         sizes = [1, *(1 if d == self.direction else len(self.nodes[d]) for d in (2, 1, 0))]
         sizes[0] = len(self.nodes[self.direction])
         steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
-        ghost, columns, shapes = self.number, [], []
+        ghost: Any = 0
+        columns, shapes = [], []
         for d, (nodes, line) in enumerate(zip(self.nodes, lines, strict=True)):
             axis = 0 if d == self.direction else 3 - d
             column = nodes - line.first
@@ -154,24 +187,41 @@ class _Face:
 
 
 @dataclass(frozen=True, eq=False)
-class Injection:
-    """Nodes of part `block` that lie under nodes of part `donor`, of a finer level: `to` and `source` (n,), int32, flat
+class Pairs:
+    """Nodes of a part that lie under nodes of another one, of a finer level: `to` and `source` (n,), int32, flat
     indexes into the padded arrays of both, in ascending order of `to`."""
 
-    donor: int
-    block: int
     to: np.ndarray
     source: np.ndarray
 
 
-def injections(whole: Decomposition, cut: Decomposition) -> list[Injection]:
-    """For every node that lies under a finer level, the node of the finest level there, grouped by donor and block."""
+@dataclass(frozen=True, eq=False)
+class Injection:
+    """The `pairs` of nodes of part `block` that lie under nodes of part `donor`, of a finer level."""
+
+    donor: int
+    block: int
+    pairs: Pairs
+
+    @property
+    def to(self) -> np.ndarray:
+        """The nodes that take values."""
+        return self.pairs.to
+
+    @property
+    def source(self) -> np.ndarray:
+        """The nodes that give them."""
+        return self.pairs.source
+
+
+def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
+    """For every node that lies under a finer level, the node of the finest level there, grouped by donor and block.
+    `kept`: pairs of parts that others of the same nodes lie over are taken from there."""
     assert whole.levels is not None
-    tiles = [whole.levels.tiles[part.whole] for part in cut.parts]
+    kept = kept or Kept()
+    tiles = [part_on_level(whole.levels, part) for part in cut.parts]
     level, base = np.array([t.level for t in tiles]), np.array([t.base for t in tiles])
-    origin = np.array([[lo for lo, _ in t.box] for t in tiles]).reshape(-1, 3, 1)
-    boxes = np.array([part.box for part in cut.parts]).reshape(-1, 3, 2) + origin
-    origins = boxes[:, :, :1]
+    boxes, halo = np.array([t.box for t in tiles]).reshape(-1, 3, 2), cut.stencil.halo
     found = []
     for p in range(len(tiles)):
         # a node of the part's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
@@ -179,18 +229,35 @@ def injections(whole: Decomposition, cut: Decomposition) -> list[Injection]:
         low = np.maximum(-(-boxes[:, :, 0] // step), boxes[p, :, 0])
         high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[p, :, 1])
         over = np.flatnonzero((low < high).all(axis=1) & (base == base[p]) & (level > level[p]))
-        free = np.ones((boxes[p, :, 1] - boxes[p, :, 0])[::-1], bool)
-        for q in over[np.argsort(-level[over], kind="stable")].tolist():
-            first = low[q] - boxes[p, :, 0]
-            under = free[tuple(map(slice, first[::-1], (first + high[q] - low[q])[::-1]))]
-            if under.any():
-                # in the index of the level
-                k, j, i = np.ix_(*map(np.arange, low[q][::-1], high[q][::-1]))
-                to, source = (
-                    flat_index([m * s - o for m, s, o in zip((i, j, k), steps, origins[r, :, 0], strict=True)],
-                               cut.blocks[r], cut.stencil.halo)[under]
-                    for r, steps in ((p, (1, 1, 1)), (q, step[q, 0].repeat(3)))
-                )  # fmt: skip
-                found.append(Injection(q, p, to, source))
-            under[...] = False  # the finest come first and leave the others what they do not cover
+        for q in over.tolist():
+            finer = over[level[over] > level[q]]
+            covering = finer[((low[finer] < high[q]) & (high[finer] > low[q])).all(axis=1)]
+            nodes = [tuple(map(slice, low[r].tolist(), high[r].tolist())) for r in (q, *covering)]
+
+            def make(p: int = p, q: int = q, nodes: list[tuple[slice, ...]] = nodes) -> Pairs | None:
+                return _pairs([tiles[r] for r in (p, q)], [cut.blocks[r] for r in (p, q)], halo, nodes)
+
+            key = "under", tiles[p], tiles[q], *((s.start, s.stop) for along in nodes[1:] for s in along)
+            pairs = kept(key, (), make)
+            if pairs is not None:
+                found.append(Injection(q, p, pairs))
     return sorted(found, key=lambda entry: (entry.donor, entry.block))
+
+
+def _pairs(
+    tiles: Sequence[Tile], blocks: Sequence[Block], halo: int, nodes: Sequence[tuple[slice, ...]]
+) -> Pairs | None:
+    """The pairs of two parts: of the second one with the first one, which lies under its `nodes[0]`, except under the
+    other `nodes`, of finer levels. None if nothing is left. The nodes are those of the level of the first one."""
+    first, *covered = (tuple(reversed(of)) for of in nodes)
+    steps = 1, 2 ** (tiles[1].level - tiles[0].level)
+    found = []
+    for tile, block, step in zip(tiles, blocks, steps, strict=True):
+        ends = zip(nodes[0], tile.box, strict=True)
+        lines = [np.arange(step * of.start - origin, step * of.stop - origin, step) for of, (origin, _) in ends]
+        found.append(flat_box(lines, block, halo))
+    free = np.ones(found[0].shape, bool)
+    for other in covered:
+        of_box = zip(other, first, strict=True)
+        free[tuple(slice(max(o.start - f.start, 0), o.stop - f.start) for o, f in of_box)] = False
+    return Pairs(*(indexes[free] for indexes in found)) if free.any() else None

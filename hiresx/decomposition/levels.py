@@ -17,7 +17,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
-from hiresx.grid.blocks import FACES, Range, direction, face_range, layer, side, whole_box
+from hiresx.grid.blocks import FACES, Range, direction, face_range, layer, shift_range, side, whole_box
 from hiresx.grid.connections import IDENTITY
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH, Wrap, lagrange, wraps
@@ -59,6 +59,12 @@ class Levels:
     def of(self, level: int, base: int) -> list[int]:
         """The whole blocks that are tiles of a block of the grid on a level."""
         return [n for n, tile in enumerate(self.tiles) if (tile.level, tile.base) == (level, base)]
+
+
+def part_on_level(levels: Levels, part: Part) -> Tile:
+    """The nodes of a part, in the indexes of its level."""
+    tile = levels.tiles[part.whole]
+    return Tile(tile.level, tile.base, shift_range(part.box, triple(lo for lo, _ in tile.box)))
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:

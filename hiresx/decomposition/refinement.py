@@ -344,7 +344,8 @@ def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str
         whole, taken = face_range(face, block.size), [range_ for other, range_ in held if other == face]
         if not taken:
             yield face, whole
-        if not taken or whole in taken:
+            continue
+        if whole in taken:
             continue
         d = direction(face)
         free = np.ones([hi - lo for lo, hi in reversed(whole)], bool)

@@ -17,21 +17,17 @@ class BlockState:
 
     `part`: the nodes of the whole block that it holds; `first` (i, j, k): the first of them; `name`: the name of the
     whole block. `fields`: the arrays of every field of the run (`hiresx.device.fields`), by name; the most used ones
-    are attributes, None where the run has no such field. The argument `fields` has the arrays of an earlier state of
-    the same nodes, which are used again. Where the state is kept as differences, `reference` (one value per conserved
-    variable) is subtracted from it, and `carry` holds the rounding errors of the differences.
+    are attributes, None where the run has no such field. Where the state is kept as differences, `reference` (one value
+    per conserved variable) is subtracted from it, and `carry` holds the rounding errors of the differences.
     """
 
     def __init__(
-        self, backend: Any, cut: Any, index: int, name: str, layout: Layout, reference: Sequence[float] = (),
-        fields: dict[str, tuple[Any, ...]] | None = None,
+        self, backend: Any, cut: Any, index: int, name: str, layout: Layout, reference: Sequence[float] = ()
     ):  # fmt: skip
         self.layout, self.storage, self.equations = layout, layout.storage, layout.equations
         self.real, equations = self.storage.real, self.equations
-        block = cut.blocks[index]
-        self.block, self.index, self.name = block, index, name
-        self.part = cut.parts[index]
-        self.first = self.part.first
+        self.renumber(cut, index, name)
+        block = self.block
         self.size = block.size
         self.active = block.active
         self.halo = padding(block, cut.stencil.halo)
@@ -42,7 +38,7 @@ class BlockState:
         self.origin = sum(h * s for h, s in zip(self.halo, self.strides, strict=True))
         conserved = equations.conserved_names
         self.reference = np.array(reference if self.storage.carries else [0.0] * len(conserved))
-        self.fields = dict(fields or {}) or {
+        self.fields: dict[str, tuple[Any, ...]] = {
             field.name: tuple(self._allocate(backend, field) for _ in range(field.count(layout)))
             for field in FIELDS
             if field.lies_in is None
@@ -51,7 +47,7 @@ class BlockState:
         self.carry, self.work = self.array("carry"), self.array("work")
         self.inverse_radius, self.registers = self.array("inverse_radius"), self.fields["registers"]
         # Whole-array kernels read ghosts that no kernel fills (edges and corners): these need an admissible state.
-        for row in map(conserved.index, ("rho", "e")) if fields is None else ():
+        for row in map(conserved.index, ("rho", "e")):
             self.q[row] = 1 - self.reference[row]
         self.dt_stride = 1 if layout.local_step else 0
         # Views are made once: a backend caches the address of an array object.
@@ -59,6 +55,13 @@ class BlockState:
         # rho s and its right-hand side, of each scalar
         rows = range(*equations.scalar_rows.indices(equations.variables))
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
+
+    def renumber(self, cut: Any, index: int, name: str) -> None:
+        """Take the number `index` in `cut` and the `name` of the whole block: also in another cut, in which this part
+        has the same nodes."""
+        self.block, self.index, self.name = cut.blocks[index], index, name
+        self.part = cut.parts[index]
+        self.first = self.part.first
 
     @property
     def q0(self) -> Any:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hiresx.base.kept import Kept
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.endpoint import QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merge_links
@@ -38,13 +39,15 @@ class Channel:
 
     `directed`: its arrays belong to grid directions, and change sign where those are opposite. `later`: kernels run
     after they are launched, so that sending has to wait for them. `apart`: its number type is not that of the state.
+    `kept`: rows of nodes are taken from there.
     `waited`: seconds spent waiting for other ranks; `exchanges`: how many were started.
     """
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
-        messages: QuantityMessages, later: bool, apart: bool = False,
+        messages: QuantityMessages, later: bool, apart: bool = False, kept: Kept | None = None,
     ):  # fmt: skip
+        kept = kept or Kept()
         self._program, self._width, self._later = program, width, later
         self._apart = apart
         self._outgoing, self._transports = messages.outgoing, messages.transports
@@ -61,12 +64,18 @@ class Channel:
         # Between the parts of this rank: by rows where the kernels can, else by lists.
         self._local: list[tuple[HaloLink, Any, Any]] = []
         self._local_rows: list[tuple[HaloLink, Any, int]] = []
+        by_rows = self._kernel("copy_halo_rows") in program.signatures
         for link in merge_links(layout.local, "donor", "block", *ends):
-            found = rows(link.to, link.source) if self._kernel("copy_halo_rows") in program.signatures else None
+
+            def make(link: HaloLink = link) -> Any:
+                found = rows(link.to, link.source) if by_rows else None
+                return None if found is None else backend.to_device(found)
+
+            found = kept(("rows", by_rows, *link.keys), (), make)
             if found is None:
                 self._local += lists([link], "donor")
             else:
-                self._local_rows.append((link, backend.to_device(found), len(link.to)))
+                self._local_rows.append((link, found, len(link.to)))
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
         self._turned = {peer.rank: rotated_links(peer.links) for peer in layout.peers} | {

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hiresx.base.kept import Kept
 from hiresx.decomposition import Decomposition, halo_lists
 from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
@@ -38,8 +39,8 @@ class HaloExchange:
     One message per neighbour and exchange is sent by `transport` (`hiresx.exchange.choice.NAMES`), packed and unpacked
     by kernels. An exchange is started, then finished; computation goes on in between, but must not read ghosts of the
     faces `remote` (for each part, those with ghosts from another rank). The values at the start are sent. The fields to
-    exchange are those of the registry (`hiresx.device.fields`), with a channel for each. `kept`: the field layout of
-    the other ranks, needed on a rank without parts, which sends nothing.
+    exchange are those of the registry (`hiresx.device.fields`), with a channel for each. `known`: the field layout of
+    the other ranks, needed on a rank without parts, which sends nothing. `kept`: rows of nodes of earlier exchanges.
 
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
     all ranks, for a transport that cannot be used, with the reason, and if memory is lacking.
@@ -53,7 +54,8 @@ class HaloExchange:
         cut: Decomposition,
         states: Sequence[BlockState],
         transport: str = "auto",
-        kept: Layout | None = None,
+        known: Layout | None = None,
+        kept: Kept | None = None,
     ):
         with comm.together():
             transport = known_transport(transport)
@@ -61,8 +63,9 @@ class HaloExchange:
             places = {state.index: n for n, state in enumerate(states)}
             layout = HaloLayout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
         self.remote = layout.remote
-        known = states[0].layout if states else kept
+        known = states[0].layout if states else known
         assert known is not None  # or there are no parts
+        kept = kept or Kept()
         in_stages = known.exchanged_fields("viscous_flux" in program.signatures)
         fields = (*in_stages, *known.fields_exchanged_once())
         widths, kinds = [field.variables(known) for field in fields], [field.kind(known) for field in fields]
@@ -92,9 +95,7 @@ class HaloExchange:
                     ]
                 later = gpu is not None
                 self._channels = [*self._signalled] or [
-                    Channel(
-                        backend, program, layout, width, directed[n], given, later=later, apart=kinds[n] != kinds[0]
-                    )
+                    Channel(backend, program, layout, width, directed[n], given, later, kinds[n] != kinds[0], kept)
                     for n, (width, given) in enumerate(zip(widths, messages, strict=True))
                 ]
         except BaseException as error:

@@ -1,7 +1,7 @@
 """The layout of a halo exchange: the copies between parts of this rank, and the messages to and from every
 neighbour."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,8 @@ class HaloLink:
     """Nodes that go from part `donor` to part `block` of this rank; None for the end that another rank holds.
 
     `to[n]` gets what `source[n]` holds: places in the padded arrays of `block` and `donor`, points of a buffer for the
-    end that another rank holds. `direction`, `donor_direction`, `sign` and `rotation` as in `HaloList`.
+    end that another rank holds. `direction`, `donor_direction`, `sign` and `rotation` as in `HaloList`. `keys`: those
+    of the lists that it was made of.
     """
 
     donor: int | None
@@ -27,6 +28,7 @@ class HaloLink:
     donor_direction: int
     sign: int
     rotation: Rotation | None
+    keys: tuple[Hashable, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,8 @@ def _by_rank(
 
 
 def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray, source: np.ndarray) -> HaloLink:
-    return HaloLink(donor, block, to, source, entry.direction, entry.donor_direction, entry.sign, entry.rotation)
+    e = entry
+    return HaloLink(donor, block, to, source, e.direction, e.donor_direction, e.sign, e.rotation, (e.key,))
 
 
 def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
@@ -107,6 +110,7 @@ def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
             group[0],
             to=np.concatenate([link.to for link in group]),
             source=np.concatenate([link.source for link in group]),
+            keys=tuple(key for link in group for key in link.keys),
         )
         for group in groups.values()
     ]

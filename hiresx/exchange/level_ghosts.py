@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.kept import Kept
 from hiresx.decomposition import Domain
 from hiresx.decomposition.level_donors import Injection, TileGhosts, find_level_donors, injections, level_rows
 from hiresx.decomposition.patched_donors import Rows
@@ -22,15 +23,17 @@ class LevelGhosts(PatchedExchange):
     patched faces: to sixth order where the flow is smooth, and linearly where it jumps."""
 
     def __init__(
-        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
+        kept: Kept,
     ):  # fmt: skip
+        self._kept = kept
         InterpolatedGhosts.__init__(
             self, backend, program, comm, domain, states, lambda: find_level_donors(domain.whole)
         )
-        self._under = UnderFiner(backend, program, comm, domain, states)
+        self._under = UnderFiner(backend, program, comm, domain, states, kept)
 
     def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[Rows]:
-        return level_rows(domain.whole, domain.cut, found)
+        return level_rows(domain.whole, domain.cut, found, self._kept)
 
     def close(self) -> None:
         super().close()
@@ -46,15 +49,25 @@ class UnderFiner:
     between ranks. Collective."""
 
     def __init__(
-        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
+        kept: Kept,
     ):  # fmt: skip
         self._backend, self._program = backend, program
         self._states = {state.index: state for state in states}
         owner, rank = [part.rank for part in domain.cut.parts], comm.rank
         with comm.together():
-            found = injections(domain.whole, domain.cut)
+            found = injections(domain.whole, domain.cut, kept)
             here = [e for e in found if owner[e.donor] == owner[e.block] == rank]
-            self._copy = program.prepare([[call for e in here for call in self._copies(e)]])
+            # Launches of parts that stay are those of the solver before.
+            copies = [
+                kept(
+                    ("copies", e.pairs),
+                    (self._states[e.donor], self._states[e.block]),
+                    lambda e=e: [*self._copies(e)],  # type: ignore[misc]
+                )
+                for e in here
+            ]
+            self._copy = program.prepare([[call for calls in copies for call in calls]])
             # Both ends of a message have its entries in one order.
             self._out = self._messages(found, owner, rank, lambda e: (owner[e.donor], owner[e.block]))
             self._into = self._messages(found, owner, rank, lambda e: (owner[e.block], owner[e.donor]))

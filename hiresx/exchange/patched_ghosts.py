@@ -155,8 +155,7 @@ class InterpolatedGhosts(ABC):
         apart = [n + 1 if isinstance(entry, mirror_points.MirrorSources) else 0 for n, entry in enumerate(found)]
         group = 3 * (len(found) + 1) * part + 3 * np.repeat(apart, np.diff(ghosts)) + along
         group[owner[part] != rank] = -1
-        for number in np.unique(group[group >= 0]):
-            chosen, points = np.flatnonzero(group == number), np.flatnonzero(group[of] == number)
+        for chosen, points in zip(_by_number(group), _by_number(group[of]), strict=True):
             n = int(np.searchsorted(ghosts, chosen[0], "right")) - 1
             entry, p, d = found[n], int(part[chosen[0]]), int(along[chosen[0]])
             first, count = starts[points], starts[points + 1] - starts[points]
@@ -259,6 +258,12 @@ class InterpolatedGhosts(ABC):
                 flux = self._viscous[0][t.place][t.direction]
                 take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
         return self._program.prepare(give), self._program.prepare(take), outgoing, incoming, host
+
+
+def _by_number(numbers: np.ndarray) -> list[np.ndarray]:
+    """Where each number of `numbers` from 0 on stands, in ascending order; the numbers likewise."""
+    order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else []
 
 
 def _kernel(entry: Located) -> str:

@@ -313,8 +313,12 @@ class Characteristic(FaceCondition):
 
 def meet(conditions: Sequence[FaceCondition]) -> None:
     """Give the walls of a part the nodes at which they meet each other (`hiresx.rhs.wall_corners`)."""
-    for state in {id(c.state): c.state for c in conditions}.values():
-        here = [c for c in conditions if c.state is state]
+    of_state: dict[BlockState, list[FaceCondition]] = {}
+    for c in conditions:
+        of_state.setdefault(c.state, []).append(c)
+    for state, here in of_state.items():
+        if all(c.has_met for c in here):
+            continue
         sticking = [c for c in here if isinstance(c, NoSlip)]
         patches, held = [c.patch for c in sticking], [c.holds for c in sticking]
         found = wall_corners.shares(state.size, state.strides, patches, held)
@@ -329,6 +333,8 @@ def meet(conditions: Sequence[FaceCondition]) -> None:
         for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
             if oblique is not None:
                 slip.meet_slip_walls(oblique.which, oblique.left)
+        for c in here:
+            c.has_met = True
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
@@ -364,6 +370,13 @@ def check(patches: Sequence[Patch]) -> None:
                 f'boundary type = "{patch.condition.type}": no class in hiresx/rhs/boundary.py has kernel = "{kernel}"',
                 f"write one there, or take one of the kernels that are there: {', '.join(sorted(known))}",
             )
+
+
+def is_of_patch(patch: Patch) -> bool:
+    """True if the condition of `patch` is constructed from the patch and its block's state alone."""
+    others = {NoSlip.kernel, SupersonicOutflow.kernel, PrecursorInflow.kernel}
+    simple = patch.condition.kernel in _of_the_patch().keys() - others
+    return simple and patch.condition.type not in ("modelled-wall", "recycling-inflow")
 
 
 def condition(

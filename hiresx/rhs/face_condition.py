@@ -40,11 +40,14 @@ class FaceCondition:
     closed = False
     # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.
     continued = True
+    # Whether the walls of its part were told where they meet each other.
+    has_met = False
     # Degrees of the polynomials behind the face for the viscous terms.
     primitive_degree = flux_degree = 1
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         self.state, self.patch = state, patch
+        self._noted: dict[tuple[Any, ...], list[Call]] | None = None
         self._backend, self._program, self._launch = backend, program, program.launch
         d = direction(patch.face)
         self._direction, self._halo = d, state.halo[d]
@@ -65,6 +68,8 @@ class FaceCondition:
         """Of a slip wall: set which part of the velocity remains at the nodes where other slip walls meet it
         (`wall_corners.SlipCorners`)."""
         put = self._backend.to_device
+        if self._noted is not None:
+            self._noted.clear()
         self.corner_arguments |= {"which": put(which.astype(np.int32)), "left": put(left.astype(self.state.real))}
 
     def areas(self, d: int, box: Range) -> np.ndarray:
@@ -120,8 +125,22 @@ class FaceCondition:
     def follow(self) -> None:
         """Change the rates of other variables along with that of the density, after the latter is set at outflows."""
 
+    def keep(self, patch: Patch) -> None:
+        """Serve also in the next solver, as the condition of `patch`, which has the same nodes and the same table.
+        Launches are kept as well."""
+        self.patch = patch
+        self._noted = {} if self._noted is None else self._noted
+
     def calls(self, method: str, *arguments: Any) -> list[Call]:
         """The launches that `method` makes, recorded and not made."""
+        if self._noted is None or any(not isinstance(a, int) for a in arguments):
+            return self._record(method, *arguments)
+        key = method, *arguments
+        if key not in self._noted:
+            self._noted[key] = self._record(method, *arguments)
+        return [*self._noted[key]]
+
+    def _record(self, method: str, *arguments: Any) -> list[Call]:
         noted: list[Call] = []
 
         def note(name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:

@@ -3,16 +3,17 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hiresx.base.arrays import triple
+from hiresx.base.kept import Kept, Results
 from hiresx.base.threads import lines_of, map_ahead, planes
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Later, Piece
-from hiresx.decomposition.levels import Tile
+from hiresx.decomposition.levels import Tile, part_on_level
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
 from hiresx.device.configuration import Configuration
@@ -20,7 +21,7 @@ from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
-from hiresx.grid.blocks import Block, Range, shift_range
+from hiresx.grid.blocks import Block, Range
 from hiresx.rhs import grid_spacings, wall_distance
 from hiresx.rhs.metrics import compute_metrics, repeat_faces
 from hiresx.solver.case_configuration import check_reference, configuration
@@ -35,27 +36,25 @@ Lines: TypeAlias = tuple[slice, slice]
 
 class Reused(NamedTuple):
     """What a solver takes over from an earlier solver of the same case. `configuration`, `program`: its kernels.
-    `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses the memory and
-    the metrics of a state where it has a part of the same nodes."""
+    `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a state, with
+    its metrics, where it has a part of the same nodes. `kept`: what was made of these states alone."""
 
     configuration: Configuration
     program: Program
     states: Mapping[Tile, BlockState] = {}
+    kept: Results = MappingProxyType({})
 
 
 def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
     """The range of nodes of a part, in the indexes of its level of refinement; None in a run without levels."""
-    if whole.levels is None:
-        return None
-    tile = whole.levels.tiles[part.whole]
-    return Tile(tile.level, tile.base, shift_range(part.box, triple(lo for lo, _ in tile.box)))
+    return None if whole.levels is None else part_on_level(whole.levels, part)
 
 
 class LocalBlocks:
     """Kernels, fields and metrics of this rank's parts of `domain`. `states`: one for each part; `place[index]` is the
     position in it of the part `index` of all ranks. `extended`: coordinates with ghosts, by index. `layout`: the fields
     of the parts. `flow`: the initial state of the nodes, if any. `reused`: what is taken over where its configuration
-    is that of the case.
+    is that of the case. `kept`: results that the next solver can use as well.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
@@ -80,14 +79,16 @@ class LocalBlocks:
         there = {} if reused is None else reused.states
         before = [there.get(nodes) for n in domain.mine if (nodes := nodes_of(self.decomposition, self.cut.parts[n]))]
         before = before or [None] * len(domain.mine)
+        self.kept = Kept(None if reused is None else reused.kept)
         with self.comm.together():
-            self.states = [
-                BlockState(
-                    backend, self.cut, n, names[self.cut.parts[n].whole], layout, self.configuration.reference,
-                    None if old is None else old.fields,
-                )
-                for n, old in zip(domain.mine, before, strict=True)
-            ]  # fmt: skip
+            self.states = []
+            for n, old in zip(domain.mine, before, strict=True):
+                name = names[self.cut.parts[n].whole]
+                if old is None:
+                    old = BlockState(backend, self.cut, n, name, layout, self.configuration.reference)
+                else:
+                    old.renumber(self.cut, n, name)
+                self.states.append(old)
             for state in self.states[1:]:
                 for name in ("kept_acceleration", *([] if layout.local_step else ["dt"])):
                     state.fields[name] = self.states[0].fields[name]  # one for all
@@ -119,7 +120,7 @@ class LocalBlocks:
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]) for n in domain.mine}
         own = ((nodes_of(self.decomposition, state.part), state) for state in self.states)
         kept = {nodes: state for nodes, state in own if nodes is not None and nodes in wanted}
-        return Reused(self.configuration, self.program, kept)
+        return Reused(self.configuration, self.program, kept, self.kept.with_all_of(set(kept.values())))
 
     def compile_kernels(self, chosen: Configuration) -> Program:
         """Return the kernels of a configuration. One rank of each host compiles them; the others find them in the

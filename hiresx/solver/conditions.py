@@ -8,11 +8,14 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
+from hiresx.case.refine import REFINABLE
+from hiresx.decomposition import Patch
 from hiresx.decomposition.curved_walls import curved_walls
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.grid import Grid
+from hiresx.grid.patched import PATCHED
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.outflow import Outflow
@@ -47,13 +50,24 @@ class Conditions:
         with comm.together():
             curved = curved_walls(blocks.decomposition)
             own = [(states[blocks.place[p.block]], p) for p in blocks.cut.patches if p.block in blocks.place]
-            of_gas = [
-                boundary.condition(
+            # Behind patched faces a condition has nothing to do.
+            own = [(state, p) for state, p in own if p.condition.type != PATCHED]
+
+            def condition(state: BlockState, p: Patch) -> FaceCondition:
+                return boundary.condition(
                     backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block],
                     blocks.cut, case, p.place in mirrored, p.place in curved,
-                )
-                for state, p in own
-            ]  # fmt: skip
+                )  # fmt: skip
+
+            of_gas = []
+            for state, p in own:
+                if p.place in mirrored or p.condition.type not in REFINABLE or not boundary.is_of_patch(p):
+                    of_gas.append(condition(state, p))
+                    continue
+                # A key that holds the number of an object is right as long as the result holds the object.
+                key = "condition", p.face, p.range, id(p.condition)
+                of_gas.append(blocks.kept(key, (state,), partial(condition, state, p)))
+                of_gas[-1].keep(p)
             of_scalars = [
                 condition
                 for state, p in own

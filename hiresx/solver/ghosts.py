@@ -1,6 +1,7 @@
 """The ghosts of connected and patched faces and of mirroring walls: their exchange, and computation during it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from hiresx.case import Case
@@ -26,12 +27,13 @@ class Ghosts:
             blocks.states,
             transport,
             blocks.layout,
+            blocks.kept,
         )
         for field in blocks.layout.fields_exchanged_once():
             self.halo.start_field(field.name)
             self.halo.finish_field(field.name)
-        kind = PatchedExchange if domain.whole.levels is None else LevelGhosts
-        self.patched = kind(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
+        between: Any = PatchedExchange if domain.whole.levels is None else partial(LevelGhosts, kept=blocks.kept)
+        self.patched: PatchedExchange = between(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
         self.mirrored = MirroredGhosts(
             case, blocks.backend, blocks.program, blocks.comm, domain, blocks.states
         )  # fmt: skip

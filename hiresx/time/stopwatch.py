@@ -11,8 +11,9 @@ from hiresx.device.interface import Backend, Event
 # The number of event pairs kept before they are read: reading waits for the device, so it is not done every step.
 PENDING = 2000
 
-# Where steps can be timed as a whole, one in this many is timed by parts.
-SAMPLED = 16
+# Where steps can be timed as a whole, one in this many is timed by parts. The first of such steps of a solver arranges
+# all of its launches. More often, that would be noticed where levels follow the flow and make launches every few steps.
+SAMPLED = 64
 
 # The name of a timed part, its start and its end.
 _Entry: TypeAlias = tuple[str, Event, Event]

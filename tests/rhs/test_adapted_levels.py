@@ -2,6 +2,7 @@
 
 import gc
 import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ from ranks import run_ranks
 
 from hiresx import Simulation, load
 from hiresx.case import Case
+from hiresx.decomposition import level_donors
 from hiresx.decomposition.tile_choice import tiles_within
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import slices
 from hiresx.grid.cutting import cut_along_i
+from hiresx.output.saved.distributed_arrays import read_from_memory
 from hiresx.simulation import adapted_run, flow_flags
 from hiresx.solver import Solver
 
@@ -125,6 +128,52 @@ def test_a_block_that_stays_keeps_its_memory_and_has_the_metrics_of_a_solver_mad
     anew = Solver(simulation.case, simulation.backend, domain=simulation._ground)
     for one, other in zip(simulation.solver.states, anew.states, strict=True):
         assert np.array_equal(one.metrics, other.metrics) and np.array_equal(one.jacobian, other.jacobian)
+
+
+def test_what_was_made_of_tiles_that_stay_is_used_again_and_gives_the_flow_of_a_solver_made_anew(monkeypatch):
+    """Tiles at a slip wall stay, others are given up, and others come. Viscous, so that fluxes are exchanged too."""
+    place, made = [0.9], []
+
+    def disc(table, flow, nodes, beyond):
+        x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
+        return ((x - place[0]) ** 2 + (y - 0.8) ** 2 < 0.004).astype(float)
+
+    def counted(*given):
+        made.append(pairs(*given))
+        return made[-1]
+
+    pairs = level_donors._pairs
+    monkeypatch.setattr(flow_flags, "criterion", disc)
+    monkeypatch.setattr(level_donors, "_pairs", counted)
+    wall = [{"faces": ["jmin", "jmax"], "type": "slip-wall"}, {"faces": "all", "type": "periodic"}]
+    grid = {
+        "generator": "wavy", "n": [40, 36, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 0.0], "periodic": ["x"],
+        "amplitude": [0.0, 0.0, 0.0],
+    }  # fmt: skip
+    table = {"levels": 2, "margin": 0, "every": 1000, "region": [{"i": [4, 12], "j": [0, 9], "level": 2}]}
+    case = adapted(refine=table, grid=grid, boundary=wall, gas={"reynolds": 500.0}, time={"steps": 40, "cfl": 0.5})
+    simulation = Simulation(case, initial=spot, backend="cpu")
+    simulation.run(3, progress=False)
+    place[0] = 0.7
+    before = simulation.solver
+    there = dict(zip(before.states, tiles(simulation), strict=True))
+    conditions, old = list(before.conditions), len(made)
+    assert simulation.adapt()
+    solver = simulation.solver
+    stayed = [state for state in solver.states if state in there]
+    assert all(tiles(simulation)[state.index] == there[state] for state in stayed)
+    assert 2 < len(stayed) < len(solver.states)
+    again = [c for c in solver.conditions if any(c is other for other in conditions)]
+    assert again and {c.state for c in again} == {c.state for c in solver.conditions if c.state in stayed}
+    assert all(c.patch in solver.cut.patches for c in again)
+    found = level_donors.injections(solver.decomposition, solver.cut, None)
+    assert 0 < len(made) - old - len(found) < len(found), "some pairs are made anew, others are there"
+    anew = Solver(simulation.case, simulation.backend, domain=simulation._ground)
+    anew.restore(solver.values(), read_from_memory(solver.pieces()))
+    for _ in range(3):
+        assert solver.step() == anew.step()
+    for one, other in zip(solver.states, anew.states, strict=True):
+        assert np.array_equal(one.interior(one.q), other.interior(other.q))
 
 
 def test_no_tile_lies_where_a_condition_does_not_go_with_it_and_levels_pass_joins():
@@ -302,21 +351,29 @@ def test_what_cannot_be_is_refused_in_words(refine, tables, said):
 
 @pytest.mark.slow
 def test_memory_stays_through_many_changes(monkeypatch):
-    place = [0.3]
+    place, changes = [9.0], 1000
 
     def disc(table, flow, nodes, beyond):
         x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
         return ((x - place[0]) ** 2 + (y - 0.5) ** 2 < 0.01).astype(float)
 
+    def used():
+        gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize() // 1024, len(gc.get_objects())
+
     monkeypatch.setattr(flow_flags, "criterion", disc)
     simulation = Simulation(adapted((24, 24, 1), refine={"levels": 1, "margin": 0}), backend="cpu")
-    used = []
-    for cycle in range(200):
+    assert len(tiles(simulation)) == 1
+    bytes_, with_tiles, without = simulation.solver.bytes, [], []
+    for cycle in range(changes):
+        if cycle in (50, changes - 1):  # all is given up again
+            with_tiles.append(used())
+            place[0] = 9.0
+            assert simulation.adapt() and len(tiles(simulation)) == 1 and simulation.solver.bytes == bytes_
+            without.append(used())
         place[0] = 0.3 if cycle % 2 else 0.7
-        assert simulation.adapt()
-        if cycle in (49, 199):
-            gc.collect()
-            used.append((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(gc.get_objects())))
-    place[0] = 9.0
-    assert simulation.adapt() and len(tiles(simulation)) == 1  # all is given up again
-    assert used[1][0] < used[0][0] + 8000 and used[1][1] < used[0][1] + 2000
+        assert simulation.adapt() and simulation.solver.bytes > bytes_
+    for before, after in (with_tiles, without):
+        assert after[0] < before[0] + 8000 and after[1] < before[1] + 2000
+    assert without[1][1] < with_tiles[1][1]

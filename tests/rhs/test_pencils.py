@@ -66,6 +66,15 @@ def test_wavy_grid(n):
     agree(case, initial=rough(1.5) if n != "[8,37,1]" else smooth)
 
 
+def test_short_lines_along_i_share_bundles():
+    for n, single in ("[8,37,1]", False), ("[70,9,11]", True):
+        one = solver(taylor_green('grid.generator="wavy"', f"grid.n={n}", "grid.amplitude=[0.1,0.1,0.1]"), "pencils")
+        (sweep,) = (call for block in one.terms.inviscid for call in block.early if call.arguments["sd"] == 1)
+        lines = sweep.arguments["n1"] * sweep.arguments["n2"]
+        parts = one.program.kernel("inviscid_sweep").cut(sweep.packed).parts
+        assert parts == lines if single else parts < lines
+
+
 def test_single_precision():
     agree(rhs.flow(18, True, "fp32"), 2e-5)
 

@@ -1,0 +1,29 @@
+"""Results that are made once and used again as long as the objects that they were made of are there."""
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Results = Mapping[tuple[Hashable, tuple[Any, ...]], Any]
+
+
+class Kept:
+    """Results by a key and by the objects that they were made of, for instance from one solver of a run to the next.
+    `given`: results that an earlier instance had."""
+
+    def __init__(self, given: Results | None = None):
+        self._given: Results = given or {}
+        self._used: dict[tuple[Hashable, tuple[Any, ...]], Any] = {}
+
+    def __call__(self, key: Hashable, of: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """Return the result of `make` for the key and the objects `of`, which are compared by `==`: that of an earlier
+        call, if there was one. The key holds everything else on which the result depends."""
+        place = key, of
+        if place not in self._used:
+            self._used[place] = self._given[place] if place in self._given else make()
+        found: T = self._used[place]
+        return found
+
+    def with_all_of(self, there: Collection[Any]) -> Results:
+        """Return the results that were asked for and whose objects all are among `there`, for the next instance."""
+        return {place: result for place, result in self._used.items() if all(one in there for one in place[1])}
