@@ -41,8 +41,10 @@ ORDERS = (0, *sanitize.ORDERS)
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Path:
     found = tmp_path_factory.mktemp("checked") / "kernels"
-    copytree(kernels.ROOT, found, ignore=ignore_patterns("__pycache__", "boundary"))
+    # Conditions and terms come behind solver.h by themselves, with the whole scheme.
+    copytree(kernels.ROOT, found, ignore=ignore_patterns("__pycache__", "boundary", "terms"))
     (found / "boundary").mkdir()
+    (found / "terms").mkdir()
     (found / "solver.h").write_text(FAULTS)
     return found
 

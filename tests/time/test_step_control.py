@@ -1,5 +1,7 @@
 """Implicit steps whose size follows their error."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from unsteady_flows import WALLS, after, blob, layer, line, periodic
@@ -13,15 +15,21 @@ from hiresx.estimate import estimate
 from hiresx.solver import Solver
 from hiresx.time.integrators import bdf2, integrator
 
+AT_A_WALL = dict(boundary=WALLS, stretch=25.0, n=33, end=0.4)
+
+
+@cache
+def by_short_steps() -> np.ndarray:
+    return whole(after(line("esdirk4", time={"dt": 0.01}, **AT_A_WALL), layer))[0]
+
 
 @pytest.mark.parametrize("name", UNSTEADY)
 def test_steps_follow_the_tolerance(name):
     """A tenth of the tolerance makes more steps, and the error falls."""
-    given = dict(boundary=WALLS, stretch=25.0, n=33, end=0.4)
-    reference = whole(after(line("esdirk4", time={"dt": 0.01}, **given), layer))[0]
+    reference = by_short_steps()
     errors, steps = [], []
     for tolerance in (1e-5, 1e-6, 1e-7):
-        solver = after(line(name, implicit={"tolerance": tolerance}, **given), layer)
+        solver = after(line(name, implicit={"tolerance": tolerance}, **AT_A_WALL), layer)
         errors.append(np.abs(whole(solver)[0] - reference).max())
         steps.append(solver.steps)
         assert solver.time == 0.4 and solver.integrator.memory["error"] <= tolerance
