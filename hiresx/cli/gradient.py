@@ -26,6 +26,15 @@ Step = Annotated[
 Check = Annotated[
     bool, option("--check", None, "Beside each derivative the difference of flows that are converged around the key.")
 ]
+Adjoint = Annotated[
+    bool,
+    option(
+        "--adjoint",
+        None,
+        "Solve linear equations for each number in place of each key: for many keys of a plane flow. Forces only, on "
+        "one rank; needs SciPy.",
+    ),
+]
 
 
 def gradient(
@@ -36,6 +45,7 @@ def gradient(
     set_: options.Overrides = None,
     step: Step = None,
     check: Check = False,
+    adjoint: Adjoint = False,
     backend: options.Backend = "auto",
     json: options.Json = False,
 ) -> int:
@@ -43,7 +53,7 @@ def gradient(
     of the case.
 
     The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of the
-    flow's linear equations; --check costs four converged flows for each.
+    flow's linear equations, and with --adjoint each number does; --check costs four converged flows for each.
 
     Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone.
     """
@@ -54,7 +64,7 @@ def gradient(
 
         comm = world()
         say = terminal.progress if not json else None
-        found = differentiate(name, wanted, keys, preset, set_ or (), backend, step, check, comm, say)
+        found = differentiate(name, wanted, keys, preset, set_ or (), backend, step, check, comm, say, adjoint)
     if comm.root:
         if json:
             terminal.print_json(found.document())

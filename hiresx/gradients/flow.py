@@ -37,7 +37,9 @@ class SteadyFlow:
         integrator = self.simulation.solver.integrator
         assert isinstance(integrator, Steady)  # see check_steady
         self.integrator = integrator
-        self._vortices = [a for a in self.simulation.attachments if isinstance(a, VortexMonitor)]
+        self.vortices = [a for a in self.simulation.attachments if isinstance(a, VortexMonitor)]
+        # That of the far field, where it does not follow the lift.
+        self.circulation: float | None = None
         self.report: dict[str, Any] = {}
         # Steps taken; the simulation counts each measurement as one, too.
         self.steps = 0
@@ -82,9 +84,9 @@ class SteadyFlow:
     def _report(self) -> dict[str, Any]:
         """Return the report of the last step, with the residual for the circulation of the lift after it."""
         report, memory = self.integrator.report, self.integrator.memory
-        if not self._vortices:
+        if not self.vortices:
             return report
-        for vortex in self._vortices:
+        for vortex in self.vortices:
             vortex.set_conditions(self.simulation.solver)
         residual = memory["residual"]
         return report | {
@@ -155,10 +157,13 @@ class SteadyFlow:
         return x
 
     def put(self, x: Vector) -> None:
-        """Set the state to x, with the conditions at nodes and the circulation of its lift."""
+        """Set the state to x, with the conditions at nodes and the circulation of its lift, or `circulation`."""
         self.system.accept(x, self.system.time)
-        for vortex in self._vortices:
-            vortex.follow(self.simulation.solver)
+        for vortex in self.vortices:
+            if self.circulation is None:
+                vortex.follow(self.simulation.solver)
+            else:
+                vortex.circulate(self.circulation)
 
     def start_beside(self, other: "SteadyFlow", x: Vector) -> None:
         """Set the state to x, the converged state of `other`, whose case is nearly the same, and the CFL number to the
@@ -171,6 +176,10 @@ class SteadyFlow:
     def residual(self, x: Vector, into: Vector) -> None:
         """Compute f(x)."""
         self.put(x)
+        self.change(x, into)
+
+    def change(self, x: Vector, into: Vector) -> None:
+        """Compute f(x), where x is the state. Afterwards it is not."""
         self.linear.begin()
         self.linear.change(x, into)
 

@@ -10,6 +10,7 @@ from typing import Any
 from hiresx.case.loader import parse_override
 from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
+from hiresx.gradients.adjoint import AdjointSolver
 from hiresx.gradients.flow import Say, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, Parameter, check_steady, parameter
 from hiresx.gradients.tangent import Tangent, TangentSolver, difference
@@ -51,13 +52,15 @@ def gradient(
     check: bool = False,
     comm: Communicator | None = None,
     say: Callable[[str], None] | None = None,
+    adjoint: bool = False,
 ) -> Gradient:
     """Return the derivatives of the numbers `of` of the steady flow of `case` by its keys `by` (docs/gradients.md).
 
     `case`, `preset` and `overrides` are those of `hiresx.load`; the integrator must be the implicit one. `of`: numbers
     of its monitors, HISTORY.QUANTITY, or the quantity alone where one history has it; each force has also the
     coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `step`: that of the differences in each key, by
-    default one in which the flow changes by 3e-4. `check`: find the differences of converged flows, too. `say` is
+    default one in which the flow changes by 3e-4. `check`: find the differences of converged flows, too. `adjoint`:
+    solve linear equations for each number in place of each key; on one rank, for numbers of forces alone. `say` is
     called with lines about the progress. Collective over `comm`, by default all ranks that were started together.
 
     Raises HiresxError for what the case does not have, for a flow that does not converge, for one whose mass nothing
@@ -76,7 +79,7 @@ def gradient(
         flow.converge(base.implicit.drop)
         report = flow.report
         say(f"the flow: {flow.steps} steps, residual {report['residual']:.2e}")
-        solver = TangentSolver(family, flow, say)
+        solver = AdjointSolver(family, flow, say, list(values)) if adjoint else TangentSolver(family, flow, say)
         values = flow.measure(solver.state, list(values))
         tangents = {one.key: solver.solve(one, list(values), step) for one in parameters}
         checks = None

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hiresx.case import Case
 from hiresx.case.error_messages import did_you_mean
@@ -9,6 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched_surface import Shares
 from hiresx.simulation import Simulation
 
 # Kinds of monitors whose samples are single numbers of the flow at that moment.
@@ -23,6 +25,26 @@ def measure(simulation: Simulation, wanted: Sequence[str]) -> dict[str, float]:
     values = _all(simulation, {name.partition(".")[0] for name in wanted if "." in name} or None)
     with simulation.comm.together():
         return {name: values[name] for name in (full_name(values, name) for name in wanted)}
+
+
+def shares(simulation: Simulation, wanted: Sequence[str]) -> list[Shares]:
+    """Return what single nodes add to the numbers `wanted`, by full name, of the flow that the simulation holds: for
+    each force what its walls add. Raises HiresxError for numbers of other histories."""
+    found, left = [], list(wanted)
+    for monitor in simulation.attachments:
+        if isinstance(monitor, ForceMonitor):
+            states, places, of_force = monitor.shares(simulation.solver)
+            of_force = {**_coefficients(simulation.case, of_force), **of_force}
+            named = {f"{monitor.history.name}.{name}": of_force[name] for name in of_force}
+            mine = [name for name in left if name in named]
+            left = [name for name in left if name not in named]
+            if mine:
+                found.append(Shares(states, places, {name: named[name] for name in mine}))
+    if left:
+        raise HiresxError(
+            f"--of {left[0]}: adjoint derivatives are of the numbers of [[force]]", "leave out --adjoint for others"
+        )
+    return found
 
 
 def full_name(values: Mapping[str, float], name: str) -> str:
@@ -67,7 +89,7 @@ def _all(simulation: Simulation, histories: set[str] | None) -> dict[str, float]
     return found
 
 
-def _coefficients(case: Case, force: Mapping[str, float]) -> dict[str, float]:
+def _coefficients(case: Case, force: Mapping[str, Any]) -> dict[str, Any]:
     """Return lift and drag over rho V^2/2 and the unit of area: L, or L^2 in three dimensions, where the flow starts
     from a uniform state that moves."""
     state = case.initial.state

@@ -48,17 +48,25 @@ class Tangent:
 
 
 class TangentSolver:
-    """Solves for the derivatives of a `flow` that is converged, by parameters of its `family`. Collective."""
+    """Solves for the derivatives of a `flow` that is converged, by parameters of its `family`, until `drop` is left of
+    the residual of the linear equations. Collective."""
+
+    drop = DROP
+    hint = "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)"
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say):
         self._family, self._flow, self._say = family, flow, say
         self._system = flow.system
         self._x = flow.state()
         self._value, self._right, self._update, self._shifted = (self._system.vector() for _ in range(4))
-        self._gmres = FlexibleGmres(self._system, flow.case.implicit.krylov)
-        flow.residual(self._x, self._value)
-        flow.assemble(self._x)
-        self._product = flow.product(self._x, self._value)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Prepare what solves the linear equations."""
+        self._gmres = FlexibleGmres(self._system, self._flow.case.implicit.krylov)
+        self._flow.residual(self._x, self._value)
+        self._flow.assemble(self._x)
+        self._product = self._flow.product(self._x, self._value)
 
     @property
     def case(self) -> Case:
@@ -75,25 +83,33 @@ class TangentSolver:
         Raises HiresxError for a parameter without influence, and for equations that GMRES does not solve."""
         system, y = self._system, self._system.vector()
         first = step or STEP * (abs(parameter.value) or 1.0)
-        differences = _Differences(self._family, self._flow, parameter, first)
+        differences = Differences(self._family, self._flow, parameter, first)
         left, products = 1.0, 0
         try:
             size = self._tangent_residual(differences, y)
             if size * first <= ROUND_OFF * system.norm(self._x):  # the flow does not depend on it
                 size = 0.0
             if size > 0:
-                left, products = self._improve(differences, y, size, ROUGHLY if step is None else DROP)
+                left, products = self._improve(differences, y, size, ROUGHLY if step is None else self.drop)
                 if step is None:
                     differences.close()
-                    differences = _Differences(self._family, self._flow, parameter, self._step(parameter, y))
-                    left, more = self._improve(differences, y, size, DROP)
+                    differences = Differences(self._family, self._flow, parameter, self._step(parameter, y))
+                    left, more = self._improve(differences, y, size, self.drop)
                     products += more
-            found = differences.numbers(self._x, y, self._shifted, wanted)
+            found = self._numbers(differences, y, wanted)
         finally:
             differences.close()
         with self._flow.comm.together():
-            _check(parameter, size > 0, left, any(found.values()))
+            _check(parameter, size > 0, left, any(found.values()), self.hint)
         return Tangent(y, found, differences.step, left if size > 0 else 0.0, products)
+
+    def _solve(self) -> int:
+        """Compute an update of y from the right-hand side r(y). Returns the products made."""
+        return self._gmres(self._product, self._flow.linear.precondition, self._right, ONCE, self._update)[1]
+
+    def _numbers(self, differences: "Differences", y: Vector, wanted: Sequence[str]) -> dict[str, float]:
+        """Return the derivatives of numbers with the flow's derivative y."""
+        return differences.numbers(self._x, y, self._shifted, wanted)
 
     def _step(self, parameter: Parameter, y: Vector) -> float:
         """Return the step in which the flow changes by `STEP`."""
@@ -101,12 +117,12 @@ class TangentSolver:
         step = STEP * largest(self._x)[0] / largest(y)[0]
         return min(step, LARGEST * abs(parameter.value)) if parameter.value else step
 
-    def _tangent_residual(self, differences: "_Differences", y: Vector) -> float:
+    def _tangent_residual(self, differences: "Differences", y: Vector) -> float:
         """Put r(y) into the right-hand side, and return its norm."""
         differences.residual(self._x, y, self._shifted, self._right)
         return self._system.norm(self._right)
 
-    def _improve(self, differences: "_Differences", y: Vector, size: float, drop: float) -> tuple[float, int]:
+    def _improve(self, differences: "Differences", y: Vector, size: float, drop: float) -> tuple[float, int]:
         """Improve y until |r(y)| is `drop` of `size`, or does not fall. Returns what is left of it, and the products
         made."""
         system, products, idle = self._system, 0, 0
@@ -114,8 +130,7 @@ class TangentSolver:
         for _ in range(CALLS):
             if left <= drop or idle >= IDLE:
                 break
-            _, count = self._gmres(self._product, self._flow.linear.precondition, self._right, ONCE, self._update)
-            products += count
+            products += self._solve()
             system.axpy(1.0, self._update, y)
             after = self._tangent_residual(differences, y) / size
             if after >= left:  # round-off of the differences
@@ -129,9 +144,9 @@ class TangentSolver:
         return left, products
 
 
-def _check(parameter: Parameter, moves: bool, left: float, changes: bool) -> None:
+def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: str) -> None:
     """Raises HiresxError where the flow does not move with the parameter nor a number changes, and where `left` of the
-    linear equations is too much."""
+    linear equations is too much; `hint` says what to do then."""
     if not moves and not changes:
         raise HiresxError(
             f"--by {parameter.key}: neither the steady flow nor what is asked of it depends on it",
@@ -140,11 +155,11 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool) -> Non
     if moves and not left <= UNSOLVED:
         raise HiresxError(
             f"--by {parameter.key}: the linear equations of the derivative are solved to {left:.2g} only",
-            "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)",
+            hint,
         )
 
 
-class _Differences:
+class Differences:
     """Central differences of fourth order by `parameter`, from the four cases around its value, of whose states the
     arrays are those of `flow`. Raises HiresxError for cases that have other grids. Collective."""
 
@@ -164,6 +179,7 @@ class _Differences:
                 )
 
     def close(self) -> None:
+        """Free what the cases hold."""
         for flow in self._flows:
             flow.close()
 

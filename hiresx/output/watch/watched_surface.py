@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,15 @@ class FaceFlow:
     heat: np.ndarray
 
 
+class Shares(NamedTuple):
+    """What single nodes of this rank add to numbers that are sums over nodes: `states` (n,), indexes in
+    `solver.states`, and `places` (n,) in the padded arrays of these; `values` (n,) by name of the number."""
+
+    states: np.ndarray
+    places: np.ndarray
+    values: dict[str, np.ndarray]
+
+
 class WatchedSurface:
     """The nodes among `faces` that belong to this rank. At a sample only these, and the nodes that their gradients
     need, are copied from the device. At a cut gradients reach into ghosts, so each node has all it needs in its own
@@ -73,6 +82,8 @@ class WatchedSurface:
         pieces.sort(key=lambda piece: piece.group)
         self.groups = groups
         self.n = sum(piece.n for piece in pieces)
+        # of each node the part and the place in its padded arrays
+        self.states = self.places = np.empty(0, np.int64)
         if not self.n:
             return
         group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
@@ -85,8 +96,9 @@ class WatchedSurface:
         places = np.concatenate([piece.places for piece in pieces], axis=1)
         states = np.broadcast_to(np.concatenate([np.full(piece.n, piece.state) for piece in pieces]), places.shape)
         self._take = Take(solver, states.ravel(), places.ravel())
+        self.states, self.places = states[0].copy(), places[0].copy()
         self._rows = len(places)
-        self._modelled = list(_of_modelled_walls(solver, states[0], places[0]))
+        self._modelled = list(_of_modelled_walls(solver, self.states, self.places))
         if self._viscous:
             self._factors, self._slopes = (
                 np.concatenate([getattr(piece, name) for piece in pieces], axis=-1) for name in ("factors", "slopes")

@@ -13,7 +13,7 @@ from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.wall_quadrature import wall_shares
 from hiresx.output.watch.watched import WatchedRun
-from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
+from hiresx.output.watch.watched_surface import FaceNodes, Shares, WatchedSurface, mask
 from hiresx.solver import Solver
 
 # By whether friction and heat pass them.
@@ -68,12 +68,20 @@ class ForceMonitor(Monitor):
         self._pressure = spec.pressure
 
     def measure(self, solver: Solver) -> dict[str, float]:
+        values = self._comm.sum(self._surface.sums(self._rows(solver)))
+        return dict(zip((column.name for column in self.history.columns), (*values[0], self._area), strict=True))
+
+    def shares(self, solver: Solver) -> Shares:
+        """Return what single nodes of this rank add to every column but the area, in the column's unit."""
+        names = [column.name for column in self.history.columns[:-1]]
+        return Shares(self._surface.states, self._surface.places, dict(zip(names, self._rows(solver), strict=True)))
+
+    def _rows(self, solver: Solver) -> np.ndarray:
+        """What every node adds to each column but the area, (columns, n)."""
         flow = self._surface.measure()
         pressure = (flow.p - self._pressure) * flow.push
         torque = [self._surface.moments(flow.friction)[None]] if solver.case.axisymmetric else []
-        rows = [pressure + flow.friction, pressure, flow.friction, *torque, flow.heat[None]]
-        values = self._comm.sum(self._surface.sums(np.concatenate(rows)))
-        return dict(zip((column.name for column in self.history.columns), (*values[0], self._area), strict=True))
+        return np.concatenate([pressure + flow.friction, pressure, flow.friction, *torque, flow.heat[None]])
 
 
 def _walls(key: str, spec: Spec, decomposition: Decomposition) -> list[tuple[int, str, np.ndarray, bool]]:

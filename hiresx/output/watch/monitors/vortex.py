@@ -20,6 +20,7 @@ from hiresx.output.watch.history import Column
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
+from hiresx.output.watch.watched_surface import Shares
 from hiresx.rhs.boundary import Characteristic
 from hiresx.solver import Solver
 from hiresx.time.linearised import Steady
@@ -52,7 +53,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class VortexMonitor(Monitor):
-    """Sets the circulation of all far fields with a vortex."""
+    """Sets the circulation of all far fields with a vortex. `circulation`: the present one, in c_ref L."""
 
     def __init__(self, spec: Vortex, stream: State, solver: Solver, out: Path | None):
         every = 1 if isinstance(solver.integrator, Steady) else EXPLICIT
@@ -68,7 +69,7 @@ class VortexMonitor(Monitor):
             raise HiresxError(
                 f"the centre {list(spec.centre)} of the vortex lies on the far field", "place it within the airfoil"
             )
-        self._circulation, self._followed = 0.0, -1
+        self.circulation, self._followed = 0.0, -1
 
     def after_step(self, solver: Solver) -> None:
         self.set_conditions(solver)
@@ -84,24 +85,34 @@ class VortexMonitor(Monitor):
     def follow(self, solver: Solver) -> None:
         """Take the circulation that belongs to the lift of the state as it is, by the theorem of Kutta and Joukowski.
         Collective."""
-        self._circulate(float(np.clip(self._lift(solver) * self._per_lift, -self._largest, self._largest)))
+        self.circulate(float(np.clip(self._lift(solver) * self._per_lift, -self._largest, self._largest)))
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        return {"circulation": self._circulation, "lift": self._lift(solver)}
+        return {"circulation": self.circulation, "lift": self._lift(solver)}
+
+    def shares(self, solver: Solver) -> Shares:
+        """What single nodes add to the circulation of the lift."""
+        states, places, force = self._force.shares(solver)
+        return Shares(states, places, {"circulation": self._across(force) * self._per_lift})
 
     def _lift(self, solver: Solver) -> float:
-        force, (u, v) = self._force.measure(solver), self._stream
-        return float((force["force_y"] * u - force["force_x"] * v) / np.hypot(u, v))
+        return float(self._across(self._force.measure(solver)))
 
-    def _circulate(self, circulation: float) -> None:
-        self._circulation = circulation
+    def _across(self, force: Mapping[str, Any]) -> Any:
+        """The component of a force across the stream, to its left."""
+        u, v = self._stream
+        return (force["force_y"] * u - force["force_x"] * v) / np.hypot(u, v)
+
+    def circulate(self, circulation: float) -> None:
+        """Take this circulation, in c_ref L."""
+        self.circulation = circulation
         for condition in self._far:
             condition.circulate(circulation)
 
     def capture(self) -> dict[str, Any]:
-        return super().capture() | {"circulation": self._circulation, "followed": self._followed}
+        return super().capture() | {"circulation": self.circulation, "followed": self._followed}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         super().restore(captured)
         self._followed = int(captured["followed"])
-        self._circulate(float(captured["circulation"]))
+        self.circulate(float(captured["circulation"]))

@@ -1,0 +1,192 @@
+"""Adjoint derivatives of steady flows: the sparse Jacobian against differences, closed forms, the forward method."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_gradients import BUMP, DUCT, LENGTH, LIFT, PRESSURE, SPEED
+
+from hiresx import HiresxError
+from hiresx.cli import execute
+from hiresx.gradients import adjoint, forward, gradient, jacobian
+from hiresx.gradients.adjoint import AdjointSolver
+from hiresx.gradients.flow import SteadyFlow
+from hiresx.gradients.jacobian import SparseLinearisation
+from hiresx.gradients.parameters import CaseFamily, parameter
+from hiresx.mpi.communicator import world
+
+FLOOR, BUMP_FORCES = ["floor.force_y", "floor.lift"], ["bump.force_x", "bump.force_y"]
+BLOCKS = BUMP | {"grid.blocks": 3, "grid.cells": [7, 8, 7]}
+# An airfoil on few nodes in a small far field whose circulation follows the lift.
+AIRFOIL = {
+    "time.integrator": "implicit", "grid.n_airfoil": 33, "grid.n_wake": 9, "grid.n_normal": 17,
+    "grid.first_spacing": 2e-2, "grid.trailing_edge_spacing": 3e-2, "grid.far_field": 10.0, "grid.wake": 10.0,
+    "output.subset": [],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def duct(tmp_path_factory):
+    """A duct of more nodes than a node reaches."""
+    path = tmp_path_factory.mktemp("duct") / "duct.toml"
+    path.write_text(DUCT.replace("n = [9, 7, 1]", "n = [9, 25, 1]"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def in_duct(duct):
+    flow = SteadyFlow(CaseFamily(duct, (), {}).case(), "cpu", world())
+    flow.converge(1e10)
+    return AdjointSolver(CaseFamily(duct, (), {}), flow, forward._ignore, FLOOR)
+
+
+@pytest.fixture(scope="module")
+def bump():
+    """The flow over a bump on three blocks."""
+    flow = SteadyFlow(CaseFamily("bump", ["subsonic"], BLOCKS).case(), "cpu", world())
+    flow.converge(1e10)
+    return flow
+
+
+def _differences(flow, sparse, x, direction, numbers, step=1e-6):
+    """Differences along a vector of unknowns at x: of the residual, as unknowns, and of numbers."""
+    along, found = flow.system.vector(), flow.system.vector()
+    residuals, values = [], []
+    for sign in (1, -1):
+        sparse.fill(x + sign * step * direction, along)
+        values.append(flow.measure(along, numbers))
+        flow.residual(along, found)
+        residuals.append(sparse.flat(found))
+    slopes = {name: (values[0][name] - values[1][name]) / (2 * step) for name in numbers}
+    return (residuals[0] - residuals[1]) / (2 * step), slopes
+
+
+def test_the_jacobian_on_several_blocks(bump):
+    """Nodes of a block depend on those of the next one."""
+    assert len(bump.simulation.solver.states) == 3
+    sparse = SparseLinearisation(bump, bump.state(), BUMP_FORCES)
+    x = sparse.flat(bump.state())
+    direction = x * np.sin(np.arange(x.size) / 9)
+    expected, slopes = _differences(bump, sparse, x, direction, BUMP_FORCES)
+    assert np.linalg.norm(sparse.jacobian @ direction - expected) < 2e-6 * np.linalg.norm(expected)
+    for name, slope in slopes.items():
+        assert sparse.gradients[name] @ direction == pytest.approx(slope, rel=1e-7)
+
+
+def test_nodes_of_an_outflow_depend_on_its_mean(bump, monkeypatch):
+    """Those at one end on a change at the other one, where the flow along the face is not uniform."""
+    monkeypatch.setattr(jacobian, "REACHES", (10,))
+    at, system = bump.state(), bump.system
+    values = system.gather(at)
+    x = values * (1 + 0.1 * np.sin(np.arange(values.size) / 20))
+    system.scatter(x, at)
+    sparse = SparseLinearisation(bump, at, BUMP_FORCES)
+    x, (variables, nodes) = sparse.flat(at), sparse._order.shape
+    direction, rows = np.zeros((variables, nodes)), np.arange(variables * nodes).reshape(variables, nodes)
+    direction[:, -1] = 1.0  # the last node of the outflow, in the last block
+    direction, along = direction.ravel(), bump.simulation.solver.states[-1].size[0]
+    far = rows[:, [nodes - 1 - n * along for n in (11, 12)]].ravel()
+    expected, _ = _differences(bump, sparse, x, direction, BUMP_FORCES)
+    assert np.linalg.norm(expected[far]) > 1e-4
+    assert np.linalg.norm((sparse.jacobian @ direction - expected)[far]) < 1e-5 * np.linalg.norm(expected[far])
+
+
+@pytest.mark.slow
+def test_the_jacobian_with_a_vortex_in_the_far_field():
+    """The far field depends on the pressure at the wall, by one more unknown."""
+    flow = SteadyFlow(CaseFamily("naca0012", ["lifting", "vortex"], AIRFOIL).case(), "cpu", world())
+    flow.converge(1e3)
+    sparse = SparseLinearisation(flow, flow.state(), ["airfoil.lift"])
+    x = sparse.flat(flow.state())
+    direction = np.zeros(sparse._order.shape)
+    along = flow.simulation.solver.states[0].size[0]
+    direction[4, :along] = np.sin(np.arange(along) / 9)  # at j = 0
+    direction = direction.ravel()
+    expected, _ = _differences(flow, sparse, x, direction, ["airfoil.lift"])
+    local = sparse.jacobian[: x.size, : x.size] @ direction
+    far = local == 0
+    circulation = -float((sparse.jacobian[[x.size]] @ np.append(direction, 0.0))[0])
+    found = (sparse.jacobian @ np.append(direction, circulation))[: x.size]
+    assert np.linalg.norm(expected[far]) > 1e-3
+    assert np.linalg.norm(found[far] - expected[far]) < 1e-6 * np.linalg.norm(expected[far])
+    assert sparse.gradients["airfoil.lift"][-1] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("key", "force", "lift"),
+    [
+        ("parameters.back", -LENGTH, -LENGTH / (0.5 * SPEED**2)),
+        pytest.param("grid.upper.0", -PRESSURE, LIFT / LENGTH, marks=pytest.mark.slow),
+        pytest.param("parameters.speed", 0.0, -2 * LIFT / SPEED, marks=pytest.mark.slow),
+        pytest.param("force.0.pressure", LENGTH, LENGTH / (0.5 * SPEED**2), marks=pytest.mark.slow),
+    ],
+)
+def test_of_a_uniform_flow_in_closed_form(in_duct, key, force, lift):
+    found = in_duct.solve(parameter(in_duct.case, key), FLOOR, 1e-3).numbers
+    assert found["floor.force_y"] == pytest.approx(force, rel=1e-8, abs=1e-8)
+    assert found["floor.lift"] == pytest.approx(lift, rel=1e-8)
+
+
+def test_the_adjoint_solution_corrects_the_derivative_of_the_flow(in_duct, monkeypatch):
+    """A derivative of the flow with an error of 1e-3 leaves one of 1e-8 in the force."""
+    solve = AdjointSolver._solve
+
+    def badly(self):
+        solve(self)
+        self._system.scale(1 - 1e-3, self._update)
+        return 0
+
+    monkeypatch.setattr(AdjointSolver, "_solve", badly)
+    monkeypatch.setattr(AdjointSolver, "drop", 1e-2)
+    monkeypatch.setattr("hiresx.gradients.tangent.UNSOLVED", 1e-2)
+    found = in_duct.solve(parameter(in_duct.case, "parameters.back"), FLOOR, 1e-3)
+    assert 1e-4 < found.residual < 1e-2
+    assert found.numbers["floor.force_y"] == pytest.approx(-LENGTH, rel=1e-7)
+
+
+@pytest.mark.slow
+def test_of_a_bump_as_by_the_forward_method():
+    by = ["grid.thickness", "boundary.1.pressure"]
+    one, other = (
+        gradient("bump", BUMP_FORCES, by, "subsonic", BLOCKS, "cpu", step=1e-3, adjoint=way) for way in (True, False)
+    )
+    for key in by:
+        largest = max(abs(other.derivatives[name][key]) for name in BUMP_FORCES)
+        for name in BUMP_FORCES:
+            assert one.derivatives[name][key] == pytest.approx(other.derivatives[name][key], abs=1e-10 * largest)
+
+
+def test_conditions_that_reach_further_are_refused(bump, monkeypatch):
+    monkeypatch.setattr(jacobian, "REACHES", (1, 2))
+    with pytest.raises(HiresxError, match=r"the residual at \d+ nodes depends on nodes more than 2 steps away"):
+        SparseLinearisation(bump, bump.state(), BUMP_FORCES)
+
+
+def test_numbers_other_than_forces_are_refused(duct):
+    with pytest.raises(
+        HiresxError, match=r"--of conservation.mass: adjoint derivatives are of the numbers of \[\[force\]\]"
+    ):
+        gradient(
+            duct, ["mass"], ["parameters.back"], overrides=["conservation.every=1", "grid.n=[9,7,1]"], backend="cpu",
+            adjoint=True,
+        )  # fmt: skip
+
+
+def test_what_does_not_fit_is_refused(bump):
+    for ranks, unknowns, said in ((2, 1, "computed on one rank"), (1, 10**9, "the factors of 1,000,000,000 adjoint")):
+        flow = SimpleNamespace(comm=SimpleNamespace(size=ranks), simulation=bump.simulation)
+        with pytest.raises(HiresxError, match=said):
+            adjoint._check_size(flow, unknowns)
+
+
+def test_the_command_has_it(monkeypatch):
+    asked = []
+
+    def refuse(*given):
+        asked.append(given)
+        raise HiresxError("no")
+
+    monkeypatch.setattr("hiresx.gradients.gradient", refuse)
+    for more in (["--adjoint"], []):
+        execute(["gradient", "bump", "--of", "lift", "--by", "grid.thickness", *more])
+    assert [given[-1] for given in asked] == [True, False]
