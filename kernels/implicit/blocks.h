@@ -122,12 +122,17 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             const real face = behind ? jacobian[p] : real(0.5) * (jacobian[p] + jacobian[n]);
             const real *left = side ? own : other, *right = side ? other : own;
             const real sign = side ? real(1) : real(-1);
-            flux_derivative(left, right, area, face, inverse_reynolds, thick, side == 0, block);
-            for (int e = 0; e < block_entries; ++e) diagonal[e] += sign * block[e];
-            flux_derivative(left, right, area, face, inverse_reynolds, thick, side == 1, block);
-            if (behind == side_mirror || behind == side_wall) mirror_columns(area, behind == side_wall, block);
             real *const to = found[behind ? 1 - side : side];
-            for (int e = 0; e < block_entries && behind != side_given; ++e) to[e] += sign * block[e];
+            // One text for both states: half the code.
+            for (int of_right = 0; of_right < 2; ++of_right) {
+                flux_derivative(left, right, area, face, inverse_reynolds, thick, of_right, block);
+                if (of_right != side) {
+                    for (int e = 0; e < block_entries; ++e) diagonal[e] += sign * block[e];
+                    continue;
+                }
+                if (behind == side_mirror || behind == side_wall) mirror_columns(area, behind == side_wall, block);
+                for (int e = 0; e < block_entries && behind != side_given; ++e) to[e] += sign * block[e];
+            }
 #if HX_TRANSPORTED
             if (!behind) to[block_entries - 1] -= along[2 * d + side] / jacobian[p];
 #endif
