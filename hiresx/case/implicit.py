@@ -62,7 +62,8 @@ class Implicit(Table):
     storage: BlockStorage = Field(
         "fp32",
         description="numbers that keep the blocks of a node's neighbours in the preconditioner; fp16 and int8 have a "
-        "power of two for every row of a block, take less memory and leave the steady flow as it is",
+        "power of two for every row of a block, take less memory and leave the flow that is found as it is; int8 is "
+        "too coarse for very thin cells",
     )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,
