@@ -166,7 +166,7 @@ def test_the_bump_has_the_friction_of_other_codes():
     """On the coarsest grid of the Resource, beside its finest (docs/implicit.md), within what this grid leaves: CFL3D's
     drag is off by 31 % there, its friction by up to 7 %."""
     simulation = Simulation(load("bump-sa", "quick"), "cpu")
-    assert simulation.run(progress=False)["implicit"]["drop"] > 1e5 and simulation.step_count < 50
+    assert simulation.run(progress=False)["implicit"]["drop"] > 1e5
     function = simulation.case.function("coefficients")
     found = function(simulation, **simulation.case.arguments(function))
     wanted = {"drag": (0.003572, 0.05), "lift": (0.0249, 0.04), "cf_ahead": (0.0051852, 0.01),
