@@ -5,6 +5,7 @@ They are found on the whole blocks by one process, and can be sent to the others
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ class NodeBlock:
     # Whether some points are missing: not a number in a file.
     incomplete = False
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int, int]:
         """Number of points, (nk, nj, ni)."""
         return triple(len(range(*nodes)) for nodes in self.ranges)
@@ -52,7 +53,7 @@ class SampledBlock:
     missing: np.ndarray
     gaps: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def incomplete(self) -> bool:
         """Whether some nodes have no value."""
         return bool(self.missing.any())
