@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.device.arguments import is_pointer
 from hiresx.equations.stencil import stencil
 from hiresx.kernels import Signature, choices
 
@@ -134,12 +135,11 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     The same numbers at every call. None of a kernel that follows addresses into other processes."""
     if any(kind == "const long long *" and name != "count" for kind, name in signature.arguments):
         return
-    switches = [name for _, name in signature.arguments if name in SWITCHES]
+    switches = [name for kind, name in signature.arguments if name in SWITCHES and not is_pointer(kind)]
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         given = next(
-            (some[signature.name] for some in (LINES, SIGNALLED, WAVES, CHAINS, BOXES) if signature.name in some),
-            {},
+            (some[signature.name] for some in (LINES, SIGNALLED, WAVES, CHAINS, BOXES) if signature.name in some), {}
         )
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)
