@@ -167,6 +167,8 @@ class Check:
     curves: Callable[..., Mapping[str, Sequence[float] | np.ndarray]] | None = None
     configurations: tuple[Configuration, ...] = field(default=(), repr=False)
     """What `measure` compiles besides its runs."""
+    backends: Callable[[str], Sequence[str]] = field(default=lambda tested: (tested,), repr=False)
+    """The names of the backends for which it compiles them, by that of the backend under test."""
 
     def value(self, bench: Workbench) -> float:
         """The measured value, after all runs that it needs."""
@@ -179,6 +181,8 @@ class Check:
     def _inputs(self, bench: Workbench) -> list[Any]:
         return [bench.complete(run) for run in self.runs] if self.runs else [bench]
 
-    def needed_configurations(self) -> list[Configuration]:
-        """All configurations of kernels that the check needs."""
-        return [*(run.configuration for run in self.runs), *self.configurations]
+    def needed_kernels(self, tested: str) -> list[tuple[str, Configuration]]:
+        """All configurations of kernels that the check needs, each with the name of the backend that needs it; `tested`
+        is the backend under test."""
+        of_runs = [(tested, run.configuration) for run in self.runs]
+        return of_runs + [(name, found) for name in self.backends(tested) for found in self.configurations]

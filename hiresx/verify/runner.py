@@ -7,12 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from hiresx.case.error_messages import did_you_mean
 from hiresx.device import backend as find_backend
+from hiresx.device import cuda
 from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
 from hiresx.rhs.compact import UnsuitedPlan
@@ -63,7 +65,7 @@ def run(
         check_plan(plan, bench.backend)
     began = time.perf_counter()
     count = compile_ahead(bench, (check for name in wanted for check in group(name).CHECKS))
-    say(f"{count} sets of kernels for {bench.backend} compiled or found in {time.perf_counter() - began:.1f} s")
+    say(f"{count} sets of kernels compiled or found in {time.perf_counter() - began:.1f} s")
     results = []
     for name in wanted:
         for check in group(name).CHECKS:
@@ -75,18 +77,17 @@ def run(
 
 
 def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
-    """Compile the kernels that `checks` need, on all cores at once; returns the number of configurations. On a GPU
-    nothing is done, since its kernels are compiled on first use. A failed compilation fails again, and is reported, in
-    its check."""
-    wanted = list(dict.fromkeys(found for check in checks for found in check.needed_configurations()))
-    if bench.backend == "cuda":
-        return len(wanted)
+    """Compile the kernels that `checks` need, on all cores at once; returns the number of sets of kernels. A failed
+    compilation fails again, and is reported, in its check."""
+    wanted = list(dict.fromkeys(found for check in checks for found in check.needed_kernels(bench.backend)))
 
-    def compile_one(configuration: Configuration) -> None:
-        try:
-            find_backend(bench.backend).compile(configuration)
-        except HiresxError:
-            return
+    def compile_one(needed: tuple[str, Configuration]) -> None:
+        name, configuration = needed
+        with suppress(HiresxError):
+            if name == "cuda":
+                cuda.precompile(configuration)
+            else:
+                find_backend(name).compile(configuration)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         list(pool.map(compile_one, wanted))

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,3 +55,20 @@ def test_limits_are_those_that_the_kept_results_were_judged_by():
             assert limits[key] == Limit(kept["relation"], threshold), (path.name, *key)
             compared.add(key)
     assert {group for group, _ in compared} >= {"accuracy", "mms", "strong-shocks", "taylor-green"}
+
+
+@pytest.mark.parametrize(("tested", "other"), [("cuda", "cuda"), ("cpu", "emulated")])
+def test_both_backends_of_a_comparison_are_compiled_ahead(monkeypatch, tested, other):
+    compiled = []
+
+    def backend(name):
+        return SimpleNamespace(compile=lambda configuration: compiled.append((name, configuration)))
+
+    monkeypatch.setattr(runner, "find_backend", backend)
+    monkeypatch.setattr(runner.cuda, "precompile", backend("cuda").compile)
+    every_kernel = next(check for check in kernels.CHECKS if check.name == "every kernel: sigma model")
+    alone = next(check for check in kernels.CHECKS if "as one by one" in check.name)
+    count = runner.compile_ahead(SimpleNamespace(backend=tested), [every_kernel, every_kernel, alone])
+    (first,), (second,) = every_kernel.configurations, alone.configurations
+    assert set(compiled) == {("cpu", first), (other, first), (other, second)}
+    assert count == len(compiled) == 3

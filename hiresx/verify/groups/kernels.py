@@ -95,6 +95,11 @@ def partner(backend: str) -> str:
     return "emulated" if backend == "cpu" else backend
 
 
+def compared(backend: str) -> tuple[str, str]:
+    """Names of the two backends that are compared when `backend` is verified."""
+    return "cpu", partner(backend)
+
+
 def rough(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
     """A smooth flow with a jump in it by about `strength` in density and its square in pressure, on the unit cube."""
 
@@ -116,7 +121,7 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
     """Largest difference of any kernel between the CPU and the backend that is verified."""
-    backends = [find_backend(name) for name in ("cpu", partner(bench.backend))]
+    backends = [find_backend(name) for name in compared(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 
 
@@ -203,7 +208,13 @@ def _worst(results: list[list[np.ndarray]]) -> float:
 
 
 def _check(name: str, function: Callable[[Workbench, Any], float], argument: Any, run: CheckRun) -> Check:
-    return Check(name, at_most(AGREE), lambda bench: function(bench, argument), configurations=(run.configuration,))
+    return Check(
+        name,
+        at_most(AGREE),
+        lambda bench: function(bench, argument),
+        configurations=(run.configuration,),
+        backends=compared,
+    )
 
 
 CHECKS = []
@@ -224,5 +235,6 @@ for title, steps in {
             at_most(0.0),
             lambda bench, steps=steps: many_at_a_time(bench, steps),
             configurations=(steps.configuration,),
+            backends=lambda tested: (partner(tested),),
         )
     )
