@@ -18,13 +18,14 @@ REACH = 3.0  # distance from the wall to which disturbances reach, in thicknesse
 ROUGH, ROUGH_LAYER = 8, 0.1  # of those at the start: highest azimuthal mode, thickness of their layer
 
 
-def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ratio, layer, lip, gamma):
+def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ratio, subsonic, layer, lip,
+            gamma):  # fmt: skip
     """Mach number of the jet expanded to ambient pressure without losses, nozzle pressure ratio, and exit over ambient
     pressure, of the one that is given; velocity Uj (in a) and diameter Dj (in D) of the expanded jet. A ValueError says
     why there is no such jet."""
     found, section = walled_jet(
         Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio,
-        layer=layer, lip=lip, gamma=gamma,
+        layer=layer, lip=lip, gamma=gamma, subsonic=bool(subsonic),
     )  # fmt: skip
     return {**found, "Dj": np.sqrt(section)}
 

@@ -292,7 +292,24 @@ class CharacteristicInflow(Condition, Scalars):
 
     kernel = "characteristic"
     type: Literal["characteristic-inflow"] = "characteristic-inflow"
-    state: State = Field(description="state that enters")
+    state: State | None = Field(None, description="state that enters; or give function")
+    function: str | None = Field(
+        None,
+        description="function of case.py with the state that enters: f(x, y, z, t, *, <parameters>) -> "
+        "(rho, u, v, w, p)",
+    )
+    steady: bool = Field(
+        True,
+        description="of the function, as of a profile-inflow",
+    )
+
+    @model_validator(mode="after")
+    def _state_or_function(self) -> Self:
+        if (self.state is None) == (self.function is None):
+            raise case_error("takes exactly one of state and function")
+        if self.function is None and not self.steady:
+            raise case_error("steady = false is for a function: leave it out, or give one")
+        return self
 
 
 class TotalPressureInflow(Condition, Scalars):

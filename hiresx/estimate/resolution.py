@@ -99,8 +99,8 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
 
 
 def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, Any]]:
-    """Boundary layers of profile-inflows. For each profile of a function of case.py whose velocity vanishes at an edge
-    of the inflow: the distance from the edge at which the mean speed is 0.99 of the largest one on a line across the
+    """Boundary layers of inflows with a profile. For each function of case.py whose velocity vanishes at an edge of the
+    inflow: the distance from the edge at which the mean speed is 0.99 of the largest one on a line across the
     inflow, and the number of cells in this layer. For a profile that changes in time also the largest root mean squares
     of its fluctuations over the largest mean speed (`rms`, and those of u, v and w `rms_uvw`), and the band of
     frequencies, in c_ref / L, with nearly all of their power (`band`)."""
@@ -109,7 +109,7 @@ def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, An
 
 def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[dict[str, Any]]:
     function = getattr(patch.condition, "function", None)
-    if patch.condition.type != "profile-inflow" or function is None:
+    if patch.condition.type not in ("profile-inflow", "characteristic-inflow") or function is None:
         return
     block = decomposition.blocks[patch.block]
     x, y, z = (np.asarray(c[slices(patch.range)]) for c in (block.x, block.y, block.z))

@@ -1,4 +1,4 @@
-"""The jet out of a choked nozzle, expanded without losses to the ambient pressure: what says which one it is.
+"""The jet out of a nozzle, expanded without losses to the ambient pressure: what says which one it is.
 
 Scales: ambient density and sound speed. Isentropic flow of a perfect gas, for instance Liepmann and Roshko, Elements of
 Gasdynamics (1957), chapter 5.
@@ -34,13 +34,15 @@ def jet(
     exit_mach: float,
     temperature_ratio: float,
     gamma: float,
+    subsonic: bool = False,
 ) -> dict[str, float]:
-    """Describe a supersonic jet by one of `Mj`, `NPR` and `pressure_ratio`, the first that is given. Returns all three
+    """Describe a jet by one of `Mj`, `NPR` and `pressure_ratio`, the first that is given. Returns all three
     and the velocity: `Mj`, the Mach number of the jet expanded to ambient pressure; `NPR`, nozzle total over ambient
     pressure; `pressure_ratio`, exit over ambient pressure; `Uj`, the velocity of the expanded jet in units of the
     ambient sound speed. `exit_mach`: Mach number of the exit. `temperature_ratio`: total over ambient temperature.
+    `subsonic`: whether the exit is subsonic, with the ambient pressure; else the jet is supersonic.
 
-    Raises ValueError, with the reason, if there is no such supersonic jet. Source: isentropic flow, see the module.
+    Raises ValueError, with the reason, if there is no such jet. Source: isentropic flow, see the module.
     """
     g, power = 0.5 * (gamma - 1), gamma / (gamma - 1)
     # Of a case file: texts are possible.
@@ -54,12 +56,14 @@ def jet(
     for name, number in (("exit_mach", exit_mach), ("temperature_ratio", temperature_ratio)):
         if not number > 0:
             raise ValueError(f"{name} = {number:g} must be positive")
+    total = (1 + g * exit_mach**2) ** power  # total over exit pressure
+    if subsonic:
+        return _subsonic(next(iter(chosen.items())), exit_mach, temperature_ratio, total, gamma)
     if exit_mach < 1:
         raise ValueError(
             f"exit_mach = {exit_mach:g}: a subsonic flow at the exit takes the ambient pressure, and the whole state "
             "cannot be given there; the nozzle's exit is sonic (1) or supersonic"
         )
-    total = (1 + g * exit_mach**2) ** power  # total over exit pressure
     name, value = next(iter(chosen.items()))
     said = f"{name} = {value:g}"
     if pressure_ratio is None:
@@ -79,14 +83,38 @@ def jet(
     return {"Mj": mach, "NPR": ratio, "pressure_ratio": pressure_ratio, "Uj": velocity}
 
 
+def _subsonic(
+    chosen: tuple[str, float], exit_mach: float, temperature_ratio: float, total: float, gamma: float
+) -> dict[str, float]:
+    """The jet out of a subsonic exit, see `jet`. `chosen`: name and value of what describes it; `total`: total over
+    exit pressure."""
+    if not exit_mach < 1:
+        raise ValueError(f"exit_mach = {exit_mach:g} is not subsonic: below 1, or leave out subsonic")
+    of_exit = {"pressure_ratio": 1.0, "NPR": total, "Mj": exit_mach}
+    name, value = chosen
+    if not math.isclose(value, of_exit[name], rel_tol=1e-9):
+        raise ValueError(
+            f"{name} = {value:g}: a subsonic exit has the ambient pressure: pressure_ratio = 1, and Mj = exit_mach"
+        )
+    velocity, _ = fully_expanded(1.0, exit_mach, temperature_ratio, gamma)
+    return {**of_exit, "Uj": velocity}
+
+
 def walled_jet(
-    *, layer: float, lip: float, exit_mach: float, temperature_ratio: float, gamma: float, **given: Any
+    *,
+    layer: float,
+    lip: float,
+    exit_mach: float,
+    temperature_ratio: float,
+    gamma: float,
+    subsonic: bool = False,
+    **given: Any,
 ) -> tuple[dict[str, float], float]:
     """`jet` of the `given` one of Mj, NPR and pressure_ratio, from a nozzle with these walls (see `check_walls`), and
     the cross-section of the expanded jet over that of the exit. Raises ValueError as these two do."""
     check_walls(layer, lip)
     of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
-    found = jet(**given, **of)
+    found = jet(**given, **of, subsonic=subsonic)
     return found, float(fully_expanded(found["pressure_ratio"], **of)[1])
 
 

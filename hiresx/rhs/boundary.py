@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.boundaries import FarField, ProfileInflow, SupersonicInflow
+from hiresx.case.boundaries import CharacteristicInflow, FarField, ProfileInflow, SupersonicInflow
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -175,15 +175,11 @@ class SupersonicOutflow(Extrapolate):
         self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
 
 
-class Prescribe(FaceCondition):
-    """An inflow with a given state (rho, u, v, w, p), by `profile(x, y, z, t)`. With `steady` the profile is evaluated
+class Profile(FaceCondition):
+    """An inflow with a state (rho, u, v, w, p) given by `profile(x, y, z, t)`. With `steady` the profile is evaluated
     once, else before every stage, but once for each time: the last stages of a step and the first of the next often
     have the same time. A profile that gives `Waves` is evaluated once, and the device computes the state at each
     time."""
-
-    gives_nodes = True
-    continued = False
-    flux_degree = 3
 
     def __init__(
         self,
@@ -241,8 +237,7 @@ class Prescribe(FaceCondition):
 
     def _turbulence(self) -> SyntheticTurbulence | None:
         """That of the condition, about what is the target now."""
-        condition = cast(SupersonicInflow | ProfileInflow, self.patch.condition)
-        spec = condition.turbulence
+        spec = getattr(self.patch.condition, "turbulence", None)
         if spec is None:
             return None
         given = spec.velocity
@@ -259,9 +254,33 @@ class Prescribe(FaceCondition):
         if self._waves is not None:
             self._waves.launch(self._launch, clock, share)
 
+
+class Prescribe(Profile):
+    """An inflow whose nodes and ghosts have the given state."""
+
+    gives_nodes = True
+    continued = False
+    flux_degree = 3
+
     def node(self) -> None:
         n1, n2 = self.extent
         self._launch("prescribe", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
+
+
+def _characteristic_ghosts(condition: "CharacteristicProfile | Characteristic", target: Any) -> None:
+    """Set the ghosts of `condition`: entering waves have the state `target`, leaving waves that of the flow."""
+    s, (n1, n2) = condition.state, condition.extent
+    condition._launch(
+        "characteristic", condition._box, **condition._face, n1=n1, n2=n2, direction=condition._inward, target=target,
+        m=s.areas[condition._direction], q=s.q,
+    )  # fmt: skip
+
+
+class CharacteristicProfile(Profile):
+    """A subsonic inflow whose entering waves have the given state."""
+
+    def ghost(self) -> None:
+        _characteristic_ghosts(self, self._target)
 
 
 class Characteristic(FaceCondition):
@@ -285,16 +304,16 @@ class Characteristic(FaceCondition):
         if self.vortex is not None:
             places = np.stack(self._coordinates(extended, 1 + self._halo)[:2])
         self._x, self._y = places
-        self._target = backend.zeros((self._halo, len(GAS_CONSERVED), n2, n1), state.real)
+        self._target = backend.zeros((len(GAS_CONSERVED), 1 + self._halo, n2, n1), state.real)
         self.circulate(0.0)
 
     def circulate(self, circulation: float) -> None:
         """Set the state far away to that with a `circulation`, in c_ref L."""
         s = cast(FarField, self.patch.condition).state
-        rho, u, v, p = np.array([s.rho, s.u, s.v, s.p]).reshape(4, 1, 1, 1) + np.zeros(self._x[1:].shape)
+        rho, u, v, p = np.array([s.rho, s.u, s.v, s.p]).reshape(4, 1, 1, 1) + np.zeros(self._x.shape)
         if self.vortex is not None:
-            rho, u, v, p = self.vortex.flow(s, self._gamma, circulation, self._x[1:], self._y[1:])
-        target = np.stack(conservative(self._gamma, rho, u, v, np.full(rho.shape, s.w), p), axis=1)
+            rho, u, v, p = self.vortex.flow(s, self._gamma, circulation, self._x, self._y)
+        target = np.stack(conservative(self._gamma, rho, u, v, np.full(rho.shape, s.w), p))
         self._backend.copy(self._target, self._backend.to_device(target.astype(self._target.dtype)))
 
     @property
@@ -304,11 +323,7 @@ class Characteristic(FaceCondition):
         return np.inf if self.vortex is None else self.vortex.largest(state, self._gamma, self._x, self._y)
 
     def ghost(self) -> None:
-        s, (n1, n2) = self.state, self.extent
-        self._launch(
-            "characteristic", self._box, **self._face, n1=n1, n2=n2, direction=self._inward, target=self._target,
-            m=s.areas[self._direction], q=s.q,
-        )  # fmt: skip
+        _characteristic_ghosts(self, self._target)
 
 
 def meet(conditions: Sequence[FaceCondition]) -> None:
@@ -412,7 +427,8 @@ def condition(
         return PrecursorInflow(backend, program, state, patch, extended, case)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
-    if spec.kernel == "characteristic":
+    function = getattr(spec, "function", None)
+    if spec.kernel == "characteristic" and function is None:
         return Characteristic(backend, program, state, patch, gamma, extended)
     if spec.type == "supersonic-inflow":
         s = cast(SupersonicInflow, spec).state
@@ -421,5 +437,6 @@ def condition(
             return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
 
         return Prescribe(backend, program, state, patch, gamma, uniform, True, extended, case)
-    given = cast(ProfileInflow, spec)
-    return Prescribe(backend, program, state, patch, gamma, profile(given.function), given.steady, extended, case)
+    profiled = Prescribe if spec.kernel == "prescribe" else CharacteristicProfile
+    given = cast(ProfileInflow | CharacteristicInflow, spec)
+    return profiled(backend, program, state, patch, gamma, profile(function or ""), given.steady, extended, case)

@@ -4,13 +4,13 @@
 // Leer mix the fields where the two states at a half point differ, and a kink of a leaving field at the face reflects 8
 // % and 16 % of it on any grid. Slowly entering fields are scaled by `entering_share`. Without it the rates would jump
 // where a speed changes its sign, for instance where the flow is tangential to a face: there by round-off, and during
-// Newton's method. target[layer][variable][j][i] of the ghosts of the patch, from the face outwards: a whole
-// conservative state.
+// Newton's method. target: a whole conservative state, laid out as that of prescribe.h.
 #include "../continuation.h"
 
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
        const real *target, const_work_field<3> m, state_field<gas_variables> q) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const long long layer = (long long)n1 * n2, at = (long long)j * n1 + i;
     real state[gas_variables], difference[gas_variables], increment[ghost_layers][gas_variables], inward[3];
     real entering[gas_variables], leaving[gas_variables], change[gas_variables], share[gas_variables], ghost[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -18,8 +18,8 @@ KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, strid
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     continue_cubically(q, p, sn, sv, increment);
     for (int l = 1; l <= ghost_layers; ++l) {
-        const real *given = target + (long long)(l - 1) * gas_variables * n1 * n2 + at;
-        for (int v = 0; v < gas_variables; ++v) difference[v] = given[(long long)v * n1 * n2] - state[v];
+        for (int v = 0; v < gas_variables; ++v)
+            difference[v] = target[(v * (1 + ghost_layers) + l) * layer + at] - state[v];
         space.project(difference, entering);
         space.project(increment[l - 1], leaving);
         for (int v = 0; v < gas_variables; ++v) change[v] = entering[v] - leaving[v];

@@ -26,7 +26,7 @@ def test_it_fits_its_grid(preset):
     assert (around.axis, around.start, around.end) == ("r", grid.radius, grid.radius + grid.sponge_height)
     lip = next(probe for probe in case.probe if probe.name == "lip")
     radii = {round(float(np.hypot(y, z)), 5) for _, y, z in lip.places}
-    assert radii == {0.65} and 0.5 + grid.lip_thickness < 0.65 and len(lip.places) == 16
+    assert radii == {round(0.55 + grid.lip_thickness, 5)} and len(lip.places) == 16
     np.testing.assert_allclose(
         np.sort(ring_angles(np.array(lip.places), "lip") % (2 * np.pi)), np.arange(16) * np.pi / 8
     )

@@ -4,7 +4,7 @@ conservation, and that no direction is special."""
 import numpy as np
 import pytest
 
-from hiresx import Simulation
+from hiresx import Simulation, Waves
 from hiresx.case import Case, load
 
 GAMMA = 1.4
@@ -82,6 +82,39 @@ def test_a_sound_pulse_leaves(left, right, u0, direction):
     case = line((left, right), end=travel, initial={"state": REST | {"u": u0}})
     simulation = finished(case, pulse(centre, u0, direction))
     assert abs(pressure_wave(simulation)).max() < 1e-2 * 1e-3
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_a_profile_of_waves_that_lets_sound_out(backend):
+    """What a function gives to a `characteristic-inflow` is carried in, computed by the device, and sound leaves."""
+    u, frequency = 0.3, 0.2
+
+    def profile(x, y, z, t):
+        phase = 2 * np.pi * frequency * x / u  # at the ghosts' own places
+        return 1.0, u, Waves(0.0, [frequency], [-1e-3 * np.sin(phase)], [1e-3 * np.cos(phase)]), 0.0, 1 / GAMMA
+
+    inflow = {"type": "characteristic-inflow", "function": "profile", "steady": False}
+    case = line((inflow, OUT), end=8.0, n=100, initial={"state": REST | {"u": u}})
+    simulation = finished(case, pulse(2.0, u, -1), backend, profiles={"profile": profile})
+    found = simulation.blocks[0]
+    inside = found.x[0, 0] < u * 8 - 0.6  # the wave has come as far as 2.4
+    carried = 1e-3 * np.sin(2 * np.pi * frequency * (8 - found.x[0, 0] / u))
+    np.testing.assert_allclose(found.state("v")[0, 0][inside], carried[inside], rtol=0, atol=2e-5)
+    assert abs(pressure_wave(simulation)).max() < 1e-2 * 1e-3
+
+
+def test_a_profile_of_one_state_has_the_bits_of_that_state():
+    u, results = 0.3, []
+
+    def profile(x, y, z, t):
+        return 1.0, u, 0.0, 0.0, 1 / GAMMA
+
+    for given in ({"state": REST | {"u": u}}, {"function": "profile"}):
+        case = line(({"type": "characteristic-inflow"} | given, OUT), end=1.0, initial={"state": REST | {"u": u}})
+        profiles = {"profile": profile} if "function" in given else {}
+        run = finished(case, pulse(1.0, u, -1), profiles=profiles)
+        results.append(run.solver.backend.to_host(run.solver.states[0].q))
+    np.testing.assert_array_equal(*results)
 
 
 def test_the_relaxation_of_an_outflow_reflects_long_waves():
