@@ -310,10 +310,11 @@ class Characteristic(FaceCondition):
     def circulate(self, circulation: float) -> None:
         """Set the state far away to that with a `circulation`, in c_ref L."""
         s = cast(FarField, self.patch.condition).state
-        rho, u, v, p = np.array([s.rho, s.u, s.v, s.p]).reshape(4, 1, 1, 1) + np.zeros(self._x.shape)
+        rho, u, v, p = np.array([s.rho, s.u, s.v, s.p]).reshape(4, 1, 1, 1) + np.zeros(self._x[1:].shape)
         if self.vortex is not None:
-            rho, u, v, p = self.vortex.flow(s, self._gamma, circulation, self._x, self._y)
-        target = np.stack(conservative(self._gamma, rho, u, v, np.full(rho.shape, s.w), p))
+            rho, u, v, p = self.vortex.flow(s, self._gamma, circulation, self._x[1:], self._y[1:])
+        ghosts = np.stack(conservative(self._gamma, rho, u, v, np.full(rho.shape, s.w), p))
+        target = np.concatenate([ghosts[:, :1], ghosts], axis=1)  # nothing reads the layer of the face
         self._backend.copy(self._target, self._backend.to_device(target.astype(self._target.dtype)))
 
     @property
