@@ -4,13 +4,9 @@
 // Inside, with S = 1, it is the 2 m-th difference over (-4)^m: a wave of the phase k a node is multiplied with
 // 1 - strength sin(k/2)^(2 m), by the filters of Gaitonde and Visbal (AIAA Journal 38 (2000) 2103, Table 1) with
 // alpha_f = 0. Of a uniform flow all differences vanish to the bit. m = 3, 4, 5 make orders 6, 8 and 10.
-constexpr int widest_filter = ghost_layers < 5 ? ghost_layers : 5;
+#include "difference_rows.h"
 
-// Of node n of m + 1 in delta^m: (-1)^n m! / (n! (m - n)!).
-HD real difference_weight(int m, int n) {
-    constexpr real weights[3][6] = {{1, -3, 3, -1, 0, 0}, {1, -4, 6, -4, 1, 0}, {1, -5, 10, -10, 5, -1}};
-    return weights[m - 3][n];
-}
+constexpr int widest_filter = ghost_layers < 5 ? ghost_layers : 5;
 
 // The share S of all rows.
 struct AllRows {
@@ -27,20 +23,14 @@ struct SmoothRows {
     }
 };
 
-// Adds scale 4^m A q of the node p along the direction of stride sd. ends: m inside. Nearer than m nodes to the first
-// node of a line it is the distance from that node, and near the last node minus the distance from that. 0: the node is
-// not filtered.
+// Adds scale 4^m A q of the node p along the direction of stride sd. ends: as of of_row.
 template <int m, class T, class Q, class Rows>
 HD void add_differences(Q q, Rows rows, T ends, long long p, long long sd, stride sv, T scale, T *sum) {
     const T none = T(real(0));
     T weight[2 * m + 1];  // of the nodes from p - m to p + m
     for (int n = 0; n <= 2 * m; ++n) weight[n] = none;
     for (int before = 0; before <= m; ++before) {
-        T share = rows.template share<T>(p - before * sd, sd, m);
-        // ends > 0: nodes before this one; ends < 0: nodes behind it
-        share = select(ends * ends < real(0.5), none, share);
-        if (before > 0) share = select(ends > none, select(ends < real(before - 0.5), none, share), share);
-        if (before < m) share = select(ends < none, select(ends > real(0.5 - m + before), none, share), share);
+        const T share = of_row<m>(ends, before, rows.template share<T>(p - before * sd, sd, m));
         for (int n = 0; n <= m; ++n)
             weight[m - before + n] =
                 weight[m - before + n] + (difference_weight(m, before) * difference_weight(m, n)) * share;

@@ -65,6 +65,11 @@ class Implicit(Table):
         "power of two for every row of a block, take less memory and leave the flow that is found as it is; int8 is "
         "too coarse for very thin cells",
     )
+    viscous_damping: bool = Field(
+        True,
+        description="viscous terms also damp what alternates from node to node, which central differences of central "
+        "differences do not see",
+    )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,
         description="of steady flow: so many coarser grids, of every second node each, are solved first, and each flow "
@@ -101,6 +106,12 @@ def first_cfl(time: Mapping[str, Any]) -> float:
     """Return the CFL number of the table [time] where it gives neither that nor a step."""
     name = time.get("integrator")
     return FIRST_CFL if name == NAME else UNSTEADY_CFL if name in UNSTEADY else EXPLICIT_CFL
+
+
+def damps_viscous_terms(case: "Case") -> bool:
+    """True if the viscous terms of a run of `case` also damp what alternates from node to node."""
+    implicit = case.time.integrator in (NAME, *UNSTEADY)
+    return implicit and case.gas.reynolds is not None and case.implicit.viscous_damping
 
 
 def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:

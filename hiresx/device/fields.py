@@ -26,9 +26,10 @@ class Layout:
     (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity
     (`eddy_fields`) and of its coefficient (`eddy_coefficients`), the variables that a model of turbulence transports
     (`transported`), the distance to the nearest wall (`wall_distance`), the spacings of the grid that a detached-eddy
-    model knows (`spacings`), and of it the `length_ratio` and the `resolved_share`, a `body_force`, an explicit filter
-    (`filtered`), `coordinates` that kernels read, and an `implicit` integrator with its `implicit_lines`, the number of
-    directions in which a block may have lines at once, and its `implicit_storage` of blocks."""
+    model knows (`spacings`), and of it the `length_ratio` and the `resolved_share`, a `body_force`, an explicit
+    filter (`filtered`), viscous terms that also damp what alternates (`damped`), `coordinates` that kernels read, and
+    an `implicit` integrator with its `implicit_lines`, the number of directions in which a block may have lines at
+    once, and its `implicit_storage` of blocks."""
 
     storage: Storage
     equations: Equations = GAS
@@ -48,6 +49,7 @@ class Layout:
     resolved_share: bool = False
     body_force: bool = False
     filtered: bool = False
+    damped: bool = False
     coordinates: bool = False
     implicit: bool = False
     implicit_lines: int = 0
@@ -263,6 +265,8 @@ FIELDS: tuple[Field, ...] = (
     # how far the explicit filter reaches along each direction, and what it changes (hiresx.rhs.spatial_filter)
     Field("filter_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.filtered)),
     Field("filter_change", "rate", _of_state, count=lambda layout: int(layout.filtered)),
+    # how far the damping of viscous terms reaches along each direction (hiresx.rhs.terms.viscous_damping)
+    Field("damping_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.damped)),
     # x, y, z of the nodes, for the sources of the user
     Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
     # of the implicit integrator: a block of 25 reals for each node, 36 with the variable of a model of turbulence,

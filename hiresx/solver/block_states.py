@@ -24,6 +24,7 @@ from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range
 from hiresx.rhs import grid_spacings, wall_distance
 from hiresx.rhs.metrics import compute_metrics, repeat_faces
+from hiresx.rhs.terms import viscous_damping
 from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.initial_flow import Flow
 
@@ -106,6 +107,8 @@ class LocalBlocks:
                     continue
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
+            for s in self.states if layout.damped else ():
+                viscous_damping.fill(backend, s, self.cut.patches)
             if layout.wall_distance:
                 wall_distance.check(case, self.decomposition)
                 grid_spacings.check(case, self.decomposition)

@@ -1,0 +1,93 @@
+// What viscous terms lack: central differences of central differences do not see a part of the flow that alternates from
+// node to node. Here such a part is damped as the compact second difference would damp it, as the blocks of the implicit
+// integrator have it too. Along each line, with the m-th difference delta^m of m + 1 nodes in a row,
+//   r -= 4^(1 - m) (delta^m)^T K delta^m w,  w: velocity, temperature and the scalars,
+// K: the coefficient of the thin-layer viscous flux in the middle of the row. Inside it is the 2 m-th difference, of which
+// the alternating part sees -4 K and a smooth flow an error of order 2 m - 2: 4 with three ghost layers, 6 with more. It
+// is conservative, and the kinetic energy of constant density never grows by it. Rows that would go on behind a physical
+// face are left out. Of models of turbulence, the eddy viscosity of those with a transported variable counts.
+#include "../difference_rows.h"
+#include "../viscous.h"
+
+#ifdef HX_VISCOUS
+// K of a node with primitives w, of density rho and of the area a: of momentum, of the temperature, and of the scalars
+template <class T>
+HD void damping_coefficients(const T *w, T rho, const T *a, T jacobian, real inverse_reynolds, T *k) {
+    ViscousStress<T> s;
+    s.mu = viscosity(w[3]) * inverse_reynolds;
+#if HX_EDDY_FIELDS
+    s.laminar = s.mu, s.eddy = T(real(0));
+#if HX_TRANSPORTED
+    TransportedNode<T> node;
+    node.s = w[gradient_variables - 1], node.rho = rho, node.mu = viscosity(w[3]);
+    node.inverse_reynolds = inverse_reynolds;
+    s.eddy = node.eddies() * inverse_reynolds;
+    s.transported = node.diffusing() * (sa_over_sigma * inverse_reynolds);
+#endif
+    s.mu = s.laminar + s.eddy;
+#endif
+    (void)rho;
+    const T square = (a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) * jacobian;
+    k[0] = s.mu * square, k[1] = s.conductivity() * square;
+    for (int n = 0; n < scalar_variables; ++n) k[2 + n] = s.diffusivity(n) * square;
+}
+
+// Adds 4^(1 - m) (delta^m)^T K delta^m w along the direction of stride sd, whose area is `area`, to `sum`: of momentum x, y,
+// z, energy and the scalars.
+template <int m, class T>
+HD void add_damping(const_state_pointer q, const work_real *area, const work_real *jacobian, T ends, long long p,
+                    long long sd, stride sv, real inverse_reynolds, T *sum) {
+    constexpr int middles = 5, first_middle = m - 2, coefficients = 2 + scalar_variables;
+    constexpr real scale = real(4) / real(1 << (2 * m));
+    T w[2 * m + 1][gradient_variables], k[middles][coefficients];
+    for (int n = 0; n <= 2 * m; ++n) node_primitives(q, p + (n - m) * sd, sv, w[n]);
+    for (int n = 0; n < middles; ++n) {
+        const long long at = p + (n - 2) * sd;
+        T a[3];
+        for (int c = 0; c < 3; ++c) a[c] = load<T>(area + c * sv + at);
+        damping_coefficients(w[first_middle + n], load<T>(q + at), a, load<T>(jacobian + at), inverse_reynolds, k[n]);
+    }
+    for (int before = 0; before <= m; ++before) {
+        // The middle of the row is a node, or lies between two.
+        const int lower = m - before + m / 2, upper = m - before + (m + 1) / 2;
+        const T taken = of_row<m>(ends, before, T(real(1)));
+        T difference[gradient_variables];
+        for (int v = 0; v < gradient_variables; ++v) {
+            difference[v] = T(real(0));
+            for (int n = 0; n <= m; ++n) difference[v] = difference[v] + difference_weight(m, n) * w[m - before + n][v];
+        }
+        const T *below = k[lower - first_middle], *above = k[upper - first_middle];
+        auto add = [&](int to, int coefficient, T change) {
+            const T flux = real(0.5) * (below[coefficient] + above[coefficient]) * change;
+            // What is behind a face is not used, even if it is NaN.
+            sum[to] = sum[to] + select(taken > T(real(0)), (scale * difference_weight(m, before)) * flux, T(real(0)));
+        };
+        T work = T(real(0));
+        for (int c = 0; c < 3; ++c) {
+            add(c, 0, difference[c]);
+            work = work + real(0.5) * (w[lower][c] + w[upper][c]) * difference[c];
+        }
+        add(3, 0, work);
+        add(3, 1, difference[3]);
+        for (int n = 0; n < scalar_variables; ++n) add(gas_gradients + n, 2 + n, difference[gas_gradients + n]);
+    }
+}
+
+// reach: `ends` of of_row of each node along i, j and k.
+VECTOR_KERNEL(viscous_damping, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
+              const_work_field<3> reach, real inverse_reynolds, rate_field<conserved_variables> r) {
+    const long long along[3] = {di, dj, dk}, p = o + i + (long long)j * sj + (long long)k * sk;
+    constexpr int half = ghost_layers < 4 ? 3 : 4;
+    T sum[gradient_variables];
+    for (int v = 0; v < gradient_variables; ++v) sum[v] = T(real(0));
+    for (int d = 0; d < 3; ++d)
+        if (along[d] != 0)
+            add_damping<half>(q, m + 3 * d * sv, jacobian, load<T>(reach + d * sv + p), p, along[d], sv,
+                              inverse_reynolds, sum);
+    for (int v = 0; v < gradient_variables; ++v) {
+        rate_real *to = r + (v + 1) * sv + p;
+        store(to, load<T>(to) - sum[v]);
+    }
+}
+#endif
