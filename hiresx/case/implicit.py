@@ -65,10 +65,10 @@ class Implicit(Table):
         "power of two for every row of a block, take less memory and leave the flow that is found as it is; int8 is "
         "too coarse for very thin cells",
     )
-    viscous_damping: bool = Field(
-        True,
-        description="viscous terms also damp what alternates from node to node, which central differences of central "
-        "differences do not see",
+    viscous_damping: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.25,
+        description="how strongly viscous terms damp what alternates from node to node, which central differences of "
+        "central differences do not see: the share of a compact second difference; 0: not at all",
     )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,
@@ -111,7 +111,7 @@ def first_cfl(time: Mapping[str, Any]) -> float:
 def damps_viscous_terms(case: "Case") -> bool:
     """True if the viscous terms of a run of `case` also damp what alternates from node to node."""
     implicit = case.time.integrator in (NAME, *UNSTEADY)
-    return implicit and case.gas.reynolds is not None and case.implicit.viscous_damping
+    return implicit and case.gas.reynolds is not None and case.implicit.viscous_damping > 0
 
 
 def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:

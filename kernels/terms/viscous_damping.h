@@ -1,9 +1,9 @@
 // What viscous terms lack: central differences of central differences do not see a part of the flow that alternates from
-// node to node. Here such a part is damped as the compact second difference would damp it, as the blocks of the implicit
-// integrator have it too. Along each line, with the m-th difference delta^m of m + 1 nodes in a row,
-//   r -= 4^(1 - m) (delta^m)^T K delta^m w,  w: velocity, temperature and the scalars,
+// node to node. Here such a part is damped, with the strength 1 as the compact second difference would damp it, which the
+// blocks of the implicit integrator have. Along each line, with the m-th difference delta^m of m + 1 nodes in a row,
+//   r -= strength 4^(1 - m) (delta^m)^T K delta^m w,  w: velocity, temperature and the scalars,
 // K: the coefficient of the thin-layer viscous flux in the middle of the row. Inside it is the 2 m-th difference, of which
-// the alternating part sees -4 K and a smooth flow an error of order 2 m - 2: 4 with three ghost layers, 6 with more. It
+// the alternating part sees -4 strength K and a smooth flow an error of order 2 m - 2: 4 with three ghost layers, 6 with more. It
 // is conservative, and the kinetic energy of constant density never grows by it. Rows that would go on behind a physical
 // face are left out. Of models of turbulence, the eddy viscosity of those with a transported variable counts.
 #include "../difference_rows.h"
@@ -76,7 +76,8 @@ HD void add_damping(const_state_pointer q, const work_real *area, const work_rea
 // reach: `ends` of of_row of each node along i, j and k.
 VECTOR_KERNEL(viscous_damping, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
-              const_work_field<3> reach, real inverse_reynolds, rate_field<conserved_variables> r) {
+              const_work_field<3> reach, real inverse_reynolds, real strength,
+              rate_field<conserved_variables> r) {
     const long long along[3] = {di, dj, dk}, p = o + i + (long long)j * sj + (long long)k * sk;
     constexpr int half = ghost_layers < 4 ? 3 : 4;
     T sum[gradient_variables];
@@ -87,7 +88,7 @@ VECTOR_KERNEL(viscous_damping, int i, int j, int k, int o, int sj, int sk, int d
                               inverse_reynolds, sum);
     for (int v = 0; v < gradient_variables; ++v) {
         rate_real *to = r + (v + 1) * sv + p;
-        store(to, load<T>(to) - sum[v]);
+        store(to, load<T>(to) - strength * sum[v]);
     }
 }
 #endif

@@ -26,14 +26,15 @@ def fill(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
     """Yield the term that damps what alternates from node to node, after the other rates. Nothing without an implicit
-    integrator, viscosity, or with `implicit.viscous_damping = false`."""
+    integrator, viscosity or `implicit.viscous_damping`."""
     if not damps_viscous_terms(case):
         return
     assert case.gas.reynolds is not None
     calls = [
         program.call(
             "viscous_damping", s.size, **s.place, **s.derivative_strides, sv=s.variable_stride, q=s.q, m=s.metrics,
-            jacobian=s.jacobian, reach=s.array(FIELD), inverse_reynolds=1 / case.gas.reynolds, r=s.r,
+            jacobian=s.jacobian, reach=s.array(FIELD), inverse_reynolds=1 / case.gas.reynolds,
+            strength=case.implicit.viscous_damping, r=s.r,
         )
         for s in states
     ]  # fmt: skip

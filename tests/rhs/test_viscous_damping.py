@@ -1,0 +1,117 @@
+"""The damping of what viscous terms do not see, beside a NumPy evaluation of its formula."""
+
+import numpy as np
+import pytest
+
+from hiresx import Case
+from hiresx.device import backend
+from hiresx.solver import Solver
+
+HEIGHT, WIDTH, NORMAL = 1.0, 2.0, 12
+REYNOLDS, PRANDTL, GAMMA = 50.0, 0.72, 1.4
+TERMS = {3: [1, -3, 3, -1], 4: [1, -4, 6, -4, 1]}
+
+
+def case(strength, along=10, boundary="no-slip-wall", **tables):
+    lines = {"n": [along, NORMAL, 1], "lower": [0, 0, 0], "upper": [WIDTH, HEIGHT, 0], "periodic": ["x"]}
+    sides = {"faces": ["jmin", "jmax"], "type": boundary}
+    if boundary == "periodic":
+        lines["periodic"] = ["x", "y"]
+    return Case.from_dict(
+        {
+            "gas": {"reynolds": REYNOLDS, "viscosity": {"law": "constant"}},
+            "grid": {"generator": "box"} | lines,
+            "time": {"integrator": "bdf2", "dt": 0.1, "end": 1.0},
+            "implicit": {"viscous_damping": strength},
+            "initial": {"function": "flow"},
+            "boundary": [{"faces": ["imin", "imax"], "type": "periodic"}, sides],
+        }
+        | tables
+    )
+
+
+def change(flow, where="cpu", **given):
+    """What the damping of the strength 1 adds to the rates of momentum and energy, (4, nj, ni), and u, v, w, T at the
+    nodes, as the solver has them."""
+    found = []
+    for strength in (0.0, 1.0):
+        solver = Solver(case(strength, **given), backend(where))
+        solver.initialize(flow)
+        solver.choose_dt()
+        solver.right_hand_side()
+        (state,) = solver.states
+        found.append(state.interior(solver.backend.to_host(state.r))[1:5, 0])
+    fields = solver.primitives(0)
+    temperature = GAMMA * fields["p"] / fields["rho"]
+    return found[1] - found[0], np.stack([fields["u"], fields["v"], fields["w"], temperature])[:, 0]
+
+
+def rough(x, y, z):
+    rng = np.random.default_rng(3)
+    u, v, w, rho, p = rng.uniform(-1, 1, (5, *x.shape))
+    return 1 + 0.1 * rho, 0.1 * u, 0.1 * v, 0.1 * w, (1 + 0.1 * p) / GAMMA
+
+
+def rows(count, width, periodic):
+    """(rows, nodes): differences of `width` + 1 nodes in a row, without those that would leave a line with ends."""
+    found = np.zeros((count, count))
+    for first in range(count if periodic else count - width):
+        for n, weight in enumerate(TERMS[width]):
+            found[first, (first + n) % count] += weight
+    return found[: count if periodic else count - width]
+
+
+def reference(primitives, width, periodic, along):
+    """The same by NumPy: -4^(1 - m) D^T K D w along both directions, K being uniform."""
+    h = np.array([WIDTH / along, HEIGHT / (NORMAL if periodic else NORMAL - 1)])
+    heat = 1 / (PRANDTL * (GAMMA - 1))
+    total = np.zeros(primitives.shape)
+    for axis, (nodes, closed, ratio) in enumerate(((along, True, h[1] / h[0]), (NORMAL, periodic, h[0] / h[1]))):
+        d = rows(nodes, width, closed)
+        w = np.moveaxis(primitives, 2 - axis, 1)
+        of_rows = np.einsum("rn,vn...->vr...", d, w)
+        middles = [np.arange(len(d)) + (width + odd) // 2 for odd in (0, width % 2)]
+        velocity = sum(w[:3].take(middle % nodes, axis=1) for middle in middles) / 2
+        energy = heat * of_rows[3] + np.sum(velocity * of_rows[:3], axis=0)
+        flux = np.concatenate([of_rows[:3], energy[None]]) * ratio / REYNOLDS
+        total -= np.moveaxis(4.0 ** (1 - width) * np.einsum("rn,vr...->vn...", d, flux), 1, 2 - axis)
+    return total
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+@pytest.mark.parametrize(("interpolation", "width"), [("modified", 3), ("modified7", 4)])
+def test_it_is_that_of_the_formula(interpolation, width, where):
+    """At walls too, whose nodes it leaves alone: at both of their ends, and across a periodic connection."""
+    scheme = {"scheme": {"interpolation": interpolation, "weights": "js", "positivity": "none"}}
+    found, primitives = change(rough, where, **scheme)
+    wanted = reference(primitives, width, False, 10)
+    wanted[:, [0, -1]] = found[:, [0, -1]]
+    assert np.abs(found[:, [0, -1]]).max() < 1e-14 < 1e-3 < np.abs(wanted).max()
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
+
+
+def test_an_alternating_part_decays_as_by_the_compact_difference_and_nothing_is_lost():
+    def alternating(x, y, z):
+        return 1.0, 0.0 * x, 1e-3 * (-1.0) ** np.round(x / (WIDTH / 10)), 0.0, 1 / GAMMA
+
+    found, primitives = change(alternating, boundary="periodic")
+    h = WIDTH / 10
+    volume = h * HEIGHT / NORMAL
+    np.testing.assert_allclose(found[1], -4 / (REYNOLDS * h**2) * volume * primitives[1], rtol=1e-12)
+    found, _ = change(rough, boundary="periodic")
+    assert np.abs(found.sum(axis=(1, 2))).max() < 1e-14 * NORMAL * 10
+
+
+def test_a_smooth_flow_sees_little_of_it():
+    """Of fourth order: the share of the viscous terms is k^4 h^4/16."""
+    shares = []
+    for along in (16, 32):
+
+        def wave(x, y, z):
+            return 1.0, 0.0, 1e-3 * np.sin(2 * np.pi * x / WIDTH), 0.0, 1 / GAMMA
+
+        found, primitives = change(wave, along=along, boundary="periodic")
+        viscous = (2 * np.pi / WIDTH) ** 2 / REYNOLDS * (WIDTH / along) * HEIGHT / NORMAL
+        shares.append(np.abs(found[1]).max() / (viscous * np.abs(primitives[1]).max()))
+    assert shares[1] == pytest.approx((2 * np.pi / 32) ** 4 / 16, rel=0.02)
+    assert shares[0] / shares[1] == pytest.approx(16, rel=0.1)
