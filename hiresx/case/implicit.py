@@ -25,6 +25,8 @@ _OF_STEADY, _OF_UNSTEADY = ("drop", "largest_cfl", "sequence"), ("newton_drop", 
 STEPS, FIRST_CFL = 500, 2.0
 # Sweeps of a case that does not say how many.
 STEADY_SWEEPS, UNSTEADY_SWEEPS = 10, 5
+# Damping of viscous terms of such a case, of steady flow.
+STEADY_DAMPING = 0.25
 
 
 class Implicit(Table):
@@ -65,10 +67,11 @@ class Implicit(Table):
         "power of two for every row of a block, take less memory and leave the flow that is found as it is; int8 is "
         "too coarse for very thin cells",
     )
-    viscous_damping: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.25,
+    viscous_damping: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None,
         description="how strongly viscous terms damp what alternates from node to node, which central differences of "
-        "central differences do not see: the share of a compact second difference; 0: not at all",
+        "central differences do not see: the share of a compact second difference; 0: not at all; absent: 0.25, of "
+        "unsteady flow 0",
     )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,
@@ -108,10 +111,12 @@ def first_cfl(time: Mapping[str, Any]) -> float:
     return FIRST_CFL if name == NAME else UNSTEADY_CFL if name in UNSTEADY else EXPLICIT_CFL
 
 
-def damps_viscous_terms(case: "Case") -> bool:
-    """True if the viscous terms of a run of `case` also damp what alternates from node to node."""
-    implicit = case.time.integrator in (NAME, *UNSTEADY)
-    return implicit and case.gas.reynolds is not None and case.implicit.viscous_damping > 0
+def viscous_damping(case: "Case") -> float:
+    """How strongly the viscous terms of a run of `case` damp what alternates from node to node; 0: not at all."""
+    if case.gas.reynolds is None or case.time.integrator not in (NAME, *UNSTEADY):
+        return 0.0
+    given = case.implicit.viscous_damping
+    return given if given is not None else STEADY_DAMPING if case.time.integrator == NAME else 0.0
 
 
 def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:

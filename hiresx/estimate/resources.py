@@ -13,7 +13,7 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
-from hiresx.case.implicit import damps_viscous_terms
+from hiresx.case.implicit import viscous_damping
 from hiresx.case.intervals import intervals
 from hiresx.case.named_scheme import keys_in_force
 from hiresx.case.schema import monitor_keys
@@ -247,7 +247,7 @@ def layout(case: Case, plan: str) -> Layout:
         eddy_coefficients=int(case.turbulence.dynamic), transported=int(case.turbulence.transported),
         wall_distance=bool(case.turbulence.transported) or case.output.writes("wall_distance"),
         spacings=spacings, **written,
-        body_force=case.body_force is not None, filtered=case.filter is not None, damped=damps_viscous_terms(case),
+        body_force=case.body_force is not None, filtered=case.filter is not None, damped=viscous_damping(case) > 0,
         coordinates=case.source is not None,
         implicit=scheme.implicit, implicit_lines=case.implicit.directions if scheme.implicit else 0,
         implicit_storage=case.implicit.storage,

@@ -108,7 +108,7 @@ class LocalBlocks:
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
             for s in self.states if layout.damped else ():
-                viscous_damping.fill(backend, s, self.cut.patches)
+                viscous_damping.fill(backend, s, self.decomposition)
             if layout.wall_distance:
                 wall_distance.check(case, self.decomposition)
                 grid_spacings.check(case, self.decomposition)

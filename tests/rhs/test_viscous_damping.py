@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from hiresx import Case
+from hiresx.decomposition import domain
 from hiresx.device import backend
+from hiresx.rhs.terms.viscous_damping import FIELD
 from hiresx.solver import Solver
+from hiresx.verify.turned_blocks import random_parts
 
-HEIGHT, WIDTH, NORMAL = 1.0, 2.0, 12
+HEIGHT, WIDTH, NORMAL = 1.0, 2.0, 28
 REYNOLDS, PRANDTL, GAMMA = 50.0, 0.72, 1.4
 TERMS = {3: [1, -3, 3, -1], 4: [1, -4, 6, -4, 1]}
 
@@ -61,33 +64,60 @@ def rows(count, width, periodic):
     return found[: count if periodic else count - width]
 
 
-def reference(primitives, width, periodic, along):
-    """The same by NumPy: -4^(1 - m) D^T K D w along both directions, K being uniform."""
+def reference(primitives, width, periodic, along, left=0):
+    """The same by NumPy: -4^(1 - m) D^T K D w along both directions, K being uniform. The lines between walls end
+    `left` nodes from them, and their ends see nothing; where nothing is left of them, they see nothing."""
     h = np.array([WIDTH / along, HEIGHT / (NORMAL if periodic else NORMAL - 1)])
     heat = 1 / (PRANDTL * (GAMMA - 1))
     total = np.zeros(primitives.shape)
     for axis, (nodes, closed, ratio) in enumerate(((along, True, h[1] / h[0]), (NORMAL, periodic, h[0] / h[1]))):
-        d = rows(nodes, width, closed)
         w = np.moveaxis(primitives, 2 - axis, 1)
+        if not closed and 2 * left == nodes:
+            continue
+        if not closed:
+            w, nodes = w[:, left : nodes - left], nodes - 2 * left
+        d = rows(nodes, width, closed)
         of_rows = np.einsum("rn,vn...->vr...", d, w)
         middles = [np.arange(len(d)) + (width + odd) // 2 for odd in (0, width % 2)]
         velocity = sum(w[:3].take(middle % nodes, axis=1) for middle in middles) / 2
         energy = heat * of_rows[3] + np.sum(velocity * of_rows[:3], axis=0)
         flux = np.concatenate([of_rows[:3], energy[None]]) * ratio / REYNOLDS
-        total -= np.moveaxis(4.0 ** (1 - width) * np.einsum("rn,vr...->vn...", d, flux), 1, 2 - axis)
+        found = 4.0 ** (1 - width) * np.einsum("rn,vr...->vn...", d, flux)
+        if not closed:
+            found[:, [0, -1]] = 0.0
+            found = np.pad(found, ((0, 0), (left, left), (0, 0)))
+        total -= np.moveaxis(found, 1, 2 - axis)
+    if not periodic:
+        total[:, [0, -1]] = 0.0
     return total
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 @pytest.mark.parametrize(("interpolation", "width"), [("modified", 3), ("modified7", 4)])
-def test_it_is_that_of_the_formula(interpolation, width, where):
-    """At walls too, whose nodes it leaves alone: at both of their ends, and across a periodic connection."""
+@pytest.mark.parametrize(("boundary", "left"), [("no-slip-wall", NORMAL // 2), ("slip-wall", 0)])
+def test_it_is_that_of_the_formula(boundary, left, interpolation, width, where):
+    """Between walls, whose nodes it leaves alone, and with friction the lines that end there; and across a periodic
+    connection."""
     scheme = {"scheme": {"interpolation": interpolation, "weights": "js", "positivity": "none"}}
-    found, primitives = change(rough, where, **scheme)
-    wanted = reference(primitives, width, False, 10)
-    wanted[:, [0, -1]] = found[:, [0, -1]]
-    assert np.abs(found[:, [0, -1]]).max() < 1e-14 < 1e-3 < np.abs(wanted).max()
+    found, primitives = change(rough, where, boundary=boundary, **scheme)
+    wanted = reference(primitives, width, False, 10, left)
+    assert np.abs(wanted).max() > 1e-3
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("boundary", ["no-slip-wall", "slip-wall"])
+def test_parts_of_a_block_reach_as_far_as_the_whole(boundary):
+    """Also a part that has no wall of its own."""
+    made = case(0.25, boundary=boundary)
+    whole = Solver(made, backend("cpu"))
+    chance = np.random.default_rng(1)
+    parts = Solver(made, backend("cpu"), domain=domain(made, parts=lambda blocks: random_parts(blocks, 5, chance)))
+    (one,) = whole.states
+    wanted = one.interior(one.array(FIELD))
+    assert len(parts.states) > 3
+    for s in parts.states:
+        box = tuple(slice(lo, lo + n) for lo, n in zip(reversed(s.first), reversed(s.size), strict=True))
+        np.testing.assert_array_equal(s.interior(s.array(FIELD)), wanted[(slice(None), *box)])
 
 
 def test_an_alternating_part_decays_as_by_the_compact_difference_and_nothing_is_lost():
