@@ -166,7 +166,7 @@ def test_the_bump_has_the_friction_of_other_codes():
     """On the coarsest grid of the Resource, beside its finest (docs/implicit.md), within what this grid leaves: CFL3D's
     drag is off by 31 % there, its friction by up to 7 %."""
     simulation = Simulation(load("bump-sa", "quick"), "cpu")
-    assert simulation.run(progress=False)["implicit"]["drop"] > 1e5
+    assert simulation.run(progress=False)["implicit"]["drop"] > 1e7
     function = simulation.case.function("coefficients")
     found = function(simulation, **simulation.case.arguments(function))
     wanted = {"drag": (0.003572, 0.05), "lift": (0.0249, 0.04), "cf_ahead": (0.0051852, 0.01),
@@ -179,7 +179,7 @@ def test_the_bump_has_the_friction_of_other_codes():
 def test_the_airfoil_has_the_lift_and_drag_of_other_codes():
     """At 10 degrees, beside CFL3D's limit, within what 9,457 nodes leave (docs/implicit.md)."""
     simulation = Simulation(load("naca0012", "sa"), "cpu")
-    assert simulation.run(progress=False)["implicit"]["drop"] > 1e3 and simulation.step_count < 50
+    assert simulation.run(progress=False)["implicit"]["drop"] > 1e8 and simulation.step_count < 70
     (force,) = (a for a in simulation.attachments if isinstance(a, ForceMonitor))
     measured, parameters = force.measure(simulation.solver), simulation.case.parameters
     turned = complex(measured["force_x"], measured["force_y"]) * np.exp(-1j * np.deg2rad(parameters["incidence"]))
