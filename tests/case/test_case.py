@@ -361,3 +361,11 @@ def test_copy_bundled(tmp_path):
     assert "exists already" in refusal(copy_bundled, bundled_cases()[0], target)
     assert "cannot be written" in refusal(copy_bundled, bundled_cases()[0], target / "case.toml" / "sub")
     assert "did you mean" in refusal(copy_bundled, bundled_cases()[0] + "x", tmp_path / "b")
+
+
+def test_a_source_of_a_scalar_that_is_not_there():
+    case = {"source": {"scalars": {"ink": "1.0"}}, "scalar": [{"name": "dye"}]}
+    grid = {"generator": "box", "n": [8, 8, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]}
+    times = {"steps": 1}
+    with pytest.raises(HiresxError, match=r'source.scalars: the case has no \[\[scalar\]\] "ink"'):
+        Case.from_dict(case | {"grid": grid, "time": times, "initial": {"state": {"rho": 1, "p": 1}}})

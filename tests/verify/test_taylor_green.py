@@ -1,6 +1,8 @@
 """Taylor-Green until its largest rate of decay, on an eighth of its box: the flow is symmetric about the planes x, y
 and z = 0 and pi, and on nodes in these planes so is the scheme. What 64^3 points of the box give comes from 33^3."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from vortices import PRANDTL
@@ -56,3 +58,11 @@ def test_taylor_green_until_its_peak():
     assert lost[:at_peak].sum() == pytest.approx(energy[0] - energy[at_peak], rel=0.03)
     # The weights dissipate more than what is resolved.
     assert numerical[at_peak] > 1.5 * middle[at_peak]
+
+
+def test_the_rate_is_that_of_decay_in_turnover_times():
+    samples = {"time": np.array([0.0, 10.0, 20.0]), "energy": np.array([1.0, 0.9, 0.7])}
+    run = SimpleNamespace(samples=samples.get, case=SimpleNamespace(parameters={"mach": 0.1}))
+    found = taylor_green.history(run)
+    np.testing.assert_allclose(found["t"], [0.0, 1.0, 2.0])
+    np.testing.assert_allclose(found["rate"], [0.1, 0.15, 0.2])
