@@ -242,7 +242,7 @@ class Profile(FaceCondition):
             return None
         given = spec.velocity
         if given is None:
-            state = cast(SupersonicInflow, condition).state
+            state = cast(SupersonicInflow, self.patch.condition).state
             given = (state.u, state.v, state.w)
         mean = np.stack(self._given.values(0.0))
         self._of_waves = moments(np.stack(conservative(self._gamma, *mean)))
