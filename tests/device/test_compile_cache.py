@@ -442,3 +442,30 @@ def test_the_processor_is_the_first_of_the_machine(monkeypatch):
     text = "processor : 0\nmodel name : A\nflags : fma avx\nbogomips : 1\n\nprocessor : 1\nmodel name : A\n\n"
     monkeypatch.setattr(Path, "read_text", lambda path: text)
     assert host_compiler.processor.__wrapped__() == "model name : A\nflags : fma avx"
+
+
+def test_a_thread_that_waits_for_another_wakes_to_look_for_signals(tmp_path, monkeypatch):
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
+    waited = []
+
+    class Taken:
+        """Free at the third try."""
+
+        def acquire(self, blocking=True, timeout=-1):
+            waited.append(timeout)
+            return len(waited) == 3
+
+        __enter__ = acquire
+
+        def release(self, *ignored):
+            waited.append("released")
+
+        __exit__ = release
+
+    def make(folder):
+        (folder / "kernel").write_text("made")
+        return folder / "kernel"
+
+    monkeypatch.setitem(cache._making, cache.directory() / "kernel", Taken())
+    assert cache.find_or_make("kernel", make).read_text() == "made"
+    assert waited[3:] == ["released"] and all(0 < timeout <= 1 for timeout in waited[:3])
