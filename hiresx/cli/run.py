@@ -374,8 +374,12 @@ def output_directory(out: Path | None, case: "Case") -> Path:
 
 
 def refuse_existing_run(out: Path) -> None:
-    """Raises HiresxError when `out` holds a run."""
+    """Raises HiresxError when `out` holds a run, with other words while another process is running in it."""
+    from hiresx.output.saved import directories
+
     if os.path.lexists(out / "run.json"):
+        with directories.lock_directory(out):
+            pass
         raise HiresxError(
             f"{out} holds a run already",
             f"name another folder with --out DIR, remove this one, or go on with it: hiresx run --restart {quote(out)}",

@@ -160,6 +160,8 @@ def text(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
         return ", ".join(map(text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {text(one)}" for name, one in value.items())
     return str(value)
 
 

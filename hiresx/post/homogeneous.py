@@ -9,6 +9,9 @@ import numpy as np
 from hiresx.decomposition.homogeneous import LETTERS, step
 from hiresx.errors import HiresxError
 
+# Generators whose period is the length of the box. Along an axis that `grid.periodic` does not name they have nodes at
+# both ends.
+_BOXES = ("box", "wavy")
 # Names of blocks that a message lists.
 SHOWN = 4
 
@@ -77,11 +80,14 @@ def axes(
 def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
     """The different nodes along each homogeneous axis, as a slice by index direction. In a grid whose last node is the
     periodic image of the first, one of the two is left out."""
-    periods = (case.get("grid") or {}).get("period") or {}
+    grid = case.get("grid") or {}
+    periods = grid.get("period") or {}
     found = {}
     for axis, vector in steps.items():
         period = periods.get(LETTERS[axis])
         given = np.linalg.norm(period) if isinstance(period, list | tuple) else 0.0
+        if grid.get("generator") in _BOXES:
+            given = grid["upper"][2 - axis] - grid["lower"][2 - axis]
         n = shape[axis]
         twice = n > 1 and abs(given / np.linalg.norm(vector) - (n - 1)) < 0.5
         found[LETTERS[axis]] = slice(n - twice)

@@ -218,10 +218,9 @@ def test_one_process_at_a_time(place):
     process = begun(place, "waves", "--out", "out")
     wait_for(process, lambda: "step 1 " in (place / "log").read_text(), place)
     try:
-        said = subprocess.run(
-            [*COMMAND, "run", "--restart", "out"], cwd=place, capture_output=True, text=True, timeout=60
-        )
-        assert said.returncode == 2 and "another process is running in out" in said.stderr
+        for of in (["--restart", "out"], ["waves", "--out", "out"]):
+            said = subprocess.run([*COMMAND, "run", *of], cwd=place, capture_output=True, text=True, timeout=60)
+            assert said.returncode == 2 and "another process is running in out" in said.stderr
     finally:
         process.kill()
         process.wait()

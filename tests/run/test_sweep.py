@@ -19,6 +19,7 @@ from plotted import picture
 from swept_case import CASE, FUNCTIONS, LOOK, SET, written
 
 import hiresx
+from hiresx.cli import terminal
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, write_plot3d
 from hiresx.sweeps.folder import claim, named_by, others, read_entries
@@ -68,6 +69,11 @@ def test_names_of_runs_are_short_and_their_own(case):
     assert len(long) < 120
     both = plan(case, {"grid.lower": [[0.0, 0.0, 0.0]], "time.steps": [3]}, ["fine"]).members
     assert both[0].words[:2] == ("--preset", "fine") and both[0].case["grid"]["n"] == [61, 1, 1]
+
+
+def test_values_are_shown_as_they_are_written_in_a_case():
+    """A table of a case among them, as `--set boundary.0.state='{ rho = 1.0 }'` sweeps over."""
+    assert terminal.text({"rho": 1.0, "at": [0.5, True]}) == "rho = 1, at = 0.5, yes"
 
 
 @pytest.mark.parametrize(
