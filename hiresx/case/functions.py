@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 FILE = "case.py"
+# The hint where a function of the user fails.
+CORRECT_FUNCTION = "correct the function"
 GAS = ("gamma", "prandtl", "reynolds")
 STATE = GAS_PRIMITIVE
 
@@ -141,7 +143,7 @@ def wrap_user_call(call: Callable[..., Any], what: str) -> Iterator[None]:
     except BaseException as error:
         code = getattr(call, "__code__", None)
         place = f"{_place(error, Path(code.co_filename))}: " if code else ""
-        raise HiresxError(f"{place}{what} failed: {describe(error)}", "correct the function") from error
+        raise HiresxError(f"{place}{what} failed: {describe(error)}", CORRECT_FUNCTION) from error
 
 
 def evaluate_profile(
@@ -201,7 +203,8 @@ def _evaluate(
             ]
         except (TypeError, ValueError) as error:
             raise HiresxError(f"{place} returned something else than {kind}: {error_text(error)}", wanted) from error
-    check_state(f"{place} returned", dict(zip(quantities, at(state, t or 0.0), strict=True)), places)
+    when = f", at t = {t:.6g}," if t else ""
+    check_state(f"{place}{when} returned", dict(zip(quantities, at(state, t or 0.0), strict=True)), places)
     least = {name: part.least() for name, part in zip(quantities, state, strict=True) if isinstance(part, Waves)}
     check_state(f"{place} returned waves that may come down to", least, places)
     return state

@@ -14,7 +14,7 @@ from hiresx.errors import HiresxError
 def read(path: Path) -> dict[str, Any]:
     """The document of a file. Raises HiresxError naming line and column of what is no TOML."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors begin a file with a byte order mark
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at (.*)\)$", str(error))
         what = str(error)[: place.start()].strip() if place else str(error)

@@ -155,6 +155,7 @@ class _Outcome:
 
     def report(self, json: bool) -> int:
         """Prints it and gives the exit status."""
+        from hiresx.case.functions import CORRECT_FUNCTION
         from hiresx.output.saved import checkpoint
 
         directory, done, cause = self.directory, self.done, self.fault
@@ -193,6 +194,8 @@ class _Outcome:
             if checkpoint.list_checkpoints(directory):
                 # as it was, a flow that blew up would do so again
                 parts.append(_way_on(directory, getattr(self.fault, "again", "")))
+                if fault.hint == CORRECT_FUNCTION:
+                    parts.append(f"the restart takes functions from {directory / 'case'}: correct them there")
         hint = "; ".join(part for part in parts if part)
         return terminal.fault(fault, code, fault.message, hint, json, directory=str(directory))
 

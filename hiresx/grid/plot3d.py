@@ -53,10 +53,13 @@ def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
                 arrays = [list(block) for block in read_ascii(path, file.read())]
     except OSError as error:
         raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
-    return [
-        RawBlock(f"block-{n}", *triple([*nodes, *[np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))]))
-        for n, nodes in enumerate(arrays, 1)
-    ]
+    try:
+        return [
+            RawBlock(f"block-{n}", *triple([*nodes, *[np.broadcast_to(0.0, nodes[0].shape)] * (3 - len(nodes))]))
+            for n, nodes in enumerate(arrays, 1)
+        ]
+    except HiresxError as error:
+        raise HiresxError(f"{path}: {error.message}", error.hint) from None
 
 
 def write_plot3d(

@@ -162,7 +162,8 @@ def _sizes(head: Callable[[int], float], dimensions: int, many: bool, total: int
 def _refuse_ascii(path: Path, head: Callable[[int], float], first: list[bytes], header: int, total: int) -> NoReturn:
     """Raises HiresxError for the reading of the sizes that the first line suggests; none fits the file."""
     dimensions = len(first) if len(first) in (2, 3) else 3
-    sizes, used = _sizes(head, dimensions, len(first) == 1, header)
+    many = len(first) == 1 or (len(first) > 3 and len(first) % dimensions == 1)  # all sizes may stand in one line
+    sizes, used = _sizes(head, dimensions, many, header)
     if not sizes:
         raise HiresxError(f"{path}, line 1: the file does not begin with the sizes of its blocks", EXPORT)
     needed = used + dimensions * points(sizes)

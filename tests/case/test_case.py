@@ -292,6 +292,8 @@ def test_toml_faults_name_line_and_column(tmp_path):
     path = tmp_path / "case.toml"
     path.write_text('title = "a"\n[time\nend = 1\n')
     assert f"{path}, line 2, column" in refusal(load, path)
+    path.write_bytes(b"\xef\xbb\xbf[time\nend = 1\n")
+    assert f"{path}, line 1, column 6" in refusal(load, path), "a byte order mark is none of the text"
     path.write_bytes(b"title = '\xff'")
     assert "byte 9 is not UTF-8" in refusal(load, path)
 
@@ -344,6 +346,12 @@ def test_function_faults_at_evaluation(folder, body, expected):
     case = load(folder(f"def initial(x, y, z):\n    {body}\n", initial={"function": "initial"}))
     x = np.linspace(0, 1, 8).reshape(1, 1, 8)
     assert expected in refusal(case.evaluate, "initial", x, x, x)
+
+
+def test_the_time_at_which_a_function_goes_wrong_is_named(folder):
+    case = load(folder("def initial(x, y, z, t=0):\n    return 1, 0, 0, 0, 0.3 - t\n", initial={"function": "initial"}))
+    x = np.zeros((1, 1, 8))
+    assert 'function "initial", at t = 0.5, returned p = -0.2 at' in refusal(case.evaluate, "initial", x, x, x, 0.5)
 
 
 def test_missing_argument(folder):

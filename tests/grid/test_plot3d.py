@@ -95,6 +95,7 @@ def integers(*values) -> bytes:
         (b"hello world\n", r"line 1: 'hello'"),
         (b"2 2\n1 2\n3 x 1\n", r"line 3: 'x'"),
         (b"7 7\n" + b"1 " * 97, "take 100 numbers, the file holds 99"),
+        (b"2 7 7 1 9 7 1\n" + b"1 " * 97, "line 1: blocks of 7 x 7 x 1, 9 x 7 x 1 nodes take 343 numbers, the file holds"),
         (b"nan 7\n", "line 1"),
         (b"9999 9999 9999\n1 2 3\n", "take 2999100090000 numbers"),
         (b"1000 1000 1000 999999999*0 999999999*0 999999999*0 3*0\n", "cannot describe"),
@@ -113,7 +114,7 @@ def integers(*values) -> bytes:
         (integers(7, 7) + record(bytes(49 * 12)), "49 blanked nodes"),
         (integers(7, 7) + record(bytes(49 * 8)) + b"\0", "byte 416: the file ends within"),
         (integers(7, 7) + record(bytes(49 * 8)) + record(b""), "8 bytes follow"),
-        (integers(7, 7) + record(np.full(98, np.nan).tobytes()), "not finite at node"),
+        (integers(7, 7) + record(np.full(98, np.nan).tobytes()), r": block 'block-1': x is not finite at node"),
         (integers(7, 3) + record(bytes(21 * 8)), "3 nodes in direction j"),
         (b"".join(n.to_bytes(4, "little") for n in (7, 8, 9)) + bytes(6200), "7 x 8 x 9 nodes take 12108 bytes"),
         (

@@ -12,6 +12,7 @@ from checkpoint_cases import CHANNEL, bits, gust, swell, vortex
 from pydantic import create_model
 
 from hiresx import Case, HiresxError, Simulation, Waves, cli, load
+from hiresx.case.implicit import Implicit
 from hiresx.case.schema import Time
 from hiresx.grid import Block, Grid
 from hiresx.output.saved import checkpoint, container, identity
@@ -69,6 +70,11 @@ def test_every_key_of_the_case_may_change_or_is_held():
     assert {key for key in keys if not identity.may_change(key)} == {*held, "time.local"}
     tables = {key.partition(".")[0] for key in identity.MAY_DIFFER}
     assert tables <= Case.model_fields.keys(), "what is listed is there"
+
+
+def test_keys_of_the_iteration_may_change_but_for_those_that_change_the_steady_flow():
+    keys = {f"implicit.{name}" for name in Implicit.model_fields}
+    assert {key for key in keys if not identity.may_change(key)} == {"implicit.viscous_damping"} == {*identity.HELD}
 
 
 def test_how_long_and_what_is_written_may_change(run):

@@ -9,6 +9,7 @@ import scalar_cases
 from ranks import run_ranks
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx.base.notify import notifications_to
 from hiresx.cli.check_setup import setup
 from hiresx.decomposition import Part, decompose
 from hiresx.decomposition.homogeneous import all_homogeneous
@@ -115,6 +116,16 @@ def test_a_restart_has_the_same_bits(tmp_path):
     whole, again = (ran(None, case, tmp_path / str(again), cut=True, again=again) for again in (False, True))
     for one, other in zip(averages_of(whole)._means, averages_of(again)._means, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_other_directions_at_a_restart_begin_anew_and_say_so(tmp_path):
+    Simulation(channel(over=["i", "k"]), "cpu", initial=flow, out=tmp_path).run(steps=3, progress=False)
+    lines: list[str] = []
+    for over, said in ((["i", "k"], 0), (["k"], 1)):
+        with notifications_to(lines.append):
+            run = Simulation(channel(over=over), "cpu", restart=tmp_path, out=tmp_path / "".join(over))
+            run.run(steps=1, progress=False)
+        assert sum("the averages begin anew" in line for line in lines) == said
 
 
 @pytest.mark.slow

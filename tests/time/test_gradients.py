@@ -181,6 +181,7 @@ def test_on_two_ranks(duct):
     ("of", "by", "overrides", "named"),
     [
         (["force_y"], ["parameters.bak"], [], r'--by parameters.bak: the case has no "parameters.bak"'),
+        (["force_y"], ["initial.state.rhoo"], [], 'did you mean "initial.state.rho"'),
         (["force_y"], ["boundary.7.pressure"], [], r'--by boundary.7.pressure: the case has no "boundary.7"'),
         (["force_y"], ["grid.n.0"], [], r"--by grid.n.0: its value is a whole number"),
         (["force_y"], ["gas.reynolds"], [], r"--by gas.reynolds: its value is not given"),

@@ -23,6 +23,8 @@ MAY_DIFFER = (
     "time.retries", "time.retry_factor",
     "implicit", "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface", "refine.most_nodes",
 )  # fmt: skip
+# Keys of the tables above that change what is computed: steady flows with another one are others.
+HELD = ("implicit.viscous_damping",)
 # The content of grid files is compared, not their place.
 _GRID_FILES = ("grid.file", "grid.connectivity")
 # Names of files with planes of precursors are not compared: the files may lie elsewhere.
@@ -75,7 +77,9 @@ def _names_a_file(key: str) -> bool:
 
 def may_change(key: str) -> bool:
     """True if a restart may change a dotted key of the case."""
-    return any(key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *monitor_keys()))
+    return key not in HELD and any(
+        key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *monitor_keys())
+    )
 
 
 def format_difference(difference: tuple[str, Any, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.base.arrays import triple
+from hiresx.base.notify import notify
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import Later, Piece, sizes
@@ -230,6 +231,12 @@ class AverageMonitor(Attachment):
         anew = (captured["start"], captured.get("over", "")) != (self._spec.start, self._over) or any(
             f"{kind}.weight" not in captured for kind in together
         )
+        known = any(captured.get(f"{kind}.weight", 0.0) > 0 for kind in self._kinds)
+        if anew and known and self._solver.comm.root:
+            notify(
+                "the averages begin anew: those of the checkpoint have another average.start or average.over, or lack "
+                "what the budget needs"
+            )
         for kind in self._kinds:
             weight = 0.0 if anew else captured.get(f"{kind}.weight", 0.0)
             self._weight[kind] = float(weight)
