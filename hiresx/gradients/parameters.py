@@ -72,7 +72,8 @@ def parameter(case: Case, key: str) -> Parameter:
             there = list(value) if isinstance(value, Mapping) else []
             before = f"{'.'.join(walked)}." if walked else ""
             keys = [f"{before}{name}" for name in there]
-            near = did_you_mean(f"{before}{part}", keys, "keys") if keys else "name a number of the case by its dotted key"
+            near = "name a number of the case by its dotted key"
+            near = did_you_mean(f"{before}{part}", keys, "keys") if keys else near
             raise HiresxError(f'--by {key}: the case has no "{before}{part}"', near)
         walked.append(part)
     real = isinstance(value, float) or (isinstance(value, int) and walked[0] == "parameters")

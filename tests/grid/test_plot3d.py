@@ -95,7 +95,7 @@ def integers(*values) -> bytes:
         (b"hello world\n", r"line 1: 'hello'"),
         (b"2 2\n1 2\n3 x 1\n", r"line 3: 'x'"),
         (b"7 7\n" + b"1 " * 97, "take 100 numbers, the file holds 99"),
-        (b"2 7 7 1 9 7 1\n" + b"1 " * 97, "line 1: blocks of 7 x 7 x 1, 9 x 7 x 1 nodes take 343 numbers, the file holds"),
+        (b"2 7 7 1 9 7 1\n" + b"1 " * 97, "7 x 7 x 1, 9 x 7 x 1 nodes take 343 numbers, the file holds"),
         (b"nan 7\n", "line 1"),
         (b"9999 9999 9999\n1 2 3\n", "take 2999100090000 numbers"),
         (b"1000 1000 1000 999999999*0 999999999*0 999999999*0 3*0\n", "cannot describe"),

@@ -77,9 +77,7 @@ def _names_a_file(key: str) -> bool:
 
 def may_change(key: str) -> bool:
     """True if a restart may change a dotted key of the case."""
-    return key not in HELD and any(
-        key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *monitor_keys())
-    )
+    return key not in HELD and any(key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *monitor_keys()))
 
 
 def format_difference(difference: tuple[str, Any, Any]) -> str:
