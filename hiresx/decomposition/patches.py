@@ -14,6 +14,7 @@ from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.oblique_walls import check_pushed_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
+from hiresx.decomposition.wall_seams import Placed, walls_over_seams
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
@@ -52,10 +53,6 @@ class Patch:
     range: Range
     condition: Condition
     place: int
-
-
-# block, face, nodes, what holds there
-Placed = tuple[int, str, Range, Condition]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +94,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     The conditions of `case.boundary` are applied in this order: those with a block or a range, exactly there; those
     that name faces only, on the remaining nodes of these faces in every block; `faces = "all"` without a range, on the
     remaining nodes of its block; last `faces = "all"` without a block. Two conditions of the same kind must not meet,
-    nor may one of the first kind touch a connection. Faces of singleton directions need no condition.
+    nor may one of the first kind touch a connection. Faces of singleton directions need no condition. Nodes that a
+    no-slip wall shares with a slip wall of another block are given to it in both (`hiresx.decomposition.wall_seams`).
 
     Raises HiresxError naming block, face and the first node that two conditions or none apply to; for unknown block or
     region names, ranges that leave the face, conditions (except of the last kind) that apply to no node, and blocks
@@ -133,11 +131,11 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     cover.check_complete()
     _check_touching(grid, placed, conditions)
 
-    for b, face, range_, condition in placed:
-        if condition.type != "periodic":
-            patches.append(Patch(b, face, range_, condition, len(patches)))
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
+    for b, face, range_, condition in walls_over_seams(grid.blocks, connections, placed):
+        if condition.type != "periodic":
+            patches.append(Patch(b, face, range_, condition, len(patches)))
     axisymmetric = bool(getattr(case, "axisymmetric", False))
     if axisymmetric:
         check_axis(grid.blocks, patches, connections)

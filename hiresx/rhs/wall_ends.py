@@ -8,10 +8,10 @@ import numpy as np
 
 from hiresx.base.arrays import runs, triple
 from hiresx.decomposition import Decomposition, Patch
+from hiresx.decomposition.wall_seams import same_face
 from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import FACES, Range, direction, intersection, side
-from hiresx.grid.connections import Connection
 
 # Kernels of no-slip and of slip walls.
 _NO_SLIP, _SLIP = "no_slip", "reflect"
@@ -97,7 +97,7 @@ def _goes_on(
 
 def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, other: int, kernel: str) -> np.ndarray:
     """Of the nodes of `edge`, along the direction `other`, those behind which, over a connection of `face`, a wall of
-    `kernel` goes on; a slip wall where the nodes are not the neighbour's too, which has a wall of its own there."""
+    `kernel` goes on."""
     lo, hi = edge[other]
     found = np.zeros(hi - lo, dtype=bool)
     for c in cut.connections:
@@ -105,28 +105,12 @@ def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, 
             continue
         nodes = np.array([[at[0]] * (shared[other][1] - shared[other][0]) for at in shared])
         nodes[other] = np.arange(*shared[other])
-        if kernel == _SLIP and _holds(cut, c, c.donors(nodes)):
-            continue
         nodes[direction(face)] += side(face)
         there = c.donors(nodes)
-        continued = _same_face(patch.face, c, nodes)
+        continued = same_face(patch.face, c, nodes)
         for wall in cut.patches:
             # Nodes of a line where two walls meet belong to both, of which only the one on the same face goes on.
             if wall.block == c.donor and wall.condition.kernel == kernel and wall.face == continued:
                 low, high = np.array(wall.range).T[:, :, None]
                 found[shared[other][0] - lo : shared[other][1] - lo] |= ((there >= low) & (there < high)).all(axis=0)
     return found
-
-
-def _same_face(face: str, c: Connection, nodes: np.ndarray) -> str:
-    """Return the face of the donor block that continues `face` at `nodes` (3, n)."""
-    inward = np.zeros((3, 1), dtype=nodes.dtype)
-    inward[direction(face)] = -side(face)
-    step = (c.donors(nodes + inward) - c.donors(nodes))[:, 0]
-    axis = int(np.argmax(np.abs(step)))
-    return FACES[2 * axis + int(step[axis] < 0)]
-
-
-def _holds(cut: Decomposition, c: Connection, nodes: np.ndarray) -> bool:
-    """Whether nodes (3, n) lie in the donor block."""
-    return bool(((nodes >= 0) & (nodes < np.array(cut.blocks[c.donor].size)[:, None])).all())

@@ -1,0 +1,88 @@
+"""No-slip walls that end where blocks meet. A node that two blocks hold there is one of the wall in both: the block
+behind, whose face goes on as a slip wall or plane of symmetry, gets a line of nodes of the wall."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.case.boundaries import Condition
+from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, side
+from hiresx.grid.connections import Connection
+
+# block, face, nodes, what holds there
+Placed = tuple[int, str, Range, Condition]
+
+_NO_SLIP, _SLIP = "no_slip", "reflect"
+
+
+def same_face(face: str, c: Connection, nodes: np.ndarray) -> str:
+    """Return the face of the donor block that continues `face` at `nodes` (3, n)."""
+    inward = np.zeros((3, 1), dtype=nodes.dtype)
+    inward[direction(face)] = -side(face)
+    step = (c.donors(nodes + inward) - c.donors(nodes))[:, 0]
+    axis = int(np.argmax(np.abs(step)))
+    return FACES[2 * axis + int(step[axis] < 0)]
+
+
+def holds(block: Block, nodes: np.ndarray) -> bool:
+    """Whether nodes (3, n) lie in the block."""
+    return bool(((nodes >= 0) & (nodes < np.array(block.size)[:, None])).all())
+
+
+def walls_over_seams(
+    blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[Placed]
+) -> list[Placed]:
+    """Return `placed` with the lines of nodes that no-slip walls share with the slip walls of other blocks given to the
+    no-slip walls."""
+    found = list(placed)
+    left = [one for one in found if one[3].kernel == _NO_SLIP]
+    while left:
+        wall = left.pop()
+        for b, face, line in _shared_lines(blocks, connections, wall):
+            for n, (block, own, range_, condition) in enumerate(found):
+                part = intersection(range_, line)
+                if (block, own) != (b, face) or part is None or condition.kernel != _SLIP:
+                    continue
+                made = (b, face, part, wall[3])
+                rest = [(b, face, nodes, condition) for nodes in _without(range_, part)]
+                found[n : n + 1] = [made, *rest]
+                left.append(made)
+                break
+    return found
+
+
+def _shared_lines(
+    blocks: Sequence[Block], connections: Sequence[Connection], wall: Placed
+) -> Iterator[tuple[int, str, Range]]:
+    """Yield the lines of nodes at the edges of a wall that other blocks hold too: the block, its face that continues
+    that of the wall, and the nodes."""
+    b, face, range_, _ = wall
+    block = blocks[b]
+    for e in block.active:
+        if e == direction(face):
+            continue
+        for upper in (False, True):
+            at = block.size[e] - 1 if upper else 0
+            if not range_[e][0] <= at < range_[e][1]:
+                continue
+            edge = triple((at, at + 1) if d == e else range_[d] for d in range(3))
+            for c in connections:
+                if c.block != b or c.face != FACES[2 * e + upper] or (shared := intersection(c.range, edge)) is None:
+                    continue
+                nodes = np.array(np.meshgrid(*(np.arange(*ends) for ends in shared), indexing="ij")).reshape(3, -1)
+                donors = c.donors(nodes)
+                if holds(blocks[c.donor], donors):
+                    lows, highs = donors.min(axis=1), donors.max(axis=1)
+                    line = triple((int(lo), int(hi) + 1) for lo, hi in zip(lows, highs, strict=True))
+                    yield c.donor, same_face(face, c, nodes), line
+
+
+def _without(range_: Range, part: Range) -> Iterator[Range]:
+    """Yield the nodes of a range that are not in its `part`, as ranges."""
+    left = list(range_)
+    for d, (first, last) in enumerate(part):
+        for lo, hi in ((left[d][0], first), (last, left[d][1])):
+            if lo < hi:
+                yield triple((lo, hi) if e == d else left[e] for e in range(3))
+        left[d] = first, last

@@ -1,0 +1,69 @@
+"""No-slip walls that end where blocks meet: the flow is that of one block in which the wall ends at the same node."""
+
+import numpy as np
+import pytest
+from arrangements import saved
+from multiblock import Arrangement
+from watched_runs import SLIP, cut
+
+from hiresx import Case, Simulation
+from hiresx.decomposition import decompose
+from hiresx.decomposition.wall_seams import _without
+from hiresx.grid import Block, Grid
+
+STICKS = {"type": "no-slip-wall", "temperature": 1.0}
+
+
+def bent(n) -> Block:
+    k, j, i = np.meshgrid(*(np.linspace(0, 1, m) if m > 1 else np.zeros(1) for m in reversed(n)), indexing="ij")
+    return Block("whole", 2 * i + 0.2 * j, j + 0.1 * np.sin(2 * i) + 0.1 * k, k if n[2] > 1 else 0 * k)
+
+
+def case(boundary) -> Case:
+    return Case.from_dict({
+        "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},  # replaced
+        "gas": {"reynolds": 50.0}, "time": {"steps": 12}, "initial": {"state": {"rho": 1.0, "u": 0.2, "p": 1 / 1.4}},
+        "boundary": boundary,
+    })  # fmt: skip
+
+
+def flow(grid: Grid, boundary) -> dict[tuple[float, ...], set[float]]:
+    """The velocities u at each place of the grid, of every block that holds it."""
+    run = Simulation(case(boundary), "cpu", grid=grid)
+    run.run(progress=False)
+    found: dict[tuple[float, ...], set[float]] = {}
+    for block in run.blocks:
+        places = zip(*(np.round(c, 9).ravel() for c in (block.x, block.y, block.z)), strict=True)
+        for place, u in zip(places, block.state("u").ravel(), strict=True):
+            found.setdefault(place, set()).add(float(u))
+    return found
+
+
+@pytest.mark.parametrize("n", [(25, 13, 1), (25, 9, 8)], ids=["2-D", "3-D"])
+def test_a_wall_of_the_second_block_is_that_of_one_block_from_the_shared_node_on(n):
+    whole, others = bent(n), SLIP | {"faces": "all"}
+    expected = flow(Grid((whole,)), [STICKS | {"faces": ["jmin"], "range": {"i": [10, n[0]]}}, others])
+    grid = cut(whole, 10, True)
+    found = flow(grid, [STICKS | {"faces": ["jmin"], "block": grid.blocks[1].name}, others])
+    assert found.keys() == expected.keys()
+    for place, (u,) in expected.items():
+        assert max(abs(own - u) for own in found[place]) < 1e-12, place
+
+
+def test_turned_blocks_of_which_some_have_the_wall_agree_at_all_nodes_that_they_share(tmp_path):
+    parts = Arrangement(bent((26, 23, 1)), 4, 7, True)
+    tables = {"blocks": [block.name for block in parts.blocks], "connection": parts.tables}
+    grid, others = saved(tmp_path, parts.blocks, tables), SLIP | {"faces": "all"}
+    for block in grid.blocks:
+        walls = [STICKS | {"faces": "all", "block": block.name}, others]
+        found = flow(grid, walls)
+        assert all(max(values) - min(values) < 1e-12 for values in found.values())
+        assert any(patch.condition.kernel == "no_slip" and patch.block != grid.blocks.index(block)
+                   for patch in decompose(case(walls), grid).patches)  # fmt: skip
+
+
+def test_what_is_left_of_a_range():
+    whole, part = ((0, 9), (4, 5), (2, 8)), ((8, 9), (4, 5), (3, 6))
+    nodes = [(i, j, k) for r in (part, *_without(whole, part)) for i in range(*r[0]) for j in range(*r[1])
+             for k in range(*r[2])]  # fmt: skip
+    assert len(nodes) == len(set(nodes)) == 54
