@@ -308,6 +308,8 @@ def test_other_integrators_get_nothing():
         (["filter.order=8"], "filter"),
         (['scalar=[{name="dye", schmidt=1.0, initial="1"}]'], "scalar"),
         (['time.integrator="ssp_rk3"', "implicit.krylov=9"], "implicit: says how"),
+        (["implicit.viscous_damping=0.25"], r"implicit\.viscous_damping is of no effect without gas\.reynolds"),
+        (['time.integrator="ssp_rk3"', "gas.reynolds=100.0", "implicit.viscous_damping=0.1"], "implicit: says how"),
     ],
 )
 def test_what_does_not_go_with_it_is_refused(overrides, named):
