@@ -57,33 +57,34 @@ def pytest_runtest_setup(item):
         os.environ["CXX"] = COMPILER
 
 
-LONG = Path(__file__).parent / "long.txt"
+LISTS = Path(__file__).parent
 
 
-def long_tests() -> list[str]:
-    """The tests and files, by what pytest calls them, that long.txt names."""
-    lines = (line for line in LONG.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#"))
-    return [line.split(maxsplit=1)[1] for line in lines]
+def listed(mark: str) -> set[str]:
+    """The tests and files, by what pytest calls them, that <mark>.txt names."""
+    lines = (LISTS / f"{mark}.txt").read_text(encoding="utf-8").splitlines()
+    return {line.split(maxsplit=1)[1] for line in lines if line and not line.startswith("#")}
 
 
 # Ahead of the hook that deselects by marks.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Those of long.txt are marked; the tests that take minutes come first, so that no worker is left with one of them
-    alone at the end."""
-    names, files, functions = set(long_tests()), set(), set()
+    """Those of slow.txt and long.txt are marked; the tests that take minutes come first, so that no worker is left with
+    one of them alone at the end."""
+    slow, long = listed("slow"), listed("long")
+    files, functions = set(), set()
     for item in items:
         file = item.nodeid.partition("::")[0]
         files.add(file)
         functions.add(item.nodeid.partition("[")[0])
-        for name in {item.nodeid, file} & names:
-            if name != file:
-                item.add_marker(pytest.mark.slow)
+        if item.nodeid in slow | long:
+            item.add_marker(pytest.mark.slow)
+        if {item.nodeid, file} & long:
             item.add_marker(pytest.mark.long)
     # A file is left out whole where a library that its tests need is not there, and a test has fewer parameters where
     # data are not.
-    known = (name for name in names if "::" in name and name.partition("::")[0] in files)
+    known = (name for name in slow | long if "::" in name and name.partition("::")[0] in files)
     missing = sorted(name for name in known if name.partition("[")[0] not in functions)
     if missing and config.args == config.getini("testpaths"):
-        raise pytest.UsageError(f"tests/long.txt names tests that there are not: {', '.join(missing)}")
+        raise pytest.UsageError(f"slow.txt or long.txt name tests that there are not: {', '.join(missing)}")
     items.sort(key=lambda item: item.path.name != "test_verification.py")

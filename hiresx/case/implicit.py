@@ -132,6 +132,10 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
     for key in _OF_UNSTEADY if name == NAME else _OF_STEADY:
         if getattr(case.implicit, key) != Implicit.model_fields[key].default:
             yield case_error(f'implicit.{key} is not for time.integrator = "{name}"; leave it out')
+    if case.implicit.viscous_damping is not None and case.gas.reynolds is None:
+        yield case_error(
+            "implicit.viscous_damping is of no effect without gas.reynolds; leave it out, or give a Reynolds number"
+        )
     yield from _beside_errors(case)
     if name == NAME:
         yield from _steady_errors(case)

@@ -17,6 +17,7 @@ from hiresx.grid.connectivity_check import ConnectionCheck
 from hiresx.grid.doubled import refuse_doubled
 from hiresx.output.fields import field_output
 from hiresx.rhs import boundary, compact, grid_spacings, precursor, recycling, spatial_filter, wall_distance
+from hiresx.solver.sweeps import check_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,7 @@ def check_grid(case: Case) -> CheckedGrid:
     wall_distance.check(case, decomposition)
     grid_spacings.check(case, decomposition)
     compact.check(case, case.plan, decomposition)
+    check_lines(case.implicit.lines, decomposition.blocks)
     proofs = grid.check_connections(built.blocks, decomposition.connections)
     extended = extended_coordinates(decomposition)
     interfaces = patched_donors.find_donors(decomposition, extended)

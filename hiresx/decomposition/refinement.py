@@ -8,6 +8,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from hiresx.base.arrays import triple
+from hiresx.base.plural import plural
 from hiresx.case.boundaries import PatchedFace
 from hiresx.case.refine import REFINABLE, Refine, RefinedRegion
 from hiresx.decomposition.ghost_layers import GhostLayers
@@ -43,8 +44,9 @@ def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -
     inside those of the level before, so deep that ghosts and their interpolation find nodes there, except at faces of
     the blocks.
 
-    Raises HiresxError for regions that name no block or hold no node, for a level that ends on a join of blocks, for
-    tiles beside a condition that does not support refinement, and for levels that do not fit the memory.
+    Raises HiresxError for regions that name no block, hold no node or have nodes beyond a block, for a level that ends
+    on a join of blocks, for tiles beside a condition that does not support refinement, and for levels that do not fit
+    the memory.
     """
     refuse_large(coarse, table.finest)
     grids, nodes = [coarse], [list(extended)]
@@ -183,7 +185,7 @@ def regions_taken(
     grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
 ) -> list[Taken]:
     """The tiles of the regions that are given, by level, without those around them. Raises HiresxError for a region
-    that names no block or holds no node."""
+    that names no block, holds no node or has a range of nodes beyond a block."""
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)
@@ -217,8 +219,12 @@ def _take_region(
             if ends is not None:
                 c = getattr(block, axis)
                 inside &= (c >= ends[0]) & (c <= ends[1])
+        if not inside.any():
+            continue
         for d, axis in enumerate("ijk"):
             ends = getattr(region, axis)
+            if ends is not None:
+                _check_nodes(n, region, axis, grids[0].blocks[b].size[d], block.name, len(names))
             if ends is not None and block.size[d] > 1:
                 index = np.arange(block.size[d]) / 2**region.level
                 shape = [1, 1, 1]
@@ -232,6 +238,19 @@ def _take_region(
     if not found:
         raise HiresxError(
             f"refine.region.{n} holds no node of the grid", "give a box that the grid reaches into, in its own units"
+        )
+
+
+def _check_nodes(n: int, region: RefinedRegion, axis: str, nodes: int, block: str, blocks: int) -> None:
+    """Raises HiresxError for a range of the region `n` along i, j or k that the `nodes` of a block do not have.
+    `blocks`: how many there are."""
+    first, last = getattr(region, axis)
+    if first < 0 or last >= nodes:
+        other = "" if region.block is not None or blocks == 1 else ", or name the block that is meant by block"
+        raise HiresxError(
+            f"refine.region.{n}: {axis} = [{first}, {last}] is not within block '{block}', which has "
+            f"{plural(nodes, 'node')} along {axis}",
+            f"{f'give nodes from 0 to {nodes - 1}' if nodes > 1 else f'leave {axis} out'}{other}",
         )
 
 

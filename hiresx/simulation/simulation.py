@@ -274,9 +274,10 @@ class Simulation(AdaptedRun):
                     }
                     for failed in self._finish_attachments():
                         raise failed
-                    self._pass_notes(bar)
-                    if self.adaptations is not None and (cost := self.adaptations.remark()) is not None:
-                        bar.note(cost)
+                # below the last line of the progress: what they say of the whole run
+                self._pass_notes(bar)
+                if self.adaptations is not None and (cost := self.adaptations.remark()) is not None:
+                    bar.note(cost)
             except BaseException as error:
                 watchdog.stop()
                 if isinstance(error, BlowUp):

@@ -11,6 +11,7 @@ from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
+from hiresx.grid import Block
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.linearised import ImplicitSettings
@@ -20,6 +21,15 @@ from hiresx.time.ode_system import Vector
 # a block takes lines along every direction for which at least this share of its nodes count.
 STIFF, WORTH = 4.0, 0.1
 _NAMES = "ijk"
+
+
+def check_lines(lines: str, blocks: Sequence[Block]) -> None:
+    """Raises HiresxError for `implicit.lines` along a direction in which every block has one node."""
+    if lines in _NAMES and all(block.size[_NAMES.index(lines)] == 1 for block in blocks):
+        raise HiresxError(
+            f'implicit.lines = "{lines}": no block has more than one node along {lines}',
+            'take "auto" or a direction with nodes',
+        )
 
 
 class Sweeps:
@@ -42,11 +52,7 @@ class Sweeps:
         if settings.lines in _NAMES:
             d = _NAMES.index(settings.lines)
             self.lines = [(d,) if s.size[d] > 1 else () for s in blocks.states]
-            if all(block.size[d] == 1 for block in blocks.decomposition.blocks):
-                raise HiresxError(
-                    f'implicit.lines = "{settings.lines}": no block has more than one node along {settings.lines}',
-                    'take "auto" or a direction with nodes',
-                )
+        check_lines(settings.lines, blocks.decomposition.blocks)
 
     def factor(self) -> None:
         """Turn the blocks of the current state into what the sweeps need."""

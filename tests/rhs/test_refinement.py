@@ -230,6 +230,9 @@ def test_nodes_under_a_finer_level_have_its_values():
         ({"region": [{"x": [2.0, 1.0]}]}, "ends before it begins"),
         ({"region": [{"x": [5.0, 6.0]}]}, "refine.region.0 holds no node"),
         ({"region": [{"block": "other"}]}, "no block 'other'"),
+        ({"region": [{"i": [15, 20]}]}, r"refine\.region\.0: i = \[15, 20\] is not within block '.*20 nodes along i"),
+        ({"region": [{"x": [0.0, 0.3]}, {"j": [-1, 5]}]}, r"refine\.region\.1: j = \[-1, 5\] is not within"),
+        ({"region": [{"k": [0, 1]}]}, r"k = \[0, 1\] is not within block '.*1 node along k"),
     ],
 )
 def test_a_region_that_cannot_be_is_refused(change, said):

@@ -13,6 +13,7 @@ from hiresx.gradients.adjoint import AdjointSolver
 from hiresx.gradients.flow import SteadyFlow
 from hiresx.gradients.jacobian import SparseLinearisation
 from hiresx.gradients.parameters import CaseFamily, parameter
+from hiresx.gradients.tangent import Differences
 from hiresx.mpi.communicator import world
 
 FLOOR, BUMP_FORCES = ["floor.force_y", "floor.lift"], ["bump.force_x", "bump.force_y"]
@@ -125,6 +126,21 @@ def test_of_a_uniform_flow_in_closed_form(in_duct, key, force, lift):
     found = in_duct.solve(parameter(in_duct.case, key), FLOOR, 1e-3).numbers
     assert found["floor.force_y"] == pytest.approx(force, rel=1e-8, abs=1e-8)
     assert found["floor.lift"] == pytest.approx(lift, rel=1e-8)
+
+
+@pytest.mark.parametrize("key", ["time.cfl", "implicit.linear_drop"])
+def test_what_has_no_influence_is_refused_as_by_the_forward_method(in_duct, key, monkeypatch):
+    """Where products and sums are fused, differences of a residual that is not 0 leave round-off, which the adjoint
+    solution makes a number."""
+    residual = Differences.residual
+
+    def rounded(self, x, y, at, into):
+        residual(self, x, y, at, into)
+        self._system.axpy(1e-25, x, into)
+
+    monkeypatch.setattr(Differences, "residual", rounded)
+    with pytest.raises(HiresxError, match=rf"--by {key}: neither the steady flow nor what is asked of it depends"):
+        in_duct.solve(parameter(in_duct.case, key), FLOOR, None)
 
 
 def test_the_adjoint_solution_corrects_the_derivative_of_the_flow(in_duct, monkeypatch):

@@ -1,6 +1,7 @@
 """The implicit integrator: blocks against differences, sweeps of any cut and backend, steady flow to round-off."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from shutil import copytree, ignore_patterns
@@ -279,6 +280,17 @@ def test_a_run_that_ends_early_says_where_it_hangs(capsys, steps):
     assert "the residual fell by" in said and "of block 'channel'" in said and "implicit.drop = 1e+10" in said
 
 
+@pytest.mark.parametrize(
+    ("drop", "wanted"),
+    [("1e3", r"the residual fell by \S+ \(implicit\.drop = 1000\) in \d+ steps: the flow is steady"),
+     ("1e30", r"the residual is \S+, which is round-off, after \d+ steps: the flow is steady")],
+)  # fmt: skip
+def test_a_run_that_converges_says_so(capsys, drop, wanted):
+    Simulation(bump(f"implicit.drop={drop}"), "cpu").run()
+    said = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(wanted, said[-1]) and said[-2].startswith("step ") and "largest in" not in "".join(said)
+
+
 def test_a_singular_block_is_named():
     solver = solver_of(bump(), "cpu", 1)
     swept(solver)
@@ -308,6 +320,8 @@ def test_other_integrators_get_nothing():
         (["filter.order=8"], "filter"),
         (['scalar=[{name="dye", schmidt=1.0, initial="1"}]'], "scalar"),
         (['time.integrator="ssp_rk3"', "implicit.krylov=9"], "implicit: says how"),
+        (["implicit.viscous_damping=0.25"], r"implicit\.viscous_damping is of no effect without gas\.reynolds"),
+        (['time.integrator="ssp_rk3"', "gas.reynolds=100.0", "implicit.viscous_damping=0.1"], "implicit: says how"),
     ],
 )
 def test_what_does_not_go_with_it_is_refused(overrides, named):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hiresx import Case, load
+from hiresx.cli.grid_checks import check_grid
 from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
@@ -49,9 +50,11 @@ def test_a_block_takes_the_directions_in_which_enough_cells_are_thin():
 
 
 def test_lines_along_a_direction_without_nodes_are_refused():
+    """By `hiresx check` and by a run, in the same words."""
     case = load("bump", overrides=[*BUMP, "implicit.lines=k"])
-    with pytest.raises(HiresxError, match=r'implicit\.lines = "k": no block has more than one node along k'):
-        Solver(case, backend("cpu"))
+    for refuses in (check_grid, lambda case: Solver(case, backend("cpu"))):
+        with pytest.raises(HiresxError, match=r'implicit\.lines = "k": no block has more than one node along k'):
+            refuses(case)
 
 
 @pytest.mark.parametrize("reynolds", [None, pytest.param(200.0, marks=pytest.mark.slow)])  # its compilation
