@@ -274,9 +274,9 @@ class Simulation(AdaptedRun):
                     }
                     for failed in self._finish_attachments():
                         raise failed
-                    self._pass_notes(bar)
-                    if self.adaptations is not None and (cost := self.adaptations.remark()) is not None:
-                        bar.note(cost)
+                self._pass_notes(bar)  # below the last line of the progress
+                if self.adaptations is not None and (cost := self.adaptations.remark()) is not None:
+                    bar.note(cost)
             except BaseException as error:
                 watchdog.stop()
                 if isinstance(error, BlowUp):

@@ -1,6 +1,7 @@
 """The implicit integrator: blocks against differences, sweeps of any cut and backend, steady flow to round-off."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from shutil import copytree, ignore_patterns
@@ -277,6 +278,17 @@ def test_a_run_that_ends_early_says_where_it_hangs(capsys, steps):
     Simulation(bump(f"time.steps={2 if steps is None else 99}"), "cpu").run(steps=steps)
     said = " ".join(capsys.readouterr().err.split())
     assert "the residual fell by" in said and "of block 'channel'" in said and "implicit.drop = 1e+10" in said
+
+
+@pytest.mark.parametrize(
+    ("drop", "wanted"),
+    [("1e3", r"the residual fell by \S+ \(implicit\.drop = 1000\) in \d+ steps: the flow is steady"),
+     ("1e30", r"the residual is \S+, which is round-off, after \d+ steps: the flow is steady")],
+)  # fmt: skip
+def test_a_run_that_converges_says_so(capsys, drop, wanted):
+    Simulation(bump(f"implicit.drop={drop}"), "cpu").run()
+    said = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(wanted, said[-1]) and said[-2].startswith("step ") and "largest in" not in "".join(said)
 
 
 def test_a_singular_block_is_named():

@@ -1,10 +1,11 @@
-"""The progress of implicit integrators: a history of every step, and the messages at the end of a run about steady flow
-whose residual has not fallen as far as was asked, and about steps of unsteady flow that were not solved."""
+"""The progress of implicit integrators: a history of every step, and the messages at the end of a run on how far the
+residual of steady flow has fallen, and about steps of unsteady flow that were not solved."""
 
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
@@ -93,10 +94,25 @@ class Progress(_OfReport):
     """Monitor of the Newton iterations towards steady flow."""
 
     def finish(self, solver: Solver) -> None:
-        report = solver.integrator.report
-        if report and not solver.integrator.converged and sys.exception() is None and self._drop is not None:
-            self.notes.append(stall(report, self._drop))
+        integrator = solver.integrator
+        report = integrator.report
+        if report and sys.exception() is None and self._drop is not None:
+            if integrator.converged:
+                self.notes.append(convergence(integrator.memory, self._drop, solver.steps))
+            else:
+                self.notes.append(stall(report, self._drop))
         super().finish(solver)
+
+
+def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
+    """Return a text on the end of an iteration that converged, by the `memory` of its integrator. `drop`: by how much
+    the case asks the residual to fall."""
+    first, last = memory["first_residual"], memory["residual"]
+    if 0 < last * drop <= first:
+        fell = f"fell by {first / last:.2g} (implicit.drop = {drop:g}) in"
+    else:
+        fell = f"is {last:.2g}, which is round-off, after"
+    return f"the residual {fell} {plural(steps, 'step')}: the flow is steady"
 
 
 def stall(report: Mapping[str, Any], drop: float) -> str:
