@@ -1,5 +1,5 @@
-"""What `hiresx check` says of inflows: the planes that recycled fluctuations come from, and synthetic turbulence that
-the grid does not carry."""
+"""What `hiresx check` says of inflows: the planes that recycled fluctuations come from, synthetic turbulence that the
+grid does not carry, and states that do not enter slower than sound where the condition is made for that."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.decomposition.oblique_walls import inward_rows
+from hiresx.grid.blocks import direction, face_range, slices
 
 if TYPE_CHECKING:
     from hiresx.case import Case
-    from hiresx.decomposition import Decomposition
+    from hiresx.decomposition import Decomposition, Patch
+    from hiresx.grid import Block
+
+# A state leaves a face if the Mach number of its velocity outwards is above this, which is more than round-off.
+LEAVES = 1e-3
 
 
 def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, Any]]:
     """For each recycling inflow its block and face, `index`, `node` and `range` of the plane of nodes that it takes
     fluctuations from, the `distance` of that from the face, its lower and upper `bounds` [x, y, z], and `sponges`:
     their numbers, and the largest share of the depth of each, where the plane lies in them."""
-    from hiresx.grid.blocks import AXES, direction, slices
+    from hiresx.grid.blocks import AXES
     from hiresx.rhs import layers
     from hiresx.rhs.recycling import check
 
@@ -74,3 +79,48 @@ def notes_of_turbulence(decomposition: "Decomposition") -> Iterator[str]:
                 f"turbulence of {patch.condition.type} on face {patch.face} of block '{block.name}': its integral "
                 f"length {least:.4g} is below the distance of nodes there, {max(apart):.4g}: the grid does not carry it"
             )
+
+
+def notes_of_characteristic_inflows(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
+    """A note for each `characteristic-inflow` whose state enters faster than sound, or leaves the domain."""
+    for patch in decomposition.patches:
+        condition = patch.condition
+        state = getattr(condition, "state", None)
+        if condition.type != "characteristic-inflow" or state is None:
+            continue
+        block = decomposition.blocks[patch.block]
+        speeds = np.tensordot([state.u, state.v, state.w], _inward_normals(block, patch), 1)
+        machs = speeds / np.sqrt(case.gas.gamma * state.p / state.rho)
+        number = next(n for n, other in enumerate(case.boundary) if other is condition)
+        place = f"boundary.{number} ({condition.type}) on face {patch.face} of block '{block.name}'"
+        if machs.max() >= 1:
+            yield (
+                f"{place}: its state enters at a Mach number normal to the face of {machs.max():.3g} at most, and the "
+                'condition is for subsonic flow; take type = "supersonic-inflow"'
+            )
+        if machs.min() < -LEAVES:
+            outflow = "supersonic-outflow" if machs.min() <= -1 else "pressure-outflow"
+            yield (
+                f"{place}: its state leaves the domain, at a Mach number normal to the face of {-machs.min():.3g} at "
+                f'most; take type = "{outflow}", or "far-field" where flow may enter and leave'
+            )
+
+
+def _inward_normals(block: "Block", patch: "Patch") -> np.ndarray:
+    """Unit normals (3, nk, nj, ni) into the block at the nodes of a patch; 0 where the nodes of its face coincide with
+    those behind them."""
+    d = direction(patch.face)
+    face, behind = inward_rows(block, patch.face, face_range(patch.face, block.size), 2)
+    found = [np.asarray(behind - face)]
+    for axis in (1, 2, 3):
+        if face.shape[axis] > 1:
+            found.insert(0, np.gradient(face, axis=axis))
+    across: list[np.ndarray] = []
+    for vector in found:  # the way inwards is the last, and becomes normal to those along the face
+        for other in across:
+            vector = vector - other * (vector * other).sum(axis=0)
+        size = np.linalg.norm(vector, axis=0)
+        across.append(vector / np.where(size > 0, size, 1.0))
+    box = list(patch.range)
+    box[d] = (0, 1)
+    return across[-1][(slice(None), *slices(tuple(box)))]

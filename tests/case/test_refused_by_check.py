@@ -1,11 +1,16 @@
 """What `hiresx check` refuses or remarks before a run would: distances to walls, plans, models, forces, axes."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from command_line import command
 
 from hiresx import Case, HiresxError
+from hiresx.cli.check_inflow import notes_of_characteristic_inflows
+from hiresx.decomposition import decompose
+from hiresx.grid import build
 
 CASE = """
 PLAN
@@ -143,3 +148,42 @@ def test_where_the_plane_of_recycled_fluctuations_lies(tmp_path, start, share):
     assert bool(said) == bool(plane["sponges"]) == (share is not None)
     assert share is None or (share in said[0] and "i = 12" in said[0] and "sponge.0" in said[0])
     assert "i = 12" in command("check", tmp_path)[1]
+
+
+@pytest.mark.parametrize("nodes", [1, 7])
+@pytest.mark.parametrize(
+    ("across", "along", "said"),
+    [
+        (0.4, 1.5, None),
+        (0.0, 0.5, None),
+        (1.5, 0.3, ["boundary.0 (characteristic-inflow) on face imin", "1.5 at most", '"supersonic-inflow"']),
+        (-0.4, 0.3, ["boundary.0 (characteristic-inflow) on face imin", "0.4 at most", '"pressure-outflow"']),
+        (-1.5, 0.0, ["leaves the domain", "1.5 at most", '"supersonic-outflow"']),
+    ],
+)
+def test_a_state_that_does_not_enter_slower_than_sound_is_remarked(nodes, across, along, said):
+    """Through a face at 30 degrees to y, to which grid lines are not normal."""
+    sine, cosine = np.sin(np.pi / 6), np.cos(np.pi / 6)
+    state = {"rho": 1.0, "u": across * cosine - along * sine, "v": across * sine + along * cosine, "p": 1 / 1.4}
+    case = Case.from_dict(
+        {
+            "grid": {"generator": "box", "n": [12, 12, nodes], "lower": [0, 0, 0], "upper": [1, 1, float(nodes > 1)]},
+            "time": {"steps": 1, "cfl": 0.5},
+            "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
+            "boundary": [
+                {"faces": ["imin"], "type": "characteristic-inflow", "state": state},
+                {"faces": "all", "type": "slip-wall"},
+            ],
+        }
+    )
+    grid = build(case.grid)
+    (block,) = grid.blocks
+    sheared = replace(block, x=block.x - np.tan(np.pi / 6) * block.y)
+    found = list(notes_of_characteristic_inflows(case, decompose(case, replace(grid, blocks=[sheared]))))
+    assert len(found) == (said is not None) and all(words in found[0] for words in said or ())
+
+
+@pytest.mark.parametrize(("speed", "remarked"), [(0.24, False), (1.2, True)])
+def test_check_says_that_a_state_enters_faster_than_sound(speed, remarked):
+    status, out, _ = command("check", "free-stream", "--set", f"boundary.0.state.u={speed}")
+    assert status == 0 and ('take type = "supersonic-inflow"' in " ".join(out.split())) == remarked
