@@ -274,8 +274,7 @@ class Simulation(AdaptedRun):
                     }
                     for failed in self._finish_attachments():
                         raise failed
-                # below the last line of the progress: what they say of the whole run
-                self._pass_notes(bar)
+                self._pass_notes(bar)  # below the last line of the progress
                 if self.adaptations is not None and (cost := self.adaptations.remark()) is not None:
                     bar.note(cost)
             except BaseException as error:
