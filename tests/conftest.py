@@ -15,6 +15,13 @@ WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if WORKERS > 1:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // WORKERS)))
 
+
+def pytest_xdist_auto_num_workers(config):
+    """One worker more than there are cores for `-n auto`: at any time some tests wait, for ranks, for the compiler of
+    another worker or for a clock."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 # On cores that others use too, an example may take any time.
 settings.register_profile("shared cores", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared cores")

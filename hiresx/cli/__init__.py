@@ -51,13 +51,11 @@ def execute(arguments: list[str]) -> int:
             return 2
     arguments = _complete_arguments(arguments)
     try:
-        from typer.main import get_command
-
         from hiresx.base.notify import notifications_to
-        from hiresx.cli.app import app
+        from hiresx.cli.app import command
 
         with notifications_to(terminal.note_once):
-            return get_command(app).main(arguments, prog_name="hiresx", standalone_mode=False) or 0
+            return command().main(arguments, prog_name="hiresx", standalone_mode=False) or 0
     except HiresxError as error:
         return terminal.fault(error, 2, error.message, error.hint, as_json)
     except MemoryError as error:
@@ -113,11 +111,9 @@ def _complete_arguments(arguments: list[str]) -> list[str]:
 
 def _whose(option: str) -> str:
     """The hint for an option that a few other verbs take."""
-    import typer.main
+    from hiresx.cli.app import command as all_verbs
 
-    from hiresx.cli.app import app
-
-    found, left = [], [("hiresx", typer.main.get_command(app))]
+    found, left = [], [("hiresx", all_verbs())]
     while left:
         path, command = left.pop()
         found += [path] if any(option in parameter.opts for parameter in command.params) else []

@@ -1,9 +1,11 @@
 """The verbs, put together. Nothing heavy is imported here: this is all that `hiresx --help` loads."""
 
 from collections.abc import Callable
-from typing import Annotated, cast
+from functools import cache
+from typing import Annotated, Any, cast
 
 import typer
+import typer.main
 
 from hiresx.cli import (
     bench,
@@ -79,3 +81,9 @@ def start(
     """Print the help where no verb is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+@cache
+def command() -> Any:
+    """The command of all verbs, made of their signatures once in a process."""
+    return typer.main.get_command(app)

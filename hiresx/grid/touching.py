@@ -205,7 +205,12 @@ def _cells_on(own: _Surface, other: _Surface, edge: np.ndarray | None) -> np.nda
                 apart = np.minimum(apart, OPENS * _distance(points, edge)[:, None])
             allowed = apart + sag[:, None] + bent
             along = np.abs(own.lie[place] @ lie.T) > ALONG
-            mask[tuple(chosen[_on(points, facets, np.where(along, allowed, -1))].T)] = True
+            # Cells of faces that meet at an edge lie along few of each other or none.
+            these, those = along.any(axis=1), along.any(axis=0)
+            if not these.any():
+                continue
+            limit = np.where(along, allowed, -1)[np.ix_(these, those)]
+            mask[tuple(chosen[these][_on(points[these], facets[those], limit)].T)] = True
     return mask
 
 

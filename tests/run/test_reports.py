@@ -7,11 +7,10 @@ import exchange_times as exchange
 import pytest
 import reported
 from patched_grids import beside, case
-from typer.main import get_command
 
 from hiresx import cli, verify
 from hiresx.cli import bench, diff, doctor, post, scaling, terminal
-from hiresx.cli.app import app
+from hiresx.cli.app import command
 from hiresx.errors import HiresxError
 
 
@@ -206,7 +205,7 @@ def test_options():
         for name, verb in sorted(getattr(command, "commands", {}).items()):
             yield from told(verb, f"{path} {name}")
 
-    reported.check("options", "\n".join(" ".join(line.split()) for line in told(get_command(app), "hiresx")))
+    reported.check("options", "\n".join(" ".join(line.split()) for line in told(command(), "hiresx")))
 
 
 def test_bench_of_exchanges(capsys, monkeypatch):
