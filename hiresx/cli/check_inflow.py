@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.decomposition.oblique_walls import inward_rows
 from hiresx.grid.blocks import direction, face_range, slices
 
@@ -121,6 +122,5 @@ def _inward_normals(block: "Block", patch: "Patch") -> np.ndarray:
             vector = vector - other * (vector * other).sum(axis=0)
         size = np.linalg.norm(vector, axis=0)
         across.append(vector / np.where(size > 0, size, 1.0))
-    box = list(patch.range)
-    box[d] = (0, 1)
-    return across[-1][(slice(None), *slices(tuple(box)))]
+    k, j, i = slices(triple((0, 1) if e == d else ends for e, ends in enumerate(patch.range)))
+    return across[-1][:, k, j, i]
