@@ -177,11 +177,11 @@ def test_the_bump_has_the_friction_of_other_codes():
 
 @pytest.mark.slow
 def test_the_airfoil_has_the_lift_and_drag_of_other_codes():
-    """At 10 degrees, beside CFL3D's limit, within what 9,457 nodes leave (docs/implicit.md)."""
+    """At 10 degrees, beside CFL3D's limit: within 1 % in lift and 4 % in drag (docs/implicit.md)."""
     simulation = Simulation(load("naca0012", "sa"), "cpu")
-    assert simulation.run(progress=False)["implicit"]["drop"] > 1e8 and simulation.step_count < 70
+    assert simulation.run(progress=False)["implicit"]["drop"] > 1e8 and simulation.step_count < 90
     (force,) = (a for a in simulation.attachments if isinstance(a, ForceMonitor))
     measured, parameters = force.measure(simulation.solver), simulation.case.parameters
     turned = complex(measured["force_x"], measured["force_y"]) * np.exp(-1j * np.deg2rad(parameters["incidence"]))
-    assert turned.imag / (0.5 * parameters["mach"] ** 2) == pytest.approx(1.0909, rel=0.04)
-    assert turned.real / (0.5 * parameters["mach"] ** 2) == pytest.approx(0.01221, rel=0.08)
+    assert turned.imag / (0.5 * parameters["mach"] ** 2) == pytest.approx(1.0909, rel=0.01)
+    assert turned.real / (0.5 * parameters["mach"] ** 2) == pytest.approx(0.01221, rel=0.04)
