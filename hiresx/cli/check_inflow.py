@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.oblique_walls import inward_rows
+from hiresx.decomposition.oblique_walls import inward_rows, local_normals
 from hiresx.grid.blocks import direction, face_range, slices
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def notes_of_characteristic_inflows(case: "Case", decomposition: "Decomposition"
         if condition.type != "characteristic-inflow" or state is None:
             continue
         block = decomposition.blocks[patch.block]
-        speeds = np.tensordot([state.u, state.v, state.w], _inward_normals(block, patch), 1)
+        normals = _inward_normals(block, patch)
+        speeds = np.tensordot([state.u, state.v, state.w][: len(normals)], normals, 1)
         machs = speeds / np.sqrt(case.gas.gamma * state.p / state.rho)
         number = next(n for n, other in enumerate(case.boundary) if other is condition)
         place = f"boundary.{number} ({condition.type}) on face {patch.face} of block '{block.name}'"
@@ -108,19 +109,10 @@ def notes_of_characteristic_inflows(case: "Case", decomposition: "Decomposition"
 
 
 def _inward_normals(block: "Block", patch: "Patch") -> np.ndarray:
-    """Unit normals (3, nk, nj, ni) into the block at the nodes of a patch; 0 where the nodes of its face coincide with
-    those behind them."""
-    d = direction(patch.face)
-    face, behind = inward_rows(block, patch.face, face_range(patch.face, block.size), 2)
-    found = [np.asarray(behind - face)]
-    for axis in (1, 2, 3):
-        if face.shape[axis] > 1:
-            found.insert(0, np.gradient(face, axis=axis))
-    across: list[np.ndarray] = []
-    for vector in found:  # the way inwards is the last, and becomes normal to those along the face
-        for other in across:
-            vector = vector - other * (vector * other).sum(axis=0)
-        size = np.linalg.norm(vector, axis=0)
-        across.append(vector / np.where(size > 0, size, 1.0))
+    """Unit normals (dimensions, nk, nj, ni) into the block at the nodes of a patch."""
+    d, dimensions = direction(patch.face), len(block.active)
+    face, behind = inward_rows(block, patch.face, face_range(patch.face, block.size), 2)[:, :dimensions]
+    normals = local_normals(face, d, [e for e in block.active if e != d])
+    inward = np.where(np.sum((behind - face) * normals, axis=0) < 0, -normals, normals)
     k, j, i = slices(triple((0, 1) if e == d else ends for e, ends in enumerate(patch.range)))
-    return across[-1][:, k, j, i]
+    return inward[:, k, j, i]

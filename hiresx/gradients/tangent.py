@@ -96,9 +96,8 @@ class TangentSolver:
                     differences = Differences(self._family, self._flow, parameter, self._step(parameter, y))
                     left, more = self._improve(differences, y, size, self.drop)
                     products += more
-            # without a move there is nothing to correct: only round-off, which looks like an influence
-            numbers = self._numbers if size > 0 else self._differentiate_numbers
-            found = numbers(differences, y, wanted)
+            # Without a move a subclass has nothing to correct but round-off, which would look like an influence.
+            found = (type(self) if size > 0 else TangentSolver)._numbers(self, differences, y, wanted)
         finally:
             differences.close()
         with self._flow.comm.together():
@@ -111,10 +110,6 @@ class TangentSolver:
 
     def _numbers(self, differences: "Differences", y: Vector, wanted: Sequence[str]) -> dict[str, float]:
         """Return the derivatives of numbers with the flow's derivative y."""
-        return self._differentiate_numbers(differences, y, wanted)
-
-    def _differentiate_numbers(self, differences: "Differences", y: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """Return the differences of numbers along y, without a correction for its error."""
         return differences.numbers(self._x, y, self._shifted, wanted)
 
     def _step(self, parameter: Parameter, y: Vector) -> float:
