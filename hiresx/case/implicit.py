@@ -25,8 +25,8 @@ _OF_STEADY, _OF_UNSTEADY = ("drop", "largest_cfl", "sequence"), ("newton_drop", 
 STEPS, FIRST_CFL = 500, 2.0
 # Sweeps of a case that does not say how many.
 STEADY_SWEEPS, UNSTEADY_SWEEPS = 10, 5
-# Damping of viscous terms of such a case, of steady flow.
-STEADY_DAMPING = 0.25
+# Damping of viscous terms, and scheme.epsilon, of such a case, of steady flow.
+STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 
 
 class Implicit(Table):

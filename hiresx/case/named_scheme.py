@@ -1,4 +1,5 @@
-"""Named choices of the scheme: what `scheme.choice` gives to keys that a case leaves out.
+"""Values of [scheme] and [filter] that other keys give where a case leaves them out: those of `scheme.choice`, and the
+epsilon of steady flow.
 
 The one choice is `low_dissipation`: the hybrid form, whose sensor at this threshold leaves weak waves and turbulence to
 the split form, with TENO's weights at shocks, and a filter of the shortest waves, which the split form does not damp.
@@ -13,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from hiresx import kernels
 from hiresx.case.hybrid import Hybrid
 from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.implicit import STEADY_EPSILON
 from hiresx.case.model import Table, case_error
 from hiresx.equations.stencil import suited_weights
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 NONE, LOW_DISSIPATION = "none", "low_dissipation"
 
 INVISCID = "hybrid"
+# The inviscid scheme that interpolates without weights.
+REGULARISED = "regularised"
 # Of five or six nodes, and of seven, for which TENO is not written.
 WEIGHTS = ("teno", "z")
 # Of the sensor `jump`; each other sensor has values of its own.
@@ -71,10 +75,11 @@ def _keys(table: Any) -> Any:
 
 
 def complete_case(cls: Any, data: Any) -> Any:
-    """The tables of a case with the filter that the choice of its scheme gives, or with the floor in its place where
-    `refine` takes no filter. A filter of the strength 0 is none."""
+    """The tables of a case with the epsilon of steady flow, and with the filter that the choice of its scheme gives, or
+    with the floor in its place where `refine` takes no filter. A filter of the strength 0 is none."""
     if not isinstance(data, Mapping):
         return data
+    data = _with_epsilon(data)
     scheme, given = _keys(data.get("scheme")), _keys(data.get("filter", {}))
     if has_choice(scheme) and data.get("refine") is not None:
         hybrid = _keys(scheme.get("hybrid", {}))
@@ -85,6 +90,17 @@ def complete_case(cls: Any, data: Any) -> Any:
     made = _keys(data.get("filter"))
     strength = made.get("strength") if isinstance(made, Mapping) else None
     return {**data, "filter": None} if type(strength) in (int, float) and strength == 0 else data
+
+
+def _with_epsilon(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The tables of a case, completed by `scheme.epsilon` where steady flow is to be found by the implicit integrator,
+    unless the scheme has no weights. With the epsilon of unsteady flow the weights of smooth flow follow small changes,
+    and the residual may stop falling."""
+    time, scheme = _keys(data.get("time")), _keys(data.get("scheme", {}))
+    steady = isinstance(time, Mapping) and time.get("integrator") == IMPLICIT
+    if not steady or not isinstance(scheme, Mapping) or scheme.get("inviscid") == REGULARISED:
+        return data
+    return {**data, "scheme": {"epsilon": STEADY_EPSILON, **scheme}}
 
 
 def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,11 @@ class Scheme(Table):
     flux_smoothing: float = Field(
         0.0, ge=0, description="rounds off the eigenvalues' kink, |lambda| -> sqrt(lambda^2 + (smoothing c)^2); 0: none"
     )
-    epsilon: Positive = Field(1e-6, description="keeps the weights' denominators from vanishing")
+    epsilon: Positive = Field(
+        1e-6,
+        description="square of the difference between neighbours below which a field counts as smooth; for steady flow "
+        "by the implicit integrator the default is 1e-2",
+    )
     cutoff: float | None = Field(
         None,
         gt=0,

@@ -76,3 +76,25 @@ def test_keys_may_be_given_otherwise_and_are_read_back(given, found):
 def test_what_does_not_go_with_it_is_named(given, said):
     with pytest.raises(HiresxError, match=said):
         load("sod", overrides=[CHOICE, given])
+
+
+@pytest.mark.parametrize(
+    ("given", "epsilon"),
+    [
+        (['time.integrator="implicit"'], 1e-2),
+        (['time.integrator="implicit"', "scheme.flux=roe"], 1e-2),
+        (['time.integrator="implicit"', "scheme.epsilon=1e-5"], 1e-5),
+        (['time.integrator="bdf2"'], 1e-6),
+        ([], 1e-6),
+    ],
+)
+def test_steady_flow_has_an_epsilon_of_its_own_where_none_is_given(given, epsilon):
+    case = load("couette", overrides=given)
+    assert case.scheme.epsilon == epsilon
+    assert Case.from_dict(case.document()).scheme.epsilon == epsilon
+
+
+def test_a_scheme_without_weights_is_refused_by_its_name_and_not_by_an_epsilon_that_nobody_gave():
+    with pytest.raises(HiresxError, match="regularised") as error:
+        load("couette", overrides=['time.integrator="implicit"', "scheme.inviscid=regularised"])
+    assert "epsilon" not in str(error.value)

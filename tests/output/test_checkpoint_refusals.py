@@ -77,6 +77,21 @@ def test_keys_of_the_iteration_may_change_but_for_those_that_change_the_steady_f
     assert {key for key in keys if not identity.may_change(key)} == {"implicit.viscous_damping"} == {*identity.HELD}
 
 
+def test_a_steady_flow_begins_from_one_of_another_epsilon_but_not_the_other_way_round():
+    explicit, steady = (
+        load("couette", overrides=[f"time.integrator={name}", "time.local=true", "time.steps=9"]).model_dump(
+            mode="json"
+        )
+        for name in ("ssp_rk3", "implicit")
+    )
+    changed = {key for key, _, _ in identity.check_case(explicit, steady, "here")}
+    assert {"time.integrator", "scheme.epsilon"} <= changed
+    with pytest.raises(HiresxError, match=r"scheme\.epsilon is 1e-06, in the checkpoint 0\.01"):
+        identity.check_case(steady, explicit, "here")
+    with pytest.raises(HiresxError, match=r"scheme\.epsilon is 0\.001, in the checkpoint 0\.01"):
+        identity.check_case(steady, steady | {"scheme": steady["scheme"] | {"epsilon": 1e-3}}, "here")
+
+
 def test_how_long_and_what_is_written_may_change(run):
     case = load(
         "isentropic-vortex",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case.implicit import NAME as IMPLICIT
 from hiresx.case.schema import monitor_keys
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid
@@ -25,6 +26,8 @@ MAY_DIFFER = (
 )  # fmt: skip
 # Keys of the tables above that change what is computed: steady flows with another one are others.
 HELD = ("implicit.viscous_damping",)
+# Has another default for steady flow, and matters to the flow that is found, not to the one that it is found from.
+_INITIAL_ONLY = "scheme.epsilon"
 # The content of grid files is compared, not their place.
 _GRID_FILES = ("grid.file", "grid.connectivity")
 # Names of files with planes of precursors are not compared: the files may lie elsewhere.
@@ -60,7 +63,8 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
     """The differences that a restart has. Raises HiresxError naming those that it may not have."""
     found = [entry for entry in differences(old, new) if not _names_a_file(entry[0])]
-    others = [entry for entry in found if not may_change(entry[0])]
+    free = (_INITIAL_ONLY,) if _begins_steady_flow(found) else ()
+    others = [entry for entry in found if not may_change(entry[0]) and entry[0] not in free]
     if others:
         raise HiresxError(
             f"{place} is of another case: {'; '.join(format_difference(entry) for entry in others[:NAMED])}"
@@ -69,6 +73,11 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
             "leave these keys as they were, or begin a new run",
         )
     return found
+
+
+def _begins_steady_flow(found: Sequence[tuple[str, Any, Any]]) -> bool:
+    """True if a steady flow is to be found from the flow of another integrator, which is but its initial flow."""
+    return any(key == "time.integrator" and new == IMPLICIT for key, _, new in found)
 
 
 def _names_a_file(key: str) -> bool:
