@@ -415,6 +415,10 @@ def farfield(
     azimuth: Annotated[
         float | None, option("--azimuth", "DEG", "Half plane of the arc: 0 (or absent) that of y > 0, 90 of z > 0.")
     ] = None,
+    azimuths: Annotated[
+        int | None,
+        option("--azimuths", "N", "So many observers around the axis at each angle of the arc, and their mean.", min=1),
+    ] = None,
     *,
     times: TimeRange,
     caps: Annotated[
@@ -435,7 +439,7 @@ def farfield(
     from hiresx.post.farfield import farfield as analyse
     from hiresx.post.observers import read
 
-    places = read(observers, arc, centre, azimuth)
+    places = read(observers, arc, centre, azimuth, azimuths)
     return analyse(
         run, surface, places, times.start, times.end, caps, mach, ambient, still, welch.segments, welch.window,
         welch.overlap, strouhal.length, strouhal.velocity, density,

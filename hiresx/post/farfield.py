@@ -9,6 +9,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.watch.surface_file import StoredSurface, describe
+from hiresx.post import farfield_means as means
 from hiresx.post import farfield_tables as tables
 from hiresx.post import fwh, fwh_plane, welch
 from hiresx.post.farfield_picture import draw
@@ -31,7 +32,8 @@ _LOOKED_AT = 64
 class ObserverArc:
     """`n` observers on an arc of the `radius` around `centre`. Their angles against the x axis are equally spaced from
     `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc about the x axis, in degrees: 0 is
-    the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180."""
+    the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. With several `azimuths` there are as many
+    observers at each angle, equally spaced around the axis from `azimuth` on, and their levels are averaged as well."""
 
     radius: float
     start: float
@@ -39,18 +41,22 @@ class ObserverArc:
     n: int
     centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
     azimuth: float = 0.0
+    azimuths: int = 1
 
     @property
     def angles(self) -> np.ndarray:
-        """Degrees (n,) against the x axis."""
-        return np.linspace(self.start, self.end, self.n)
+        """Degrees (n azimuths,) against the x axis; those of one angle follow each other."""
+        return np.repeat(np.linspace(self.start, self.end, self.n), self.azimuths)
 
     @property
     def places(self) -> np.ndarray:
-        """Positions of the observers, (n, 3), in L."""
-        if not (self.radius > 0 and self.n >= 1):
-            raise HiresxError("an arc has a radius above 0 and 1 observer or more", "e.g. --arc 50,20,160,15")
-        angle, roll = np.radians(self.angles), np.radians(self.azimuth)
+        """Positions of the observers, (n azimuths, 3), in L."""
+        if not (self.radius > 0 and self.n >= 1 and self.azimuths >= 1):
+            raise HiresxError(
+                "an arc has a radius above 0 and 1 observer and azimuth or more", "e.g. --arc 50,20,160,15"
+            )
+        around = np.tile(360.0 / self.azimuths * np.arange(self.azimuths), self.n)
+        angle, roll = np.radians(self.angles), np.radians(self.azimuth + around)
         across = np.sin(angle)
         unit = np.stack([np.cos(angle), across * np.cos(roll), across * np.sin(roll)], axis=1)
         return np.array(self.centre) + self.radius * unit
@@ -155,12 +161,17 @@ def farfield(
     if length != 1 or velocity != 1:
         text = {"long_name": f"Strouhal number f {length:g} L / {velocity:g} c_ref", "units": "1"}
         data = data.assign_coords(strouhal=("frequency", spectra.frequency * length / velocity, text))
+    averaged = isinstance(observers, ObserverArc) and observers.azimuths > 1
+    if averaged:
+        data = means.add_means(data, observers.azimuths)
+        summary["mean_levels"] = means.mean_rows(data)
     name = file_stem("farfield", surface)
     clocks = {f"time_{n}": own for n, own in enumerate(times)} if still else {"time": times[0]}
     more = {
         ".csv": lambda path: tables.signals(path, data, clocks),
         "_directivity.csv": lambda path: tables.directivity(path, summary["observers"]),
         "_third_octaves.csv": lambda path: tables.third_octaves(path, data),
+        **({"_means.csv": lambda path: means.write(path, data)} if averaged else {}),
     }
     return Result(name, summary, data, lambda: draw(data, summary), more, case=run.case)
 

@@ -10,11 +10,16 @@ from hiresx.post.farfield import ObserverArc
 
 
 def read(
-    observers: str | None, arc: str | None, centre: str | None = None, azimuth: float | None = None
+    observers: str | None,
+    arc: str | None,
+    centre: str | None = None,
+    azimuth: float | None = None,
+    azimuths: int | None = None,
 ) -> np.ndarray | ObserverArc:
     """Observers (m, 3): "x,y,z;x,y,z", a CSV file with the columns x, y, z, or an `arc` "radius,from,to,number" around
-    `centre` (absent: the origin) in the half plane `azimuth` (absent: 0). Raises HiresxError unless exactly one of both
-    is given, for what only an arc has without one, and for what is no such text."""
+    `centre` (absent: the origin) in the half plane `azimuth` (absent: 0), or in that of as many `azimuths` around the
+    axis. Raises HiresxError unless exactly one of both is given, for what only an arc has without one, and for what is
+    no such text."""
     if (observers is None) == (arc is None):
         raise HiresxError("observers are given by --observers or by --arc", "give one of them, e.g. --arc 50,20,160,15")
     if arc is not None:
@@ -22,9 +27,10 @@ def read(
         if values[3] != int(values[3]) or not values[3] >= 1:
             raise HiresxError(f'--arc "{arc}": the number of observers is a whole one, 1 or more', "--arc 50,20,160,15")
         radius, start, end, number = values
-        return ObserverArc(radius, start, end, int(number), (middle[0], middle[1], middle[2]), azimuth or 0.0)
-    if centre is not None or azimuth is not None:
-        raise HiresxError("--centre and --azimuth belong to an --arc, and there is none", "leave them out")
+        place = (middle[0], middle[1], middle[2])
+        return ObserverArc(radius, start, end, int(number), place, azimuth or 0.0, azimuths or 1)
+    if any(value is not None for value in (centre, azimuth, azimuths)):
+        raise HiresxError("--centre, --azimuth and --azimuths belong to an --arc, and there is none", "leave them out")
     assert observers is not None
     if observers.lower().endswith(".csv"):
         table = lines.read_table(Path(observers), "x")

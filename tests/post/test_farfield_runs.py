@@ -125,6 +125,40 @@ def test_levels_are_of_the_ambient_pressure(run):
     reported.check("post-farfield", reported.figures({"summary": found.summary, "data": found.data.drop_vars("level")}))
 
 
+@pytest.mark.parametrize("caps", ["average", "each"])
+def test_levels_are_averaged_around_the_axis(run, caps):
+    arc = ObserverArc(11.0, 40.0, 100.0, 2, azimuth=10.0, azimuths=3)
+    np.testing.assert_allclose(np.linalg.norm(arc.places, axis=1), 11.0)
+    rolls = np.degrees(np.arctan2(arc.places[:, 2], arc.places[:, 1])) % 360
+    np.testing.assert_allclose(rolls, [10, 130, 250] * 2)
+    np.testing.assert_allclose(arc.places[:, 0], np.repeat(11 * np.cos(np.radians([40, 100])), 3))
+    found = farfield(run, "capped", arc, mach=MACH, segments=1, caps=caps)
+    assert found.data["direction"].values.tolist() == [40, 100]
+    for name in ("level", "overall_level", "band_level"):
+        powers = 10 ** (found.data[name] / 10)
+        for n in range(2):
+            mean = powers.isel(observer=slice(3 * n, 3 * n + 3)).mean("observer")
+            np.testing.assert_allclose(10 ** (found.data[f"mean_{name}"].isel(direction=n) / 10), mean, rtol=1e-12)
+    rows = found.summary["mean_levels"]
+    assert [row["angle_deg"] for row in rows] == [40, 100] * (3 if caps == "each" else 1)
+    assert [row.get("cap") for row in rows] == ([0.7, 0.7, 0.85, 0.85, 1.0, 1.0] if caps == "each" else [None] * 2)
+    overall = found.data["mean_overall_level"].values.ravel()
+    assert [row["overall_level_db"] for row in rows] == overall.tolist() and len(set(overall)) == len(rows)
+
+
+def test_the_command_averages_around_the_axis_and_refuses_azimuths_without_an_arc(run, capsys, tmp_path):
+    arguments = ["post", "farfield", str(run), "capped", "--segments", "1", "--json"]
+    assert execute([*arguments, "--arc", "11,40,100,2", "--azimuths", "3", "--out", str(tmp_path)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    with (tmp_path / "farfield_capped_means.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["middle"] for row in rows] == [str(band["middle"]) for band in said["third_octaves"]]
+    for angle, mean in zip(("40", "100"), said["mean_levels"], strict=True):
+        assert [float(row[f"angle_{angle}"]) for row in rows] == mean["third_octave_levels_db"]
+    assert execute([*arguments, "--observers", "10,0,0", "--azimuths", "3"]) == 2
+    assert "--azimuths belong to an --arc" in json.loads(capsys.readouterr().out)["error"]
+
+
 def test_the_command_writes_numbers_signals_and_a_picture(run, capsys, tmp_path):
     table = tmp_path / "heard.csv"
     table.write_text("x, y, z\n0, 10, 0\n4, -6, 7\n")

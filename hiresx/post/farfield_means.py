@@ -1,0 +1,56 @@
+"""Levels of a far field averaged around the axis: those of observers at one angle and several azimuths."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.post.result import csv_text
+
+# Levels of single observers, and their names as averages.
+MEANS = {"level": "mean_level", "overall_level": "mean_overall_level", "band_level": "mean_band_level"}
+
+
+def add_means(data: Any, azimuths: int) -> Any:
+    """The `data` of `farfield`, whose observers are `azimuths` at each angle one after the other, with the averages of
+    their powers as levels in dB over the dimension `direction`."""
+    for name, mean in MEANS.items():
+        values = data[name]
+        at = values.dims.index("observer")
+        apart = values.values.reshape(*values.shape[:at], -1, azimuths, *values.shape[at + 1 :])
+        with np.errstate(divide="ignore"):
+            levels = 10 * np.log10(np.mean(10 ** (apart / 10), axis=at + 1))
+        dims = [*values.dims[:at], "direction", *values.dims[at + 1 :]]
+        text = f"{values.attrs['long_name']}, mean of {azimuths} azimuths"
+        data = data.assign({mean: (dims, levels, values.attrs | {"long_name": text})})
+    text = {"long_name": "angle against the x axis", "units": "degree"}
+    return data.assign_coords(direction=("direction", data["angle"].values[::azimuths], text))
+
+
+def mean_rows(data: Any) -> list[dict[str, Any]]:
+    """Of each angle and end cap: the angle in degrees, the overall level, and those of the third octaves, in dB."""
+    return [
+        {"angle_deg": float(angle), **({"cap": float(one["cap"])} if "cap" in one.coords else {}),
+         "overall_level_db": float(one["mean_overall_level"][n]),
+         "third_octave_levels_db": one["mean_band_level"][n].values.tolist()}
+        for one in _caps(data) for n, angle in enumerate(data["direction"].values)
+    ]  # fmt: skip
+
+
+def write(path: Path, data: Any) -> None:
+    """Write a CSV table with a row for each third octave: its middle and edges, whether it is resolved, and the mean
+    level at each angle."""
+    columns, levels = [], []
+    for one in _caps(data):
+        cap = f"_cap_{float(one['cap']):g}" if "cap" in one.coords else ""
+        columns += [f"angle_{angle:g}{cap}" for angle in data["direction"].values]
+        levels += one["mean_band_level"].values.tolist()
+    bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
+    path.write_text(
+        csv_text(["middle", "from", "to", "resolved", *columns], zip(*bands, *levels, strict=True)), encoding="utf-8"
+    )
+
+
+def _caps(data: Any) -> list[Any]:
+    """The data of each end cap."""
+    return [data.isel(cap=m) for m in range(data.sizes["cap"])] if "cap" in data.dims else [data]
