@@ -131,7 +131,7 @@ class Run:
             raise HiresxError(f'{self.path} has no history "{name}"', did_you_mean(name, list(there), "histories"))
         table = histories.read(there[name])
         time, step = table.data["time"], table.data["step"]
-        clock = "time" if time.size < 2 or bool((np.diff(time) > 0).all()) else "sample"
+        clock = "time" if (np.diff(time) > 0).all() else "sample"
         about = {key: {"long_name": c.long_name, "units": c.units} for key, c in table.columns.items()}
         coordinates: dict[str, Any] = {"time": (clock, time, about["time"]), "step": (clock, step, about["step"])}
         if table.places is not None:

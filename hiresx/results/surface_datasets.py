@@ -38,7 +38,7 @@ def dataset(stored: surface_file.StoredSurface, title: str) -> Any:
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)
     step = np.array(stored.records["step"], dtype=np.int64)
-    clock = "time" if time.size < 2 or bool((np.diff(time) > 0).all()) else "sample"
+    clock = "time" if (np.diff(time) > 0).all() else "sample"
     held = {
         column.name: xarray.Variable(
             (clock, "place"), lazy(SurfaceVariable(stored.records, column.name)), about[column.name]

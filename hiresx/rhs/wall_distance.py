@@ -172,7 +172,6 @@ def _facets(whole: Decomposition, block: int, face: str, masks: dict[tuple[int, 
     box = slices(face_range(face, size))
     places = np.stack([c[box] for c in _coordinates(whole, block)])
     mask = masks[block, face]
-    tangents = [d for d in range(3) if d != normal]
     pad = [(0, 0) if d == normal else (1, 1) for d in (2, 1, 0)]
     places, mask = np.pad(places, [(0, 0), *pad]), np.pad(mask, pad)
     for c in whole.connections:
@@ -180,10 +179,6 @@ def _facets(whole: Decomposition, block: int, face: str, masks: dict[tuple[int, 
             _put_next_nodes(whole, c, face, masks, places, mask)
     flat_places = np.moveaxis(places, 0, -1).squeeze(axis=2 - normal)
     flat = mask.squeeze(axis=2 - normal)
-    # with one node only in a direction the neighbours there are none
-    single = [2 - d - (2 - d > 2 - normal) for d in tangents if size[d] == 1]
-    for axis in single:
-        flat_places, flat = flat_places.take([1], axis), flat.take([1], axis)
     return np.concatenate(list(_facets_of_face(flat_places, flat)))
 
 

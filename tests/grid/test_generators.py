@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from hiresx import Case, Simulation, load
-from hiresx.case.grids import AirfoilC, ChannelBump, Cone, CylinderO
+from hiresx.case.grids import AirfoilC, ChannelBump, Cone, CylinderO, Sphere
 from hiresx.decomposition import decompose, extended_coordinates
 from hiresx.errors import HiresxError
 from hiresx.grid import build, check_jacobian, matched_connections, quality
 from hiresx.grid.cutting import even_starts
 from hiresx.grid.diffusion import diffuse
+from hiresx.grid.generators import cylinder_o
 from hiresx.grid.generators.airfoil_c import Section
 
 STATE = {"rho": 1.0, "u": 0.4, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
@@ -167,6 +168,25 @@ def test_too_many_blocks():
     assert "at most 5 blocks" in error.value.hint
     with pytest.raises(HiresxError, match="6, 17 and 12 nodes"):
         build(h_grid(cells=(6, 16, 12), blocks=3))
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError("no memory for the nodes"), HiresxError),
+        (ValueError("Maximum allowed dimension exceeded"), HiresxError),
+        (ValueError("of another kind"), ValueError),
+    ],
+    ids=["memory", "addresses", "another"],
+)
+def test_a_grid_that_memory_does_not_hold_is_refused_and_other_errors_stay(monkeypatch, error, told):
+    def fail(spec):
+        raise error
+
+    monkeypatch.setattr(cylinder_o, "generate", fail)
+    with pytest.raises(told, match=str(error)) as caught:
+        build(o_grid())
+    assert type(caught.value) is told and (told is ValueError or "ask for fewer nodes" in caught.value.hint)
 
 
 # --- O-grid
@@ -430,6 +450,11 @@ def test_cylinder_starts_as_it_should():
     assert np.abs(block.state("u")[0, 0]).max() < 1e-12
     behind = block.state("u")[0, :, 0]
     assert behind.min() < -0.01 and behind[-1] == pytest.approx(0.2, abs=0.01)
+
+
+def test_the_seam_of_a_sphere_joins_its_block_with_itself():
+    grid = build(Sphere(n_meridian=9, n_normal=9, n_around=8, standoff_axis=1.0, standoff_side=1.5))
+    assert [(c.block, c.face, c.donor) for c in grid.connections] == [(0, "kmin", 0), (0, "kmax", 0)]
 
 
 def test_a_cone_has_the_cells_of_a_stencil():

@@ -238,7 +238,7 @@ def test_functions_of_the_case_differ(one, tmp_path):
 # checkpoints
 
 
-def rewritten(path, other, change=lambda array: array, at=3, **values):
+def rewritten(path, other, change=lambda array: array, at=3, changed="solver/q.0", **values):
     """The checkpoint once more, everything in pieces in two of them, the cut at i = `at`."""
     found = container.Container(path)
     read, made = (
@@ -249,9 +249,7 @@ def rewritten(path, other, change=lambda array: array, at=3, **values):
         ends, *rest = read.whole(name)
         for part in ((0, at), (at, ends[1])):
             box = (part, *rest)
-            whole = (
-                change(read(name, read.whole(name)).copy()) if name == "solver/q.0" else read(name, read.whole(name))
-            )
+            whole = change(read(name, read.whole(name)).copy()) if name == changed else read(name, read.whole(name))
             made += distributed_arrays.label_pieces(
                 "", [distributed_arrays.Piece(name, box, whole[(..., *slices(box))])]
             )
@@ -299,6 +297,21 @@ def test_checkpoints_that_differ(one, tmp_path, capsys):
     rho = compare(last, checkpoint.list_checkpoints(larger)[0])["results"]["variables"][0]
     assert rho["first"]["least"] < rho["first"]["mean"] < rho["first"]["greatest"]
     assert cli.execute(["diff", str(last), str(checkpoint.list_checkpoints(larger)[0])]) == 1
+
+
+def test_the_node_where_kept_averages_differ_is_named(one, tmp_path):
+    """Whichever of the components of an array differs."""
+    last = checkpoint.list_checkpoints(one)[0]
+    read = distributed_arrays.read_from_file(container.Container(last), "attachments/")
+    name = next(n for n in read.names if n.startswith("averages/") and len(read(n, read.whole(n))) > 1)
+
+    def changed(array):
+        array[1, 4, 2, 6] += 0.5
+        return array
+
+    other = rewritten(last, tmp_path / "other.hxc", changed, changed=f"attachments/{name}")
+    entries = [entry for entry in compare(last, other)["results"]["variables"] if entry["greatest"] != 0]
+    assert [(entry["name"], entry["at"]) for entry in entries] == [(name, {"block": "", "i": 6, "j": 2, "k": 4})]
 
 
 def test_checkpoints_are_compared_with_checkpoints(one, tmp_path):

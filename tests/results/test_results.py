@@ -139,6 +139,17 @@ def test_histories_have_time_places_and_units(run):
     assert "two" in caught.value.hint
 
 
+def test_samples_of_local_time_steps_are_numbered_in_place_of_timed(tmp_path):
+    box = {"lower": [0.4, 0.2, 0.0], "upper": [1.6, 0.8, 0.0], "spacing": 0.15}
+    tables = {key: CASE[key] for key in ("title", "grid", "initial", "boundary", "probe")}
+    tables |= {"time": {"steps": 2, "cfl": 0.5, "local": True}, "surface": [{"name": "around", "every": 1, "box": box}]}
+    Simulation(Case.from_dict(tables), backend="cpu", out=tmp_path, initial=pulse).run(progress=False)
+    run = hiresx.open(tmp_path)
+    for found in (run.surface("around"), run.history("two")):
+        assert found["p"].dims == ("sample", "place") and found["time"].dims == ("sample",)
+        assert found["step"].values.tolist() == [0, 1, 2] and not found["time"].values.any()
+
+
 def test_averages_hold_rms_and_stresses(run):
     block = run.averages["box"]
     reynolds = block["reynolds"]

@@ -224,6 +224,12 @@ def test_keys_that_need_others(keys, said):
         case(**keys)
 
 
+@pytest.mark.parametrize("amplitude", [-0.1, 2.1])
+def test_an_amplitude_beyond_its_bounds_is_refused(amplitude):
+    with pytest.raises(HiresxError, match=rf"amplitude = {amplitude}: must be"):
+        case(amplitude=amplitude)
+
+
 def own_grid(end, radius=None, bend=0.0):
     """A block with nodes along z from 0 to `end`, or around the x axis."""
     x, y, z = np.meshgrid(np.linspace(0, 1.1, N[0]), np.linspace(0, 1, N[1]), np.linspace(0, end, N[2]), indexing="ij")

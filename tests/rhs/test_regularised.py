@@ -9,6 +9,8 @@ from same_everywhere import same_everywhere
 from wholes import whole
 
 from hiresx import BlowUp, Case, HiresxError, Simulation, load
+from hiresx.device.fields import Layout
+from hiresx.equations.storage import STORAGE
 from hiresx.estimate import estimate
 
 REGULARISED = 'scheme.inviscid="regularised"'
@@ -234,6 +236,12 @@ def test_keys_that_do_not_go_with_it_are_refused(keys, said):
 def test_check_says_that_it_is_experimental():
     plan = estimate(load("sod", overrides=[REGULARISED]))
     assert plan["additions"] == ["regularised inviscid terms (experimental)"]
+
+
+def test_its_fields_take_four_numbers_of_a_node():
+    """The entropic pressure, that of the sweeps between, that at the start of the step, and the right-hand side."""
+    more, without = (Layout(STORAGE["fp64"], regularised=on).numbers_per_point for on in (True, False))
+    assert more == without + 4
 
 
 def test_what_does_not_know_the_entropic_pressure_is_refused():

@@ -193,6 +193,14 @@ def test_both_plans_and_the_emulated_threads_agree_between_walls():
         assert abs(other - found[0]).max() < 1e-12
 
 
+def test_mass_fluxes_are_summed_behind_walls_with_friction_alone():
+    data = between_walls((9, 9, 1)).document()
+    data["boundary"] = [{"faces": ["jmin"], "type": "no-slip-wall"}, {"faces": ["jmax"], "type": "slip-wall"},
+                        {"faces": ["imin", "imax"], "type": "characteristic-outflow", "pressure": P}]  # fmt: skip
+    solver = Solver(Case.from_dict(data), backend("cpu"))
+    assert solver._conditions.faces_with_flux_sums(solver.states[0]) == {"jmin"}
+
+
 # --- flows between walls
 
 

@@ -217,6 +217,24 @@ def test_a_word_alone_names_no_row():
     assert [smi_rows._label(words.split()) for words in ("GPU0", "GPU0 X", "so GPU0 X PIX")] == [None, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("key", "entries", "said"),
+    [
+        ("levels", {(1, 1): "PIX"}, "levels[1][1] is not X"),
+        ("pcie", {(0, 1): "PHB"}, "pcie[1][0] and pcie[0][1] are not one level"),
+        ("levels", {(0, 1): "X", (1, 0): "X"}, "levels[1][0] and levels[0][1] are not one level"),
+        ("levels", {(0, 1): "", (1, 0): ""}, "levels[1][0] is empty"),
+    ],
+)
+def test_levels_of_a_snapshot_that_contradict_each_other_are_refused(key, entries, said):
+    whole = description.to_json(parse(hwloc_xml(), "file"))
+    for (a, b), word in entries.items():
+        whole[key][a][b] = word
+    with pytest.raises(HiresxError) as caught:
+        parse(json.dumps(whole), "file")
+    assert said in caught.value.message
+
+
 def test_an_unknown_key_is_named_with_the_object_that_has_it():
     whole = description.to_json(parse(WHOLE, "file"))
     for place, words in ((whole, '"voltage"'), (whole["gpus"][1], '"gpus[1].voltage"')):

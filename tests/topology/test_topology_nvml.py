@@ -129,6 +129,12 @@ def test_nodes_that_the_firmware_does_not_tell(monkeypatch):
     assert [gpu.numa for gpu in found.gpus] == [None, None, 1] and found.gpus[0].cpus == every
 
 
+def test_every_word_of_the_affinity_is_of_64_cpus():
+    fake = FakeNvml()
+    fake.nvmlDeviceGetCpuAffinity = lambda handle, words: [1, 0b101, 1 << 63]
+    assert nvml.discover(fake).gpus[0].cpus == {0, 64, 66, 191}
+
+
 def test_a_gpu_that_the_tree_lacks_hides_no_other():
     devices, tree = nvml.discover(FakeNvml()), replace(parse(hwloc_xml(), "example"), source="hwloc")
     for lacking in range(3):

@@ -58,6 +58,7 @@ def test_the_papers_study():
     assert found["V"].busiest.startswith("uplink of PIX")
     explicit = plan(TEN, demand, gpu_map=cases["V"])
     assert explicit.best == "gpu-map" and explicit.strategies["gpu-map"].estimate.seconds == seconds["V"]
+    assert explicit.strategies["gpu-map"].took == 0 < explicit.strategies["optimal"].took
 
 
 def machines():
@@ -402,6 +403,22 @@ def test_swaps_of_ranks_and_free_slots_lead_to_what_they_say():
         expected.append(objective.values(tried[None, :5])[0])
     assert objective.swap_values(slots, first, second)[0] == pytest.approx(np.array(expected), rel=1e-12)
     assert np.ptp(expected) > 1e-4
+
+
+def test_swaps_end_where_no_further_one_helps():
+    """Ten ranks from six placements; the last way of a search may be cut off."""
+    draw = np.random.default_rng(8)
+    model, demand, gpus = Model(TEN), traffic(draw.random((10, 10)) * 1e6), list(range(10))
+    cost, seconds = place_search.PairSum(model, demand), place_search.ExchangeTime(model, demand)
+    search = place_search.Search(cost, seconds, gpus, place_search.GpuSlots(model, demand, gpus))
+    found = search.improve(np.array([draw.permutation(10) for _ in range(6)]), 20_000_000)
+    first, second = np.nonzero(np.tri(10, k=-1))
+    row, cut_off = np.arange(len(first)), 0
+    for one in found:
+        swapped = np.repeat(one[None], len(first), axis=0)
+        swapped[row, first], swapped[row, second] = one[second], one[first]
+        cut_off += int(search.values(swapped).min() < search.values(one[None])[0] * (1 - 1e-9))
+    assert len(found) > 6 and cut_off <= 1
 
 
 def test_the_least_sum_is_that_of_scipy():

@@ -12,7 +12,7 @@ from hiresx.topology.groups import groups, tree
 from hiresx.topology.load import load, parse
 from hiresx.topology.parse_smi import parse_smi
 from hiresx.topology.problems import problems
-from hiresx.topology.report import gpu_table
+from hiresx.topology.report import gpu_table, picture_tree
 
 SHAPES = {
     # file: (GPUs, adapters, sizes of the groups by level)
@@ -271,6 +271,14 @@ def test_memory_in_use_is_told_as_a_share(memory, used, told):
     gpu = replace(machine.gpus[0], memory=memory, memory_used=used)
     (cell,) = gpu_table(replace(machine, gpus=(gpu,))).columns[5].cells
     assert str(cell) == told
+
+
+def test_a_switch_is_shown_above_gpus_right_below_it():
+    gpus = [description.GPU(n, f"0000:0{n + 3}:00.0", path=("0000:00", "0000:02:00.0")) for n in range(2)]
+    machine = description.Machine("made", **description.device_matrices(gpus, (), lambda a, b: "PIX"))
+    (bridge,) = picture_tree(machine).children
+    (switch,) = bridge.children
+    assert str(switch.label) == "PCIe switch 0000:02:00.0" and len(switch.children) == 2
 
 
 def test_sets_of_cpus():
