@@ -37,9 +37,7 @@ def layout(machine: Machine) -> Branch:
     rank = _ranks(machine)
     parts: list[list[int]] = [list(part) for part in numa_groups(machine)]
     for nic in range(len(machine.nics)):
-        near = [
-            (min(rank[count + nic][g] for g in part), n) for n, part in enumerate(parts) if part and part[0] < count
-        ]
+        near = [(min(rank[count + nic][g] for g in part), n) for n, part in enumerate(parts) if part[0] < count]
         best = min(near, default=(UNKNOWN, 0))
         if best[0] <= RANK["NODE"]:
             parts[best[1]].append(count + nic)
