@@ -127,10 +127,12 @@ def swept(where: str, parts: int) -> tuple[np.ndarray, list[np.ndarray]]:
 
 @pytest.mark.parametrize(("where", "parts"), [("cpu", 2), pytest.param("emulated", 1, marks=pytest.mark.slow)])
 def test_sweeps_do_not_depend_on_the_cut_or_the_backend(where, parts):
-    """With the same blocks: those at walls are differences over 1e-7 of a variable, which round-off changes by more."""
+    """With the same blocks: those at walls are differences over 1e-7 of a variable, which round-off changes by more.
+    Beside the largest change of the gas, as its equations are sums over all of its variables."""
     (wanted, blocks), (found, own) = swept("cpu", 1), swept(where, parts)
     assert (np.abs(wanted[[2, 5]]).max(axis=1) > 0).all()
-    assert (np.abs(found - wanted).max(axis=1) <= 1e-11 * np.abs(wanted).max(axis=1)).all()
+    for gas_or_model in (slice(5), slice(5, None)):
+        assert np.abs((found - wanted)[gas_or_model]).max() < 1e-12 * np.abs(wanted[gas_or_model]).max()
     if parts == 1:
         assert np.abs(own[0] - blocks[0]).max() < np.finfo(float).eps / 1e-7 * np.abs(blocks[0]).max()
 
