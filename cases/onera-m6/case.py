@@ -1,4 +1,4 @@
-"""The free stream of the wing, the counts of its grid, and its coefficients of lift and drag."""
+"""The free stream of the wing, and the counts of its grid."""
 
 import numpy as np
 
@@ -30,12 +30,3 @@ def derived(*, mach, incidence, resolution, semi_span, taper, tip):
         "first": 0.012 / resolution,
         "edge": 0.02 / resolution,
     }
-
-
-def coefficients(simulation, *, u, v, semi_span, taper):
-    """Lift and drag of the half wing over half rho V^2 and the area of its planform."""
-    (wing,) = (monitor for monitor in simulation.attachments if monitor.name == "history.wing")
-    force = wing.measure(simulation.solver)
-    x, y, speed = force["force_x"], force["force_y"], np.hypot(u, v)
-    scale = 1 / (0.5 * speed**3 * 0.5 * (1 + taper) * semi_span)
-    return {"lift": scale * (y * u - x * v), "drag": scale * (x * u + y * v)}

@@ -139,6 +139,27 @@ class Probe(SampledTable):
         return [(self.x or 0.0, self.y or 0.0, self.z or 0.0)]
 
 
+class Coefficients(Table):
+    """Coefficients of a force, over rho V^2/2 of the stream and the reference area: columns `lift_coefficient`,
+    `drag_coefficient`, in three dimensions `side_coefficient`, and `moment_coefficient`.
+
+    Drag is along the velocity of the stream, lift across it, in its plane with `up`, the side force across both. The
+    pitching moment is about the axis across both through `centre`, also over the reference length, and positive where
+    it turns the upstream side upwards.
+    """
+
+    velocity: Vector | None = Field(
+        None, description="velocity [u, v, w] of the stream, in c_ref; absent: that of initial.state"
+    )
+    rho: Positive | None = Field(
+        None, description="density of the stream, in rho_ref; absent: that of initial.state, 1 with velocity"
+    )
+    area: Positive = Field(1.0, description="reference area, in L^2; in plane flow the chord, in L")
+    length: Positive = Field(1.0, description="reference length of the moment, in L")
+    centre: Vector = Field((0.0, 0.0, 0.0), description="centre [x, y, z] of the moment, in L")
+    up: Literal["x", "y", "z"] = Field("y", description="axis that lift is towards")
+
+
 class Force(SampledTable, Place):
     """Force of the gas on walls by pressure and friction, and heat into them.
 
@@ -155,6 +176,9 @@ class Force(SampledTable, Place):
         0.0,
         description="pressure that is subtracted, in rho_ref c_ref^2; it matters if the walls do not enclose a body; "
         "the ambient pressure is 1/gamma",
+    )
+    coefficients: Coefficients | None = Field(
+        None, description="lift, drag and moment over those of a stream, as further columns; {}: all by default"
     )
 
 

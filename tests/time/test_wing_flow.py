@@ -4,6 +4,7 @@ wing and the plane of symmetry meet at an angle that is not right."""
 import pytest
 
 from hiresx import Simulation, load
+from hiresx.output.watch.monitors.force import ForceMonitor
 
 
 @pytest.mark.slow
@@ -13,5 +14,6 @@ def test_newtons_method_converges_on_the_wing():
     simulation = Simulation(case, backend="cpu")
     simulation.run(progress=False)
     assert simulation.solver.integrator.report["drop"] > 1e6
-    found = case.function("coefficients")(simulation, **case.arguments(case.function("coefficients")))
-    assert 0.3100 < found["lift"] < 0.3170 and 0.0168 < found["drag"] < 0.0179
+    (wing,) = (monitor for monitor in simulation.attachments if isinstance(monitor, ForceMonitor))
+    found = wing.measure(simulation.solver)
+    assert 0.3100 < found["lift_coefficient"] < 0.3170 and 0.0168 < found["drag_coefficient"] < 0.0179

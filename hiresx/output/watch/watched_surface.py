@@ -84,13 +84,15 @@ class WatchedSurface:
         self.n = sum(piece.n for piece in pieces)
         # of each node the part and the place in its padded arrays
         self.states = self.places = np.empty(0, np.int64)
+        # x, y, z of each node
+        self.coordinates = np.empty((3, 0))
         if not self.n:
             return
         group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
         self._present, self._first = np.unique(group, return_index=True)
         self._area = np.concatenate([piece.area for piece in pieces], axis=1)
         self._curvature = np.concatenate([piece.curvature for piece in pieces])
-        self._radius = np.concatenate([piece.radius for piece in pieces])
+        self.coordinates = np.concatenate([piece.coordinates for piece in pieces], axis=1)
         self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
@@ -120,7 +122,7 @@ class WatchedSurface:
     def moments(self, forces: np.ndarray) -> np.ndarray:
         """Moment about the x axis, (n,), of `forces` (3, n) at this rank's nodes of axisymmetric flow, whose z is the
         direction of the swirl."""
-        return self._radius * forces[2] if self.n else np.empty(0)
+        return np.asarray(self.coordinates[1] * forces[2])
 
     def measure(self) -> FaceFlow:
         """Compute the flow through the faces at this rank's nodes."""
@@ -225,7 +227,9 @@ class _Piece:
             return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[within]
 
         outward = side(nodes.face)
-        radius = self.radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
+        node = (k + state.first[2], j + state.first[1], i + state.first[0])
+        self.coordinates = np.stack([c[node] for c in (block.x, block.y, block.z)])
+        radius = self.coordinates[1]
         shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
         area = outward * at(state.areas[d])
         if nodes.areas is not None:

@@ -9,6 +9,7 @@ from hiresx.case.monitors import Force as Spec
 from hiresx.decomposition import Decomposition, places
 from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import dimension
+from hiresx.output.watch.force_coefficients import ForceCoefficients
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.wall_quadrature import wall_shares
@@ -32,16 +33,20 @@ def check(case: Case, decomposition: Decomposition) -> None:
     """Raises HiresxError for blocks, regions and ranges that do not exist, and where no wall is named."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
+        _coefficients(f"force.{n}", spec, case, 3)
 
 
 class ForceMonitor(Monitor):
-    """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat and area.
+    """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat, coefficients
+    where they are asked for, and area.
 
     Of axisymmetric flow y and z are sums of radial components and of those along the swirl, and there is the torque."""
 
     def __init__(self, key: str, spec: Spec, solver: Solver, out: Path | None):
         area = ("", " L", " L^2")[dimension(solver) - 1]
         round_ = solver.case.axisymmetric
+        with solver.comm.together():
+            self._coefficients = _coefficients(key, spec, solver.case, dimension(solver))
         along = dict(zip("xyz", ROUND if round_ else PLANE, strict=True))
         scale = f"rho_ref c_ref^2{area}"
         columns = [
@@ -50,6 +55,7 @@ class ForceMonitor(Monitor):
             *(Column(f"friction_{c}", f"force of friction{way}", scale) for c, way in along.items()),
             *([Column("torque", "moment of friction about the x axis", "rho_ref c_ref^2 L^3")] if round_ else []),
             Column("heat", "heat into the walls per time", f"rho_ref c_ref^3{area}"),
+            *(self._coefficients.columns if self._coefficients else []),
             Column("area", "area of the walls", area.strip() or "1"),
         ]
         super().__init__(solver.comm, spec.name, "force", columns, spec.every, spec.every_time, out)
@@ -81,7 +87,16 @@ class ForceMonitor(Monitor):
         flow = self._surface.measure()
         pressure = (flow.p - self._pressure) * flow.push
         torque = [self._surface.moments(flow.friction)[None]] if solver.case.axisymmetric else []
-        return np.concatenate([pressure + flow.friction, pressure, flow.friction, *torque, flow.heat[None]])
+        force, more = pressure + flow.friction, []
+        if self._coefficients:
+            more = [self._coefficients.rows(force, self._surface.coordinates)]
+        return np.concatenate([force, pressure, flow.friction, *torque, flow.heat[None], *more])
+
+
+def _coefficients(key: str, spec: Spec, case: Case, dimensions: int) -> ForceCoefficients | None:
+    if spec.coefficients is None:
+        return None
+    return ForceCoefficients(f'{key} "{spec.name}": coefficients', spec.coefficients, case, dimensions)
 
 
 def _walls(key: str, spec: Spec, decomposition: Decomposition) -> list[tuple[int, str, np.ndarray, bool]]:

@@ -1,0 +1,63 @@
+"""Coefficients of a force: lift, drag, side force and pitching moment."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.monitors import Coefficients as Spec
+from hiresx.errors import HiresxError
+from hiresx.output.watch.history import Column
+
+# Share of the stream's speed below which its part across `up` counts as none.
+_ALONG_UP = 1e-6
+
+
+class ForceCoefficients:
+    """Coefficients of the forces on nodes, by the `spec` of the table `key` of a case: over rho V^2/2 and the reference
+    area, the moment also over the reference length.
+
+    Drag is along the stream, lift across it, in its plane with `up`. The side force is along their vector product lift
+    x drag. The moment about this direction through `centre` is positive where it turns the upstream side upwards.
+    `dimensions` is that of the flow: in less than three there is no side force. Raises HiresxError for axisymmetric
+    flow, where there is no stream, and where the stream is along `up`."""
+
+    def __init__(self, key: str, spec: Spec, case: Case, dimensions: int):
+        if case.axisymmetric:
+            raise HiresxError(f"{key} is of flow around a body, not of axisymmetric flow", "leave it out")
+        state = case.initial.state
+        stream = spec.velocity or ((state.u, state.v, state.w) if state is not None else (0.0, 0.0, 0.0))
+        velocity = np.array(stream, dtype=float)
+        speed = float(np.linalg.norm(velocity))
+        if not speed > 0:
+            raise HiresxError(
+                f"{key} has no stream: there is no velocity, and the case has no initial.state that moves",
+                "give the velocity of the free stream, e.g. velocity = [0.5, 0.0, 0.0]",
+            )
+        self._drag = velocity / speed
+        up = np.array([float(axis == spec.up) for axis in "xyz"])
+        lift = up - (up @ self._drag) * self._drag
+        if not np.linalg.norm(lift) > _ALONG_UP:
+            raise HiresxError(f'{key}.up = "{spec.up}": the stream is along it', "name another axis")
+        self._lift = lift / np.linalg.norm(lift)
+        self._side = np.cross(self._lift, self._drag)
+        rho = spec.rho if spec.rho is not None else 1.0 if state is None or spec.velocity else state.rho
+        self._scale = 0.5 * rho * speed**2 * spec.area
+        self._length, self._centre = spec.length, np.reshape(spec.centre, (3, 1))
+        self._in_space = dimensions > 2
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """What `rows` has, in its order."""
+        side = [("side_coefficient", "side force")] if self._in_space else []
+        named = [("lift_coefficient", "lift"), ("drag_coefficient", "drag"), *side]
+        return [
+            *(Column(name, f"{what} over rho V^2/2 and the reference area", "1") for name, what in named),
+            Column("moment_coefficient", "pitching moment over rho V^2/2 and the reference area and length", "1"),
+        ]
+
+    def rows(self, force: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """What the force (3, n) on each of the nodes at x, y, z (3, n) adds to each column, (columns, n)."""
+        moment = self._side @ np.cross(nodes - self._centre, force, axis=0)
+        along = [self._lift, self._drag, *([self._side] if self._in_space else [])]
+        return np.stack([*(direction @ force for direction in along), moment / self._length]) / self._scale
