@@ -401,6 +401,24 @@ def spod(
     return analyse(run, variable, times.start, times.end, length, overlap, frequency, subset, look.look())
 
 
+@_analysis("wall")
+def wall(
+    run: Folder,
+    force: Annotated[str | None, argument("[FORCE]", "Name of a [\\[force]]; not needed if there is one.")] = None,
+    at: Annotated[str | None, option("--at", "z=VALUE", "Cut the walls by this plane.")] = None,
+    pressure: Annotated[
+        float | None, option("--pressure", "P", "Of the stream; that of initial.state if absent.")
+    ] = None,
+    variable: Annotated[
+        str, option("--variable", "V[,V...]", "What is drawn: cp, cf, y_plus, p, friction, heat.")
+    ] = "",
+) -> Any:
+    """Pressure, friction and heat flux along walls, their coefficients and y+, of the newest checkpoint."""
+    from hiresx.post.wall import wall as analyse
+
+    return analyse(run, force, at, pressure, variable)
+
+
 @_analysis("farfield")
 def farfield(
     run: Folder,

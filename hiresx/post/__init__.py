@@ -17,6 +17,7 @@ from hiresx.post.slice import slice
 from hiresx.post.spectrum import spectrum
 from hiresx.post.spod import spod
 from hiresx.post.turbulence import turbulence
+from hiresx.post.wall import wall
 from hiresx.post.wavenumber import wavenumber
 from hiresx.post.xt import xt
 
@@ -37,6 +38,7 @@ __all__ = [
     "spectrum",
     "spod",
     "turbulence",
+    "wall",
     "wavenumber",
     "xt",
 ]

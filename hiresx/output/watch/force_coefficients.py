@@ -42,7 +42,9 @@ class ForceCoefficients:
         self._lift = lift / np.linalg.norm(lift)
         self._side = np.cross(self._lift, self._drag)
         rho = spec.rho if spec.rho is not None else 1.0 if state is None or spec.velocity else state.rho
-        self._scale = 0.5 * rho * speed**2 * spec.area
+        # rho V^2/2, in rho_ref c_ref^2, and the direction of the stream
+        self.pressure, self.stream = 0.5 * rho * speed**2, self._drag
+        self._scale = self.pressure * spec.area
         self._length, self._centre = spec.length, np.reshape(spec.centre, (3, 1))
         self._in_space = dimensions > 2
 

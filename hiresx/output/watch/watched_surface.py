@@ -39,10 +39,12 @@ class FaceNodes:
 
 @dataclass(frozen=True)
 class FaceFlow:
-    """Flow per node (n,), through the node's share of the face, outwards. `mach` (n,): Mach number of the velocity out
-    of the face. `fluxes` (5, n): of mass, momentum x, y, z, energy. `push` (3, n): outward normal times share; times
-    the pressure it is the pressure's force. `friction` (3, n): force on the wall. `heat` (n,): into the wall."""
+    """Flow per node (n,), through the node's share of the face, outwards. `rho` and `p` (n,): at the node. `mach` (n,):
+    Mach number of the velocity out of the face. `fluxes` (5, n): of mass, momentum x, y, z, energy. `push` (3, n):
+    outward normal times share; times the pressure it is the pressure's force. `friction` (3, n): force on the wall.
+    `heat` (n,): into the wall."""
 
+    rho: np.ndarray
     p: np.ndarray
     mach: np.ndarray
     fluxes: np.ndarray
@@ -84,8 +86,9 @@ class WatchedSurface:
         self.n = sum(piece.n for piece in pieces)
         # of each node the part and the place in its padded arrays
         self.states = self.places = np.empty(0, np.int64)
-        # x, y, z of each node
-        self.coordinates = np.empty((3, 0))
+        # of each node x, y, z, its block and its indices i, j, k there, and the distance of the next node from the face
+        self.coordinates, self.heights = np.empty((3, 0)), np.empty(0)
+        self.nodes = np.empty((4, 0), np.int64)
         if not self.n:
             return
         group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
@@ -93,6 +96,8 @@ class WatchedSurface:
         self._area = np.concatenate([piece.area for piece in pieces], axis=1)
         self._curvature = np.concatenate([piece.curvature for piece in pieces])
         self.coordinates = np.concatenate([piece.coordinates for piece in pieces], axis=1)
+        self.nodes = np.concatenate([piece.nodes for piece in pieces], axis=1)
+        self.heights = np.concatenate([piece.height for piece in pieces])
         self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
@@ -127,7 +132,7 @@ class WatchedSurface:
     def measure(self) -> FaceFlow:
         """Compute the flow through the faces at this rank's nodes."""
         if not self.n:
-            shapes = ((0,), (0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))
+            shapes = ((0,), (0,), (0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))
             return FaceFlow(*(np.empty(shape) for shape in shapes))
         if self._viscous:
             self._solver.settle()
@@ -154,7 +159,7 @@ class WatchedSurface:
         square = (area * area).sum(axis=0)
         # a node on the axis has no area, so that all fluxes are zero
         mach = volume / np.sqrt(np.where(square > 0, square, 1.0) * gamma * p / rho)
-        return FaceFlow(p, mach, fluxes, area, friction, heat)
+        return FaceFlow(rho, p, mach, fluxes, area, friction, heat)
 
     def _viscous_terms(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Friction -tau n (3, n) and heat q n (n,), times the share of the face."""
@@ -229,6 +234,7 @@ class _Piece:
         outward = side(nodes.face)
         node = (k + state.first[2], j + state.first[1], i + state.first[0])
         self.coordinates = np.stack([c[node] for c in (block.x, block.y, block.z)])
+        self.nodes = np.concatenate([np.full((1, self.n), nodes.block), index])
         radius = self.coordinates[1]
         shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
         area = outward * at(state.areas[d])
@@ -236,6 +242,9 @@ class _Piece:
             given = nodes.areas[:, *here][:, *chosen.T]
             area = np.where(np.isfinite(given), given, area)
         self.area = area * shares
+        inwards = tuple(np.asarray(m) - outward * (2 - axis == d) for axis, m in enumerate(node))
+        apart = np.stack([c[inwards] for c in (block.x, block.y, block.z)]) - self.coordinates
+        self.height = np.abs((apart * area).sum(axis=0)) / np.maximum(np.linalg.norm(area, axis=0), 1e-300)
         # 1/y of axisymmetric flow; zero on the axis, where there is no area
         curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
         self.curvature = 1 / curved

@@ -77,6 +77,11 @@ class ForceMonitor(Monitor):
         values = self._comm.sum(self._surface.sums(self._rows(solver)))
         return dict(zip((column.name for column in self.history.columns), (*values[0], self._area), strict=True))
 
+    @property
+    def surface(self) -> WatchedSurface:
+        """The nodes of the walls of this rank."""
+        return self._surface
+
     def shares(self, solver: Solver) -> Shares:
         """Return what single nodes of this rank add to every column but the area, in the column's unit."""
         names = [column.name for column in self.history.columns[:-1]]

@@ -1,0 +1,220 @@
+"""`hiresx post wall`: pressure, friction and heat flux along walls, of the newest checkpoint of a run."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hiresx.base.plural import plural
+from hiresx.case.monitors import Coefficients
+from hiresx.errors import HiresxError
+from hiresx.output.saved import checkpoint
+from hiresx.output.show import picture_file
+from hiresx.output.watch.force_coefficients import ForceCoefficients
+from hiresx.post.result import Result, as_run, dataset, file_stem
+
+if TYPE_CHECKING:
+    from hiresx.output.watch.monitors.force import ForceMonitor
+    from hiresx.simulation import Simulation
+
+# What is given at each node: long name and unit.
+COLUMNS = {
+    "p": ("pressure", "rho_ref c_ref^2"),
+    "cp": ("pressure coefficient", "1"),
+    "cf": ("friction coefficient, along the wall in the direction of the stream", "1"),
+    "friction": ("shear stress", "rho_ref c_ref^2"),
+    "heat": ("heat flux into the wall", "rho_ref c_ref^3"),
+    "y_plus": ("distance of the first node in wall units", "1"),
+}
+_DRAWN = ("cp", "cf", "y_plus")
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class WallNodes:
+    """Nodes of walls in the order of their blocks and indices: `where` (4, n), block and i, j, k; `places` (3, n), the
+    coordinates; `values` (n,) by the names of `COLUMNS`."""
+
+    where: np.ndarray
+    places: np.ndarray
+    values: dict[str, np.ndarray]
+
+
+def wall(
+    run: Any, force: str | None = None, at: str | None = None, pressure: float | None = None, variables: str = ""
+) -> Result:
+    """Return pressure, friction and heat flux at the nodes of the walls of a [[force]] of `run` (a folder or the result
+    of `hiresx.open`), of its newest checkpoint.
+
+    `force`: its name; not needed if there is one. `at`: "z=0.5" or the like cuts the walls: of each grid line of them
+    that crosses this plane the values there, linear between nodes. `pressure`: that of the stream, from which the
+    pressure coefficient counts; absent: that of `initial.state`, or 1/gamma. `variables`: names of `COLUMNS` to draw,
+    separated by commas.
+
+    Coefficients are over rho V^2/2 of the stream of the force's `coefficients`, or of `initial.state`. Friction is
+    positive along the stream. In wall units the distance of the first node is y u_tau / nu, with u_tau, density and
+    viscosity of the wall.
+
+    Raises HiresxError for a force that does not exist, flow without a stream, and a plane that cuts no wall.
+    """
+    run = as_run(run)
+    drawn = _variables(variables)
+    simulation = _simulation(run.path)
+    case = simulation.case
+    monitor = _force(simulation, force)
+    (spec,) = (spec for spec in case.force if spec.name == monitor.history.name)
+    stream = ForceCoefficients(f'force "{spec.name}"', spec.coefficients or Coefficients(), case, 3)
+    state = case.initial.state
+    if pressure is None:
+        pressure = state.p if state is not None else 1 / case.gas.gamma
+    nodes = _nodes(simulation, monitor, stream, pressure)
+    if at is not None:
+        nodes = _cut(nodes, at)
+    names = [block.name for block in simulation.solver.decomposition.blocks]
+    summary: dict[str, Any] = {
+        "run": str(run.path), "force": spec.name, "step": simulation.solver.steps,
+        "time": float(simulation.solver.time), "at": at, "nodes": len(nodes.where[0]),
+        "pressure": pressure, "dynamic_pressure": stream.pressure,
+        "extremes": [_extremes(name, values, nodes.places) for name, values in nodes.values.items()],
+    }  # fmt: skip
+    data = dataset(
+        {name: (("node",), nodes.values[name], *about) for name, about in COLUMNS.items()},
+        {
+            **{axis: ("node", nodes.places[n], f"{axis} coordinate", "L") for axis, n in _AXES.items()},
+            "block": ("node", np.array([names[b] for b in nodes.where[0]]), "block", "1"),
+            **{axis: ("node", nodes.where[n + 1], f"index {axis}", "1") for n, axis in enumerate("ijk")},
+        },
+        title=run.title,
+    )
+    return Result(file_stem("wall", spec.name), summary, data, lambda: _draw(data, summary, drawn), case=run.case)
+
+
+def _simulation(path: Path) -> "Simulation":
+    """The simulation that the newest checkpoint of a run holds; nothing of it is written."""
+    # Imported here, as no other verb needs the solver, which takes a tenth of a second.
+    from hiresx.simulation import Simulation
+    from hiresx.simulation.continuation import kept_case
+
+    found = checkpoint.find(path)
+    return Simulation(kept_case(found), backend="cpu", restart=replace(found, directory=None))
+
+
+def _extremes(name: str, values: np.ndarray, places: np.ndarray) -> dict[str, Any]:
+    """The least and the greatest value of a column, and where the latter is."""
+    at = places[:, int(np.nanargmax(values))].tolist()
+    return {"column": name, "least": float(np.nanmin(values)), "greatest": float(np.nanmax(values)),
+            **{f"greatest_at_{axis}": at[n] for axis, n in _AXES.items()}}  # fmt: skip
+
+
+def _variables(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()] or list(_DRAWN)
+    for name in names:
+        if name not in COLUMNS:
+            raise HiresxError(f'walls have no "{name}"', f"take some of {', '.join(COLUMNS)}")
+    return names
+
+
+def _force(simulation: "Simulation", name: str | None) -> "ForceMonitor":
+    from hiresx.output.watch.monitors.force import ForceMonitor
+
+    forces = [monitor for monitor in simulation.attachments if isinstance(monitor, ForceMonitor)]
+    names = [monitor.history.name for monitor in forces]
+    if not forces:
+        raise HiresxError(
+            "the case of this run has no [[force]], which names walls", "add one: --set 'force=[{name=\"walls\"}]'"
+        )
+    if name is None and len(forces) > 1:
+        raise HiresxError(f"the case has {plural(len(forces), 'force')}", f"name one: {', '.join(names)}")
+    if name is not None and name not in names:
+        raise HiresxError(f'the case has no force "{name}"', f"it has {', '.join(names)}")
+    return forces[0 if name is None else names.index(name)]
+
+
+def _nodes(simulation: "Simulation", monitor: "ForceMonitor", stream: ForceCoefficients, pressure: float) -> WallNodes:
+    """All nodes of the walls. Where a node counts in several parts, as at an edge, its parts are added."""
+    surface, flow = monitor.surface, monitor.surface.measure()
+    where, first, same = np.unique(surface.nodes, axis=1, return_index=True, return_inverse=True)
+    same = same.ravel()
+
+    def added(values: np.ndarray) -> np.ndarray:
+        """Sums (m, nodes) over the parts of each node."""
+        found = np.zeros((len(values), len(first)))
+        np.add.at(found, (slice(None), same), values)
+        return found
+
+    area = added(flow.push)
+    size = np.linalg.norm(area, axis=0)
+    size = np.where(size > 0, size, np.nan)
+    normal = area / size
+    stress = added(flow.friction) / size
+    stress = stress - (stress * normal).sum(axis=0) * normal
+    shear = np.linalg.norm(stress, axis=0)
+    along = stream.stream[:, None] - (stream.stream @ normal) * normal
+    length = np.linalg.norm(along, axis=0)
+    tangent = along / np.where(length > 0, length, np.nan)
+    p = flow.p[first]
+    values = {
+        "p": p, "cp": (p - pressure) / stream.pressure, "cf": (stress * tangent).sum(axis=0) / stream.pressure,
+        "friction": shear, "heat": added(flow.heat[None])[0] / size,
+        "y_plus": _wall_units(simulation, flow.rho[first], p, shear, surface.heights[first]),
+    }  # fmt: skip
+    return WallNodes(where, surface.coordinates[:, first], values)
+
+
+def _wall_units(
+    simulation: "Simulation", rho: np.ndarray, p: np.ndarray, shear: np.ndarray, height: np.ndarray
+) -> np.ndarray:
+    gas = simulation.case.gas
+    if gas.reynolds is None:
+        return np.zeros(len(p))
+    viscosity = gas.viscosity.viscosity(gas.gamma * p / rho) / gas.reynolds
+    return np.asarray(height * np.sqrt(shear * rho) / viscosity)
+
+
+def _cut(nodes: WallNodes, at: str) -> WallNodes:
+    """Values where the grid lines of the walls cross the plane `at`."""
+    axis, _, text = at.replace(" ", "").partition("=")
+    try:
+        level = float(text)
+    except ValueError:
+        level = np.nan
+    if axis not in _AXES or not np.isfinite(level):
+        raise HiresxError(f'"{at}" is no plane', "e.g. --at z=0.5")
+    above = nodes.places[_AXES[axis]] - level
+    number = {tuple(node): n for n, node in enumerate(nodes.where.T.tolist())}
+    best: tuple[list[int], list[int]] = ([], [])
+    for direction in (1, 2, 3):
+        ends: tuple[list[int], list[int]] = ([], [])
+        for node, n in number.items():
+            next_ = number.get(tuple(m + (e == direction) for e, m in enumerate(node)))
+            if next_ is not None and (above[n] < 0) != (above[next_] < 0):
+                ends[0].append(n)
+                ends[1].append(next_)
+        best = max(best, ends, key=lambda pair: len(pair[0]))
+    if not best[0]:
+        x = nodes.places[_AXES[axis]]
+        raise HiresxError(f"{at} cuts none of these walls", f"they reach from {axis} = {x.min():g} to {x.max():g}")
+    a, b = np.array(best[0]), np.array(best[1])
+    share = above[a] / (above[a] - above[b])
+
+    def between(values: np.ndarray) -> np.ndarray:
+        return np.asarray((1 - share) * values[..., a] + share * values[..., b])
+
+    return WallNodes(nodes.where[:, a], between(nodes.places), {name: between(v) for name, v in nodes.values.items()})
+
+
+def _draw(data: Any, summary: dict[str, Any], names: list[str]) -> Any:
+    """A panel for each of `names` over x, with the pressure coefficient upside down, as usual."""
+    figure = picture_file.figure(picture_file.HEIGHT * (0.3 + 0.25 * len(names)))
+    panels = np.atleast_1d(figure.subplots(len(names), 1, sharex=True))
+    for ax, name in zip(panels, names, strict=True):
+        ax.plot(data["x"], data[name], ".", ms=2.5, color=picture_file.BLUE)
+        ax.set_ylabel({"cp": "$C_p$", "cf": "$C_f$", "y_plus": "$y^+$"}.get(name, COLUMNS[name][0]))
+        picture_file.add_grid(ax)
+        if name == "cp":
+            ax.invert_yaxis()
+    panels[-1].set_xlabel("$x/L$")
+    plane = f", {summary['at']}" if summary["at"] else ""
+    figure.suptitle(f"{data.attrs.get('title', '')}\n{summary['force']}{plane}, step {summary['step']}", fontsize=9)
+    return figure

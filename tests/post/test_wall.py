@@ -1,0 +1,96 @@
+"""`hiresx post wall`: coefficients of pressure and friction, heat flux and y+ along walls."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hiresx import Case, HiresxError, Simulation
+from hiresx.cli import execute
+from hiresx.post.wall import COLUMNS, wall
+
+P, REYNOLDS, SHEAR = 1 / 1.4, 50.0, 0.2
+STREAM = {"velocity": [0.3, 0.0, 0.4], "rho": 2.0}
+FORCES = [{"name": "low", "faces": ["jmin"], "coefficients": STREAM},
+          {"name": "high", "faces": ["jmax"], "coefficients": STREAM}]  # fmt: skip
+
+
+def sheared(x, y, z):
+    """A flow along x that grows with y from 0 at the wall, of the temperature 1 and a pressure that grows along x."""
+    p = P + 0.01 * x
+    return 1.4 * p, SHEAR * y, 0 * x, 0 * x, p
+
+
+def made(folder, **changes):
+    case = Case.from_dict({
+        "grid": {"generator": "box", "n": [9, 8, 7], "lower": [0, 0, 0], "upper": [2, 1, 0.6]},
+        "gas": {"reynolds": REYNOLDS, "viscosity": {"law": "constant"}}, "time": {"steps": 1, "dt": 1e-9},
+        "initial": {"state": {"rho": 1.0, "p": P}}, "force": FORCES,
+        "boundary": [{"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.0},
+                     {"faces": ["jmax"], "type": "slip-wall"},
+                     {"faces": "all", "type": "characteristic-outflow", "pressure": P}],
+    } | changes)  # fmt: skip
+    Simulation(case, "cpu", out=folder, initial=sheared).run(progress=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("wall") / "run")
+
+
+def test_a_sheared_flow_has_the_friction_and_wall_units_of_its_shear(run):
+    before = sorted(path.name for path in run.rglob("*"))
+    data = wall(run, "low").data
+    assert sorted(path.name for path in run.rglob("*")) == before
+    assert data.sizes["node"] == 9 * 7 and not data["y"].values.any()
+    stress, dynamic = SHEAR / REYNOLDS, 0.5 * 2.0 * 0.25
+    np.testing.assert_allclose(data["friction"], stress, rtol=1e-6)
+    # the stream is along (.6, 0, .8), the stress along x
+    np.testing.assert_allclose(data["cf"], 0.6 * stress / dynamic, rtol=1e-6)
+    np.testing.assert_allclose(data["cp"], 0.01 * data["x"] / dynamic, atol=1e-6)
+    np.testing.assert_allclose(data["y_plus"], np.sqrt(stress * data["p"] * 1.4) / 7 * REYNOLDS, rtol=1e-6)
+    assert data["block"].values.tolist() == ["box"] * 63 and data["j"].values.tolist() == [0] * 63
+    assert np.abs(wall(run, "high").data["friction"].values).max() < 1e-12
+    assert wall(run, "low", pressure=P + 0.02).data["cp"].values.max() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_plane_cuts_the_lines_of_a_wall_linearly(run):
+    found = wall(run, "low", at="x=1.3")
+    assert found.summary["nodes"] == 7 and found.data["x"].values == pytest.approx(1.3)
+    assert found.data["z"].values == pytest.approx(np.linspace(0, 0.6, 7))
+    assert found.data["cp"].values == pytest.approx(0.013 / 0.25, abs=1e-6)
+    assert wall(run, "low", at="z = 0.25").data.sizes["node"] == 9
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "2 forces"),
+        (("lower",), 'no force "lower"'),
+        (("low", "z=nine"), '"z=nine" is no plane'),
+        (("low", "y=0.5"), "y=0.5 cuts none"),
+        (("low", None, None, "cp,mach"), 'no "mach"'),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(run, given, said):
+    with pytest.raises(HiresxError, match=said):
+        wall(run, *given)
+
+
+def test_the_command_writes_a_table_and_a_picture(run, tmp_path, capsys):
+    assert execute(["post", "wall", str(run), "low", "--at", "z=0.3", "--out", str(tmp_path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [row["column"] for row in said["extremes"]] == [*COLUMNS]
+    lines = (tmp_path / "wall_low.csv").read_text().splitlines()
+    assert lines[0] == "p,cp,cf,friction,heat,y_plus,x,y,z,block,i,j,k" and len(lines) == 10
+    assert (tmp_path / "wall_low.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"force": []}, "no .*force"),
+    ({"force": [{"name": "low", "faces": ["jmin"]}]}, "has no stream"),
+])  # fmt: skip
+def test_runs_without_a_force_or_a_stream_are_refused(tmp_path, changes, said):
+    with pytest.raises(HiresxError, match=said):
+        wall(made(tmp_path / "run", **changes))
