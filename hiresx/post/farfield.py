@@ -161,9 +161,9 @@ def farfield(
     if length != 1 or velocity != 1:
         text = {"long_name": f"Strouhal number f {length:g} L / {velocity:g} c_ref", "units": "1"}
         data = data.assign_coords(strouhal=("frequency", spectra.frequency * length / velocity, text))
-    averaged = isinstance(observers, ObserverArc) and observers.azimuths > 1
-    if averaged:
-        data = means.add_means(data, observers.azimuths)
+    azimuths = observers.azimuths if isinstance(observers, ObserverArc) else 1
+    if azimuths > 1:
+        data = means.add_means(data, azimuths)
         summary["mean_levels"] = means.mean_rows(data)
     name = file_stem("farfield", surface)
     clocks = {f"time_{n}": own for n, own in enumerate(times)} if still else {"time": times[0]}
@@ -171,7 +171,7 @@ def farfield(
         ".csv": lambda path: tables.signals(path, data, clocks),
         "_directivity.csv": lambda path: tables.directivity(path, summary["observers"]),
         "_third_octaves.csv": lambda path: tables.third_octaves(path, data),
-        **({"_means.csv": lambda path: means.write(path, data)} if averaged else {}),
+        **({"_means.csv": lambda path: means.write(path, data)} if azimuths > 1 else {}),
     }
     return Result(name, summary, data, lambda: draw(data, summary), more, case=run.case)
 

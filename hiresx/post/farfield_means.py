@@ -21,8 +21,8 @@ def add_means(data: Any, azimuths: int) -> Any:
         with np.errstate(divide="ignore"):
             levels = 10 * np.log10(np.mean(10 ** (apart / 10), axis=at + 1))
         dims = [*values.dims[:at], "direction", *values.dims[at + 1 :]]
-        text = f"{values.attrs['long_name']}, mean of {azimuths} azimuths"
-        data = data.assign({mean: (dims, levels, values.attrs | {"long_name": text})})
+        words = f"{values.attrs['long_name']}, mean of {azimuths} azimuths"
+        data = data.assign({mean: (dims, levels, values.attrs | {"long_name": words})})
     text = {"long_name": "angle against the x axis", "units": "degree"}
     return data.assign_coords(direction=("direction", data["angle"].values[::azimuths], text))
 

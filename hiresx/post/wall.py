@@ -139,9 +139,7 @@ def _nodes(simulation: "Simulation", monitor: "ForceMonitor", stream: ForceCoeff
 
     def added(values: np.ndarray) -> np.ndarray:
         """Sums (m, nodes) over the parts of each node."""
-        found = np.zeros((len(values), len(first)))
-        np.add.at(found, (slice(None), same), values)
-        return found
+        return np.stack([np.bincount(same, row, len(first)) for row in values])
 
     area = added(flow.push)
     size = np.linalg.norm(area, axis=0)
