@@ -404,8 +404,13 @@ def spod(
 @_analysis("wall")
 def wall(
     run: Folder,
-    force: Annotated[str | None, argument("[FORCE]", "Name of a [\\[force]]; not needed if there is one.")] = None,
+    force: Annotated[
+        str | None, argument("[FORCE]", "Name of a [\\[force]]; not needed if there is one; all walls without.")
+    ] = None,
     at: Annotated[str | None, option("--at", "z=VALUE", "Cut the walls by this plane.")] = None,
+    velocity: Annotated[
+        str | None, option("--velocity", "U,V,W", "Of the stream; that of the force or of initial.state if absent.")
+    ] = None,
     pressure: Annotated[
         float | None, option("--pressure", "P", "Of the stream; that of initial.state if absent.")
     ] = None,
@@ -414,9 +419,11 @@ def wall(
     ] = "",
 ) -> Any:
     """Pressure, friction and heat flux along walls, their coefficients and y+, of the newest checkpoint."""
+    from hiresx.post.observers import numbers
     from hiresx.post.wall import wall as analyse
 
-    return analyse(run, force, at, pressure, variable)
+    stream = None if velocity is None else numbers(velocity, 3, "--velocity", "0.5,0,0")
+    return analyse(run, force, at, stream, pressure, variable)
 
 
 @_analysis("farfield")

@@ -1,5 +1,6 @@
 """`hiresx post wall`: pressure, friction and heat flux along walls, of the newest checkpoint of a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.base.plural import plural
-from hiresx.case.monitors import Coefficients
+from hiresx.case import Case
+from hiresx.case.monitors import Coefficients, Force
 from hiresx.errors import HiresxError
 from hiresx.output.saved import checkpoint
 from hiresx.output.show import picture_file
@@ -42,29 +44,33 @@ class WallNodes:
 
 
 def wall(
-    run: Any, force: str | None = None, at: str | None = None, pressure: float | None = None, variables: str = ""
+    run: Any,
+    force: str | None = None,
+    at: str | None = None,
+    velocity: Sequence[float] | None = None,
+    pressure: float | None = None,
+    variables: str = "",
 ) -> Result:
     """Return pressure, friction and heat flux at the nodes of the walls of a [[force]] of `run` (a folder or the result
     of `hiresx.open`), of its newest checkpoint.
 
-    `force`: its name; not needed if there is one. `at`: "z=0.5" or the like cuts the walls: of each grid line of them
-    that crosses this plane the values there, linear between nodes. `pressure`: that of the stream, from which the
-    pressure coefficient counts; absent: that of `initial.state`, or 1/gamma. `variables`: names of `COLUMNS` to draw,
-    separated by commas.
+    `force`: its name; not needed if there is one. Without any force it is all walls. `at`: "z=0.5" or the like cuts the
+    walls: of each grid line of them that crosses this plane the values there, linear between nodes. `velocity` (3,): of
+    the stream; absent: that of the force's `coefficients`, or of `initial.state`. `pressure`: that of the stream, from
+    which the pressure coefficient counts; absent: that of `initial.state`, or 1/gamma. `variables`: names of `COLUMNS`
+    to draw, separated by commas.
 
-    Coefficients are over rho V^2/2 of the stream of the force's `coefficients`, or of `initial.state`. Friction is
-    positive along the stream. In wall units the distance of the first node is y u_tau / nu, with u_tau, density and
-    viscosity of the wall.
+    Coefficients are over rho V^2/2 of the stream, and left out where there is none. Friction is positive along the
+    stream. In wall units the distance of the first node is y u_tau / nu, with u_tau, density and viscosity of the wall.
 
-    Raises HiresxError for a force that does not exist, flow without a stream, and a plane that cuts no wall.
+    Raises HiresxError for a force that does not exist, and a plane that cuts no wall.
     """
     run = as_run(run)
     drawn = _variables(variables)
     simulation = _simulation(run.path)
     case = simulation.case
-    monitor = _force(simulation, force)
-    (spec,) = (spec for spec in case.force if spec.name == monitor.history.name)
-    stream = ForceCoefficients(f'force "{spec.name}"', spec.coefficients or Coefficients(), case, 3)
+    spec, monitor = _force(simulation, force)
+    stream = _stream(case, spec, velocity)
     state = case.initial.state
     if pressure is None:
         pressure = state.p if state is not None else 1 / case.gas.gamma
@@ -75,11 +81,13 @@ def wall(
     summary: dict[str, Any] = {
         "run": str(run.path), "force": spec.name, "step": simulation.solver.steps,
         "time": float(simulation.solver.time), "at": at, "nodes": len(nodes.where[0]),
-        "pressure": pressure, "dynamic_pressure": stream.pressure,
+        "pressure": pressure, "dynamic_pressure": stream and stream.pressure,
+        "warnings": [] if stream else ["there is no stream, and so no coefficient: --velocity gives one"],
         "extremes": [_extremes(name, values, nodes.places) for name, values in nodes.values.items()],
     }  # fmt: skip
+    drawn = [name for name in drawn if name in nodes.values] or ["p"]
     data = dataset(
-        {name: (("node",), nodes.values[name], *about) for name, about in COLUMNS.items()},
+        {name: (("node",), values, *COLUMNS[name]) for name, values in nodes.values.items()},
         {
             **{axis: ("node", nodes.places[n], f"{axis} coordinate", "L") for axis, n in _AXES.items()},
             "block": ("node", np.array([names[b] for b in nodes.where[0]]), "block", "1"),
@@ -115,23 +123,40 @@ def _variables(text: str) -> list[str]:
     return names
 
 
-def _force(simulation: "Simulation", name: str | None) -> "ForceMonitor":
+def _force(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceMonitor]":
+    """The table and the monitor of the force; without one those of all walls."""
     from hiresx.output.watch.monitors.force import ForceMonitor
 
     forces = [monitor for monitor in simulation.attachments if isinstance(monitor, ForceMonitor)]
     names = [monitor.history.name for monitor in forces]
-    if not forces:
-        raise HiresxError(
-            "the case of this run has no [[force]], which names walls", "add one: --set 'force=[{name=\"walls\"}]'"
-        )
     if name is None and len(forces) > 1:
         raise HiresxError(f"the case has {plural(len(forces), 'force')}", f"name one: {', '.join(names)}")
     if name is not None and name not in names:
-        raise HiresxError(f'the case has no force "{name}"', f"it has {', '.join(names)}")
-    return forces[0 if name is None else names.index(name)]
+        there = f"it has {', '.join(names)}" if names else "it has none: leave the name out, for all walls"
+        raise HiresxError(f'the case has no force "{name}"', there)
+    if not forces:
+        spec = Force(name="all")
+        return spec, ForceMonitor("walls", spec, simulation.solver, None)
+    found = forces[0 if name is None else names.index(name)]
+    return next(spec for spec in simulation.case.force if spec.name == found.history.name), found
 
 
-def _nodes(simulation: "Simulation", monitor: "ForceMonitor", stream: ForceCoefficients, pressure: float) -> WallNodes:
+def _stream(case: Case, spec: Force, velocity: Sequence[float] | None) -> ForceCoefficients | None:
+    """The stream that is asked for, that of the force, or that of the case; None where there is none."""
+    given = spec.coefficients
+    if velocity is not None:
+        given = (given or Coefficients()).model_copy(update={"velocity": tuple(velocity)})
+    try:
+        return ForceCoefficients(f'force "{spec.name}"', given or Coefficients(), case, 3)
+    except HiresxError:
+        if given is not None:
+            raise
+        return None
+
+
+def _nodes(
+    simulation: "Simulation", monitor: "ForceMonitor", stream: ForceCoefficients | None, pressure: float
+) -> WallNodes:
     """All nodes of the walls. Where a node counts in several parts, as at an edge, its parts are added."""
     surface, flow = monitor.surface, monitor.surface.measure()
     where, first, same = np.unique(surface.nodes, axis=1, return_index=True, return_inverse=True)
@@ -148,15 +173,16 @@ def _nodes(simulation: "Simulation", monitor: "ForceMonitor", stream: ForceCoeff
     stress = added(flow.friction) / size
     stress = stress - (stress * normal).sum(axis=0) * normal
     shear = np.linalg.norm(stress, axis=0)
-    along = stream.stream[:, None] - (stream.stream @ normal) * normal
-    length = np.linalg.norm(along, axis=0)
-    tangent = along / np.where(length > 0, length, np.nan)
     p = flow.p[first]
-    values = {
-        "p": p, "cp": (p - pressure) / stream.pressure, "cf": (stress * tangent).sum(axis=0) / stream.pressure,
-        "friction": shear, "heat": added(flow.heat[None])[0] / size,
-        "y_plus": _wall_units(simulation, flow.rho[first], p, shear, surface.heights[first]),
-    }  # fmt: skip
+    values = {"p": p}
+    if stream:
+        along = stream.stream[:, None] - (stream.stream @ normal) * normal
+        length = np.linalg.norm(along, axis=0)
+        tangent = along / np.where(length > 0, length, np.nan)
+        values["cp"] = (p - pressure) / stream.pressure
+        values["cf"] = (stress * tangent).sum(axis=0) / stream.pressure
+    values["friction"], values["heat"] = shear, added(flow.heat[None])[0] / size
+    values["y_plus"] = _wall_units(simulation, flow.rho[first], p, shear, surface.heights[first])
     return WallNodes(where, surface.coordinates[:, first], values)
 
 

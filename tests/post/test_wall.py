@@ -70,7 +70,7 @@ def test_a_plane_cuts_the_lines_of_a_wall_linearly(run):
         (("lower",), 'no force "lower"'),
         (("low", "z=nine"), '"z=nine" is no plane'),
         (("low", "y=0.5"), "y=0.5 cuts none"),
-        (("low", None, None, "cp,mach"), 'no "mach"'),
+        (("low", None, None, None, "cp,mach"), 'no "mach"'),
     ],
 )
 def test_what_cannot_be_shown_is_refused(run, given, said):
@@ -87,10 +87,17 @@ def test_the_command_writes_a_table_and_a_picture(run, tmp_path, capsys):
     assert (tmp_path / "wall_low.png").stat().st_size > 5000
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"force": []}, "no .*force"),
-    ({"force": [{"name": "low", "faces": ["jmin"]}]}, "has no stream"),
-])  # fmt: skip
-def test_runs_without_a_force_or_a_stream_are_refused(tmp_path, changes, said):
-    with pytest.raises(HiresxError, match=said):
-        wall(made(tmp_path / "run", **changes))
+def test_without_a_force_all_walls_are_taken_and_without_a_stream_no_coefficient(tmp_path, capsys):
+    run = made(tmp_path / "run", force=[])
+    found = wall(run)
+    assert {*found.data.data_vars} == {"p", "friction", "heat", "y_plus"}
+    assert found.data.sizes["node"] == 2 * 9 * 7 and "--velocity" in found.summary["warnings"][0]
+    assert execute(["post", "wall", str(run), "--velocity", "0.5,0,0", "--json", "--out", str(tmp_path)]) == 0
+    rows = {row["column"]: row for row in json.loads(capsys.readouterr().out)["extremes"]}
+    assert rows["cf"]["greatest"] == pytest.approx(SHEAR / REYNOLDS / 0.125)
+    with pytest.raises(HiresxError, match='no force "low"'):
+        wall(run, "low")
+    with pytest.raises(HiresxError, match="no stream"):
+        wall(run, velocity=[0.0, 0.0, 0.0])
+    assert execute(["post", "wall", str(run), "--velocity", "0.5"]) == 2
+    assert "--velocity" in capsys.readouterr().err
