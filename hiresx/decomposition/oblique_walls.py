@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hiresx.case.boundaries import Condition, Place
 from hiresx.decomposition.wall_edges import is_bent, is_edged
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
@@ -36,7 +37,8 @@ class Wall:
     along a wall of straight pieces with edges, they take that at nodes (`hiresx.decomposition.wall_edges`).
 
     All but place and angle are the same for all patches of a condition that go on in one another, in one block or over
-    connections, so that nothing depends on how blocks are cut."""
+    connections, so that nothing depends on how blocks are cut, nor on whether the condition is given once or block by
+    block."""
 
     place: int
     normal: np.ndarray | None
@@ -123,21 +125,28 @@ def is_broad(block: Block, patch: "Patch") -> bool:
 
 
 def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
-    """Group the patches with these numbers: patches of one condition that continue each other are in one group."""
+    """Group the patches with these numbers: patches that continue each other are in one group if their conditions are
+    one, or differ in where they hold alone, as those that a user gives block by block."""
     found = {place: [place] for place in places}
+    held = {place: _what_holds(whole.patches[place].condition) for place in places}
     for place in places:
         patch = whole.patches[place]
         beyond = list(_beyond(whole, patch))
         for other in places:
             near = whole.patches[other]
             own = found[place]
-            if near.condition is not patch.condition or found[other] is own:
+            if held[other] != held[place] or found[other] is own:
                 continue
             low, high = np.array(near.range).T[:, :, None]
             if any(b == near.block and ((at >= low) & (at < high)).all(axis=0).any() for b, at in beyond):
                 own += found[other]
                 found.update((member, own) for member in own)
     return list({id(group): group for group in found.values()}.values())
+
+
+def _what_holds(condition: Condition) -> tuple[str, str]:
+    """A condition without the places where it holds."""
+    return type(condition).__name__, condition.model_dump_json(exclude={*Place.model_fields})
 
 
 def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, np.ndarray]]:

@@ -67,3 +67,17 @@ def test_what_is_left_of_a_range():
     nodes = [(i, j, k) for r in (part, *_without(whole, part)) for i in range(*r[0]) for j in range(*r[1])
              for k in range(*r[2])]  # fmt: skip
     assert len(nodes) == len(set(nodes)) == 54
+
+
+def test_a_wall_that_is_given_block_by_block_is_the_wall_that_is_given_at_once():
+    """Its first block is plane and its second one curved, and a wall that is curved anywhere mirrors all of its ghosts
+    as curved walls do."""
+    j, i = np.meshgrid(np.linspace(0, 1, 13), np.linspace(0, 1, 25), indexing="ij")
+    bump = 0.1 * np.clip(i - 0.45, 0, None) ** 2
+    whole = Block("whole", 2 * i[None], (j * (1 - bump) + bump)[None], 0 * i[None])
+    expected = flow(Grid((whole,)), [SLIP | {"faces": "all"}])
+    grid = cut(whole, 10, True)
+    found = flow(grid, [SLIP | {"faces": "all", "block": block.name} for block in grid.blocks])
+    assert found.keys() == expected.keys()
+    for place, (u,) in expected.items():
+        assert max(abs(own - u) for own in found[place]) < 1e-12, place
