@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from hiresx.case.boundaries import Condition, Place
 from hiresx.decomposition.wall_edges import is_bent, is_edged
+from hiresx.decomposition.wall_seams import same_face
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, Range, direction, side, slices
@@ -138,7 +139,10 @@ def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
             if held[other] != held[place] or found[other] is own:
                 continue
             low, high = np.array(near.range).T[:, :, None]
-            if any(b == near.block and ((at >= low) & (at < high)).all(axis=0).any() for b, at in beyond):
+            if any(
+                (b, face) == (near.block, near.face) and ((at >= low) & (at < high)).all(axis=0).any()
+                for b, face, at in beyond
+            ):
                 own += found[other]
                 found.update((member, own) for member in own)
     return list({id(group): group for group in found.values()}.values())
@@ -149,8 +153,8 @@ def _what_holds(condition: Condition) -> tuple[str, str]:
     return type(condition).__name__, condition.model_dump_json(exclude={*Place.model_fields})
 
 
-def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, np.ndarray]]:
-    """The nodes beside those of a patch, along its face: (block, index triples (3, n))."""
+def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, str, np.ndarray]]:
+    """The nodes beside those of a patch, along its face: (block, the face there, index triples (3, n))."""
     d, size = direction(patch.face), whole.blocks[patch.block].size
     for e in range(3):
         if e == d or size[e] == 1:
@@ -160,14 +164,14 @@ def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, np.nd
             box[e] = np.array([first + step])
             at = np.stack(np.meshgrid(*box, indexing="ij")).reshape(3, -1)
             if 0 <= first + step < size[e]:
-                yield patch.block, at
+                yield patch.block, patch.face, at
                 continue
             for c in whole.connections:
                 if c.block == patch.block and c.face == FACES[2 * e + (step > 0)]:
                     low, high = np.array(c.range).T[:, :, None]
                     inside = np.delete((at >= low) & (at < high), e, axis=0).all(axis=0)
                     if inside.any():
-                        yield c.donor, c.donors(at[:, inside])
+                        yield c.donor, same_face(patch.face, c, at[:, inside]), c.donors(at[:, inside])
 
 
 def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:

@@ -164,7 +164,8 @@ def test_couette_flow_between_oblique_lines(flux, skew, adiabatic):
 
 
 def test_a_wall_is_curved_where_a_part_of_it_is():
-    """A wall of two blocks, a bump in the second; and both with conditions of their own."""
+    """A wall of two blocks, a bump in the second, also where each has a condition that says the same; and with another
+    temperature on either."""
     blocks = []
     for first, height in ((0.0, 0.0), (1.0, 0.1)):
         y, x = np.meshgrid(np.linspace(0, 1, 9), np.linspace(first, first + 1, 11), indexing="ij")
@@ -181,7 +182,8 @@ def test_a_wall_is_curved_where_a_part_of_it_is():
         return {(whole.patches[n].block, whole.patches[n].face) for n in curved_walls(whole)}
 
     assert found(warm) == {(0, "jmin"), (1, "jmin")}
-    assert found(warm | {"block": "b0"}, warm | {"block": "b1"}) == {(1, "jmin")}
+    assert found(warm | {"block": "b0"}, warm | {"block": "b1"}) == {(0, "jmin"), (1, "jmin")}
+    assert found(warm | {"block": "b0"}, warm | {"block": "b1", "temperature": 1.2}) == {(1, "jmin")}
     assert found({"type": "no-slip-wall", "faces": ["jmin"]}) == set()
 
 
