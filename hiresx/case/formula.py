@@ -33,6 +33,14 @@ _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
+class _WithReals(ast.NodeTransformer):
+    """Makes real numbers of whole ones."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        real = type(node.value) is int
+        return ast.copy_location(ast.Constant(float(node.value)), node) if real else node
+
+
 class Formula:
     """`text` as a function of `variables` with these `parameters`. Raises ValueError for what it may not hold."""
 
@@ -44,7 +52,8 @@ class Formula:
         except SyntaxError as error:
             raise ValueError(f'"{text}" is not an expression: {error.msg}') from None
         self._code(self._tree.body)
-        self._compiled = compile(self._tree, text, "eval")
+        # Powers of whole numbers would be computed to the last digit, of which there may be too many.
+        self._compiled = compile(_WithReals().visit(ast.parse(text, mode="eval")), text, "eval")
 
     @property
     def names(self) -> frozenset[str]:

@@ -70,8 +70,12 @@ def resolve_relations(
 
     `defaults` returns the default of a key that `data` lacks, and raises KeyError with the existing keys. Raises
     HiresxError naming `file` and key for a formula that is not valid, refers to itself or to a value that is not a
-    number; for an integer that TOML does not have; and for parameters that contradict each other.
+    number; for data that are no dictionary; for an integer that TOML does not have; and for parameters that contradict
+    each other.
     """
+    if not isinstance(data, Mapping):
+        kind = type(data).__name__
+        raise HiresxError(f"{file}: a case is made of a dictionary, not of a {kind}", "see docs/python.md")
     _check_integers(data, file)
     formulas = {path: text for path, text in _texts(data) if is_formula(text)}
     found = _Formulas(data, formulas, file, defaults)

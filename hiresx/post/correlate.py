@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.post import lags
 from hiresx.post import signals as signal_reading
@@ -25,8 +26,12 @@ def correlate(
     `reach`: the largest distance downstream over which convection velocities are found, in L. Raises HiresxError for a
     history of fewer than three places."""
     run = as_run(run)
+    if reach <= 0 or (longest is not None and longest <= 0):
+        raise HiresxError("a reach and a largest lag are above 0", "see --reach and --lag")
     hint = "correlate a probe with a line or several points"
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 3, hint)
+    if at is not None and not 0 <= at <= distance[-1]:
+        raise HiresxError(f"no place is at the distance {at:g} from the first one", f"they reach to {distance[-1]:g}")
     reference = int(np.argmin(np.abs(distance - (distance[-1] / 2 if at is None else at))))
     span = len(taken.values) * taken.dt
     longest = min(distance[-1] / 0.5, span / 4) if longest is None else longest

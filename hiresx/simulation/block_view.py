@@ -50,6 +50,10 @@ class BlockView:
         was, for another shape and for the first node that cannot be: what is not finite, rho or p not positive."""
         state: dict[str, np.ndarray] = {}
         with self._solver.comm.together():
+            known = self._solver.layout.equations.scalars
+            if unknown := [name for name in scalars or {} if name not in known]:
+                there = f"it has {', '.join(known)}" if known else "it has none"
+                raise HiresxError(f'the case has no scalar "{unknown[0]}"', there)
             named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
             for name, given in named.items():
                 try:

@@ -132,6 +132,29 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
     return Piece(piece.name, piece.box, Later(piece.array.shape, piece.array.dtype, make))
 
 
+def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:
+    """The case itself, that of a name, a file or a folder, or where there is none the one that the run of a checkpoint
+    keeps. Raises HiresxError for anything else."""
+    if case is None:
+        return kept_case(found)
+    if isinstance(case, Case):
+        return case
+    if isinstance(case, str | Path):
+        return load(case)
+    raise HiresxError(
+        f"Simulation takes a case, not a {type(case).__name__}",
+        "give the name of a bundled case, a case file, or hiresx.Case.from_dict(...)",
+    )
+
+
+def check_steps(steps: Any) -> None:
+    """Raises HiresxError for a number of steps to run that is none."""
+    if steps is not None and not (isinstance(steps, int | np.integer) and steps >= 0):
+        raise HiresxError(
+            f"run(steps={steps!r}): steps are a whole number, 0 or more", "leave it out to run to the end"
+        )
+
+
 def kept_case(found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = ()) -> Case:
     """The case that the run of a checkpoint keeps in its directory, with `overrides` (see hiresx.case.load). Functions
     that it names and lacks may come from Python. Raises HiresxError when there is none."""

@@ -11,7 +11,7 @@ from typing import Any
 from hiresx.base import garbage
 from hiresx.base.signals import Requests
 from hiresx.base.threads import start_in_background
-from hiresx.case import Case, load
+from hiresx.case import Case
 from hiresx.case.validation import check_profiles
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import check_weights, partition
@@ -34,7 +34,7 @@ from hiresx.simulation import blow_up
 from hiresx.simulation.adapted_run import Adaptations, AdaptedRun
 from hiresx.simulation.agreement import check_same, measured_speeds
 from hiresx.simulation.blow_up import BlowUp
-from hiresx.simulation.continuation import Continuation, kept_case
+from hiresx.simulation.continuation import Continuation, as_case, check_steps
 from hiresx.simulation.ends import Ends
 from hiresx.simulation.flow_flags import tiles_at_start
 from hiresx.simulation.grid_check import refuse_folded
@@ -107,9 +107,7 @@ class Simulation(AdaptedRun):
                 raise HiresxError(
                     'out = "" is not a run directory', "name one, or leave it away: nothing is then written"
                 )
-            if case is None:
-                case = kept_case(found)
-            self.case = load(case) if isinstance(case, str | Path) else case
+            self.case = as_case(case, found)
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
             rebalance = parse_rule(rebalance)
             field_output.check(self.case)
@@ -225,6 +223,7 @@ class Simulation(AdaptedRun):
         second Ctrl-C or SIGTERM acts at once. Raises HiresxError if the flow blows up, with the place, and if something
         cannot be written; the status is then "failed".
         """
+        check_steps(steps)
         spec = self.case.time
         limits = [self.step_count + steps] if steps is not None else []
         if spec.steps is not None:

@@ -158,7 +158,7 @@ def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
     try:
         lines = [text.strip() for text in path.read_text().splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise HiresxError(f"cannot read the reference {path}: {error}", "give a CSV file") from None
+        raise HiresxError(f"cannot read the table {path}: {error}", "give a CSV file") from None
     header: list[str] = []
     rows: list[list[float]] = []
     for number, text in enumerate(lines, 1):
