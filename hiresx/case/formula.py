@@ -37,8 +37,9 @@ class _WithReals(ast.NodeTransformer):
     """Makes real numbers of whole ones."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        real = type(node.value) is int
-        return ast.copy_location(ast.Constant(float(node.value)), node) if real else node
+        if isinstance(node.value, int) and not isinstance(node.value, bool):
+            return ast.copy_location(ast.Constant(float(node.value)), node)
+        return node
 
 
 class Formula:

@@ -64,7 +64,7 @@ def is_formula(value: Any) -> bool:
 
 
 def resolve_relations(
-    data: Mapping[str, Any], directory: Path | None, file: str, defaults: Callable[[Key], Any]
+    data: Any, directory: Path | None, file: str, defaults: Callable[[Key], Any]
 ) -> ResolvedRelations:
     """Return the case `data`, in the layout of a case file, with the values of all formulas.
 

@@ -204,7 +204,7 @@ def test_profiles_of_several_runs_are_of_one_time(run, tmp_path):
 
 @pytest.mark.parametrize("given", [{"longest": -1.0}, {"reach": 0.0}, {"at": 99.0}, {"at": -0.1}])
 def test_distances_and_lags_that_the_line_does_not_have_are_refused(run, given):
-    with pytest.raises(HiresxError, match="above 0|no place is at the distance"):
+    with pytest.raises(HiresxError, match=r"above 0|no place is at the distance"):
         correlate(run, "line.p", **given)
 
 

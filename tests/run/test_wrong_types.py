@@ -2,7 +2,7 @@
 
 import pytest
 
-from hiresx import Case, HiresxError, Simulation
+from hiresx import Case, HiresxError, Simulation, load
 
 
 @pytest.mark.parametrize("given", [{}, 3, ["sod"]])
@@ -29,3 +29,8 @@ def test_a_scalar_that_the_case_does_not_have():
     block = Simulation("sod", "cpu").blocks[0]
     with pytest.raises(HiresxError, match='no scalar "dye"'):
         block.set_state(1.0, 0.0, 0.0, 0.0, 0.7, scalars={"dye": 0.3})
+
+
+def test_a_power_with_more_digits_than_there_is_time_for():
+    with pytest.raises(HiresxError, match="nan everywhere"):
+        Simulation(load("sod", overrides=['source.e="9**9**9"']), "cpu")
