@@ -74,6 +74,10 @@ def ring_angles(places: np.ndarray | None, wanted: str) -> np.ndarray:
     if np.ptp(r) > _ROUND * r.max() or np.ptp(x) > _ROUND * r.max() or r.max() == 0:
         raise HiresxError(f'the places of "{wanted}" do not lie on a circle around the x axis', hint)
     steps = np.diff(np.sort(theta), append=np.sort(theta)[0] + 2 * np.pi)
+    if steps.min() < _ROUND:
+        raise HiresxError(
+            f'two places of "{wanted}" are one', "leave out the last one of a whole circle: it is the first again"
+        )
     if np.ptp(steps) > 2 * _ROUND:
         raise HiresxError(f'the places of "{wanted}" do not lie at equal angles', hint)
     return theta

@@ -101,6 +101,7 @@ def test_what_is_no_ring_is_refused():
         (places * [1, 1, 2], "do not lie on a circle"),
         (places + np.linspace(0, 0.1, 8)[:, None] * [1, 0, 0], "do not lie on a circle"),
         (places[:-1], "do not lie at equal angles"),
+        (np.concatenate([places, places[:1]]), 'two places of "lip.p" are one'),
     ):
         with pytest.raises(HiresxError, match=message):
             ring_angles(wrong, "lip.p")
