@@ -101,9 +101,10 @@ class SteadyFlow:
     def _not_converged(self, drop: float) -> HiresxError:
         report = self.report
         largest = report.get("largest", {})
+        asked = f"by {drop:.3g}" if math.isfinite(drop) else "to that of the flow itself"
         error = HiresxError(
             f"the flow is not converged: in {self.steps} steps its residual fell by "
-            f"{report.get('drop', 1.0):.3g}, not by {drop:.3g}; it is largest in the equation of "
+            f"{report.get('drop', 1.0):.3g}, not {asked}; it is largest in the equation of "
             f"{largest.get('equation')} at node (i, j, k) = {largest.get('node')} of block '{largest.get('block')}'",
             "raise time.steps, or see what docs/implicit.md says of a run that stalls",
         )

@@ -84,6 +84,8 @@ def gradient(
         tangents = {one.key: solver.solve(one, list(values), step) for one in parameters}
         checks = None
         if check:
+            for key, tangent in tangents.items():  # in case that a flow of the check does not converge
+                say(f"{key}: " + ", ".join(f"{name} {value:.10g}" for name, value in tangent.numbers.items()))
             checks = {
                 one.key: _converged_differences(family, flow, solver.state, one, tangents[one.key], say)
                 for one in parameters
