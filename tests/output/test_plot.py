@@ -198,7 +198,7 @@ def test_the_last_step_or_another_or_a_file(tmp_path):
         ({"line": "x=0,y=0"}, "does not name a line in 2 dimensions"),
         ({"line": "x=77"}, "x = 77 does not meet the grid"),
         ({"line": "y=0", "plane": "z=0"}, "both a plane and a line"),
-        ({"line": "y=0", "reference": "no-such.csv"}, "cannot read the reference"),
+        ({"line": "y=0", "reference": "no-such.csv"}, "cannot read the table"),
     ],
 )
 def test_requests_that_cannot_be_met(tmp_path, monkeypatch, options, message):
