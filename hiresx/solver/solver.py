@@ -26,7 +26,6 @@ from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.implicit_operators import connect
 from hiresx.solver.initial_flow import Flow, initial_flow
 from hiresx.solver.plan_choice import choose_plan
-from hiresx.solver.shared_nodes import SharedNodes
 from hiresx.solver.state_cache import StateCache
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Terms
@@ -113,7 +112,6 @@ class Solver:
             self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed, case
         )  # fmt: skip
         connect(case, self.integrator, self._blocks, self._ghosts, self._conditions, self.step_size, self.system)
-        self._shared_nodes = SharedNodes(self._blocks)
         self._lookers: dict[int, list[Call]] = {}
         self.device_resident_steps = DeviceResidentSteps(
             case, self._blocks, self._ghosts, self._conditions, self.step_size, self.system, self.integrator
@@ -240,7 +238,6 @@ class Solver:
 
     def _take_device_steps(self, count: int, until: float) -> tuple[int, float | None]:
         """Make steps on the device. Returns their number, and the size of a failed step after them, if any."""
-        count = self._shared_nodes.before_steps(self, count)
         with self.stopwatch("step"):
             taken = self.device_resident_steps(count, self.time, until, self.step_factor)
         self.stopwatch.collect()
@@ -264,8 +261,6 @@ class Solver:
     def _one(self, largest: float, failed: float | None = None) -> None:
         """Make one step by the host, no longer than `largest`: the first of its shares that the flow survives.
         `failed`: the size of the whole step, if it has failed already."""
-        if failed is None:
-            self._shared_nodes.before_steps(self)
         with self.stopwatch.step(self.batched_steps.possible):
             whole = self.choose_dt(largest) if failed is None else failed
             if failed is None and not self._time_advances(largest):
@@ -496,5 +491,9 @@ class Solver:
     @property
     def bytes(self) -> int:
         """The device memory of the fields of this rank."""
-        layers = sum(layer.bytes for layer in self.sponges)
-        return sum(s.bytes for s in self.states) + self.system.bytes + self.step_size.bytes + layers
+        return (
+            sum(s.bytes for s in self.states)
+            + self.system.bytes
+            + self.step_size.bytes
+            + sum(layer.bytes for layer in self.sponges)
+        )
