@@ -91,7 +91,7 @@ def edges(face: np.ndarray) -> np.ndarray:
     beside[..., 1:] = turn[..., :-1]
     beside[..., :-1] = np.maximum(beside[..., :-1], turn[..., 1:])
     found = (turn > EDGE) & (turn > SHARPER * beside)
-    found[..., [0, -1] if found.shape[-1] else []] = False
+    found[..., :1] = found[..., -1:] = False
     return np.asarray(found)
 
 

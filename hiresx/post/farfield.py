@@ -150,9 +150,8 @@ def farfield(
     }  # fmt: skip
     since = dt * np.arange(times.shape[1]) if still else times[0]
     data = _dataset(kept, levels, since, spectra.frequency, places, directions, stored, unit, level_unit)
-    summary["third_octave_levels_db"] = dict(
-        zip(tables.columns(data), levels.bands.reshape(len(kept) * len(places), -1).tolist(), strict=True)
-    )
+    octaves = dict(zip(tables.columns(data), levels.bands.reshape(len(kept) * len(places), -1).tolist(), strict=True))
+    summary["third_octave_levels_db"] = octaves
     text = {"long_name": "time at the observer of its first sample", "units": "L / c_ref"}
     data = data.assign_coords(heard_from=("observer", times[:, 0], text))
     if still:
@@ -170,9 +169,11 @@ def farfield(
     more = {
         ".csv": lambda path: tables.signals(path, data, clocks),
         "_directivity.csv": lambda path: tables.directivity(path, summary["observers"]),
-        "_third_octaves.csv": lambda path: tables.third_octaves(path, data),
-        **({"_means.csv": lambda path: means.write(path, data)} if azimuths > 1 else {}),
+        "_third_octaves.csv": lambda path: tables.third_octaves(path, data, [*octaves], [*octaves.values()]),
     }
+    if azimuths > 1:
+        mean = means.columns(data)
+        more["_means.csv"] = lambda path: tables.third_octaves(path, data, [*mean], [*mean.values()])
     return Result(name, summary, data, lambda: draw(data, summary), more, case=run.case)
 
 

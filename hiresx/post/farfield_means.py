@@ -1,11 +1,8 @@
 """Levels of a far field averaged around the axis: those of observers at one angle and several azimuths."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from hiresx.post.result import csv_text
 
 # Levels of single observers, and their names as averages.
 MEANS = {"level": "mean_level", "overall_level": "mean_overall_level", "band_level": "mean_band_level"}
@@ -37,18 +34,14 @@ def mean_rows(data: Any) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def write(path: Path, data: Any) -> None:
-    """Write a CSV table with a row for each third octave: its middle and edges, whether it is resolved, and the mean
-    level at each angle."""
-    columns, levels = [], []
+def columns(data: Any) -> dict[str, list[float]]:
+    """The mean levels of the third octaves by name of their column: one for each angle, of each end cap."""
+    found: dict[str, list[float]] = {}
     for one in _caps(data):
         cap = f"_cap_{float(one['cap']):g}" if "cap" in one.coords else ""
-        columns += [f"angle_{angle:g}{cap}" for angle in data["direction"].values]
-        levels += one["mean_band_level"].values.tolist()
-    bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
-    path.write_text(
-        csv_text(["middle", "from", "to", "resolved", *columns], zip(*bands, *levels, strict=True)), encoding="utf-8"
-    )
+        names = [f"angle_{angle:g}{cap}" for angle in data["direction"].values]
+        found |= dict(zip(names, one["mean_band_level"].values.tolist(), strict=True))
+    return found
 
 
 def _caps(data: Any) -> list[Any]:

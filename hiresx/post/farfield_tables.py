@@ -30,10 +30,9 @@ def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
     path.write_text(csv_text(observers[0], (row.values() for row in observers)), encoding="utf-8")
 
 
-def third_octaves(path: Path, data: Any) -> None:
+def third_octaves(path: Path, data: Any, names: Sequence[str], levels: Sequence[Sequence[float]]) -> None:
     """Write a CSV table with a row for each third-octave band: middle and edge frequencies, whether the sampling
-    resolves it, and the levels."""
-    levels = data["band_level"].values.reshape(len(columns(data)), -1)
+    resolves it, and a column of `levels` for each of `names`."""
     bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
-    names = ["middle", "from", "to", "resolved", *columns(data)]
-    path.write_text(csv_text(names, zip(*bands, *levels.tolist(), strict=True)), encoding="utf-8")
+    header = ["middle", "from", "to", "resolved", *names]
+    path.write_text(csv_text(header, zip(*bands, *levels, strict=True)), encoding="utf-8")

@@ -157,19 +157,20 @@ def _stream(case: Case, spec: Force, velocity: Sequence[float] | None) -> ForceC
 def _nodes(
     simulation: "Simulation", monitor: "ForceMonitor", stream: ForceCoefficients | None, pressure: float
 ) -> WallNodes:
-    """All nodes of the walls. Where a node counts in several parts, as at an edge, its parts are added."""
+    """All nodes of the walls. Where a node counts in several parts, as at an edge, forces and areas of these are added;
+    the normal is that of the sum of their area vectors."""
     surface, flow = monitor.surface, monitor.surface.measure()
-    where, first, same = np.unique(surface.nodes, axis=1, return_index=True, return_inverse=True)
+    coordinates = surface.coordinates(surface.places)
+    where, first, same = np.unique(surface.nodes(surface.places), axis=1, return_index=True, return_inverse=True)
     same = same.ravel()
 
     def added(values: np.ndarray) -> np.ndarray:
         """Sums (m, nodes) over the parts of each node."""
         return np.stack([np.bincount(same, row, len(first)) for row in values])
 
-    area = added(flow.push)
-    size = np.linalg.norm(area, axis=0)
-    size = np.where(size > 0, size, np.nan)
-    normal = area / size
+    area, (size,) = added(flow.push), added(np.linalg.norm(flow.push, axis=0)[None])
+    size, length = np.where(size > 0, size, np.nan), np.linalg.norm(area, axis=0)
+    normal = area / np.where(length > 0, length, np.nan)
     stress = added(flow.friction) / size
     stress = stress - (stress * normal).sum(axis=0) * normal
     shear = np.linalg.norm(stress, axis=0)
@@ -182,16 +183,17 @@ def _nodes(
         values["cp"] = (p - pressure) / stream.pressure
         values["cf"] = (stress * tangent).sum(axis=0) / stream.pressure
     values["friction"], values["heat"] = shear, added(flow.heat[None])[0] / size
-    values["y_plus"] = _wall_units(simulation, flow.rho[first], p, shear, surface.heights[first])
-    return WallNodes(where, surface.coordinates[:, first], values)
+    values["y_plus"] = np.zeros(len(p))
+    if surface.inner.size:
+        apart = (surface.coordinates(surface.inner) - coordinates)[:, first]
+        values["y_plus"] = _wall_units(simulation, flow.rho[first], p, shear, np.abs((apart * normal).sum(axis=0)))
+    return WallNodes(where, coordinates[:, first], values)
 
 
 def _wall_units(
     simulation: "Simulation", rho: np.ndarray, p: np.ndarray, shear: np.ndarray, height: np.ndarray
 ) -> np.ndarray:
     gas = simulation.case.gas
-    if gas.reynolds is None:
-        return np.zeros(len(p))
     viscosity = gas.viscosity.viscosity(gas.gamma * p / rho) / gas.reynolds
     return np.asarray(height * np.sqrt(shear * rho) / viscosity)
 

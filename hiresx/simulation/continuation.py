@@ -147,14 +147,6 @@ def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:
     )
 
 
-def check_steps(steps: Any) -> None:
-    """Raises HiresxError for a number of steps to run that is none."""
-    if steps is not None and not (isinstance(steps, int | np.integer) and steps >= 0):
-        raise HiresxError(
-            f"run(steps={steps!r}): steps are a whole number, 0 or more", "leave it out to run to the end"
-        )
-
-
 def kept_case(found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = ()) -> Case:
     """The case that the run of a checkpoint keeps in its directory, with `overrides` (see hiresx.case.load). Functions
     that it names and lacks may come from Python. Raises HiresxError when there is none."""

@@ -1,12 +1,14 @@
 """When a run ends: its last step or time, a signal to one of the ranks, or the wall clock."""
 
 import time as wall
+from typing import Any
 
 import numpy as np
 
 from hiresx.base.signals import Requests
 from hiresx.case import Case
 from hiresx.case.schema import Time
+from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved.checkpoint import Checkpoints
 from hiresx.solver import Solver
@@ -55,6 +57,14 @@ class Ends:
             return False
         last = self._longest_step + (self._checkpoints.seconds if self._checkpoints is not None else 0.0)
         return wall.monotonic() - self._made + last > limit
+
+
+def check_steps(steps: Any) -> None:
+    """Raises HiresxError for a number of steps to run that is none."""
+    if steps is not None and not (isinstance(steps, int | np.integer) and steps >= 0):
+        raise HiresxError(
+            f"run(steps={steps!r}): steps are a whole number, 0 or more", "leave it out to run to the end"
+        )
 
 
 def is_reached(spec: Time, time: float, steps: int, dt: float, last_step: int | None) -> bool:

@@ -34,8 +34,8 @@ from hiresx.simulation import blow_up
 from hiresx.simulation.adapted_run import Adaptations, AdaptedRun
 from hiresx.simulation.agreement import check_same, measured_speeds
 from hiresx.simulation.blow_up import BlowUp
-from hiresx.simulation.continuation import Continuation, as_case, check_steps
-from hiresx.simulation.ends import Ends
+from hiresx.simulation.continuation import Continuation, as_case
+from hiresx.simulation.ends import Ends, check_steps
 from hiresx.simulation.flow_flags import tiles_at_start
 from hiresx.simulation.grid_check import refuse_folded
 from hiresx.simulation.logbook import Logbook

@@ -7,10 +7,13 @@ import pytest
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.cli import execute
-from hiresx.post.wall import COLUMNS, wall
+from hiresx.grid import Block, Grid
+from hiresx.output.watch.monitors.force import ForceMonitor
+from hiresx.post.wall import COLUMNS, _nodes, wall
 
 P, REYNOLDS, SHEAR = 1 / 1.4, 50.0, 0.2
 STREAM = {"velocity": [0.3, 0.0, 0.4], "rho": 2.0}
+OPEN = {"faces": "all", "type": "characteristic-outflow", "pressure": P}
 FORCES = [{"name": "low", "faces": ["jmin"], "coefficients": STREAM},
           {"name": "high", "faces": ["jmax"], "coefficients": STREAM}]  # fmt: skip
 
@@ -28,7 +31,7 @@ def made(folder, **changes):
         "initial": {"state": {"rho": 1.0, "p": P}}, "force": FORCES,
         "boundary": [{"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.0},
                      {"faces": ["jmax"], "type": "slip-wall"},
-                     {"faces": "all", "type": "characteristic-outflow", "pressure": P}],
+                     OPEN],
     } | changes)  # fmt: skip
     Simulation(case, "cpu", out=folder, initial=sheared).run(progress=False)
     return folder
@@ -61,6 +64,29 @@ def test_a_plane_cuts_the_lines_of_a_wall_linearly(run):
     assert found.data["z"].values == pytest.approx(np.linspace(0, 0.6, 7))
     assert found.data["cp"].values == pytest.approx(0.013 / 0.25, abs=1e-6)
     assert wall(run, "low", at="z = 0.25").data.sizes["node"] == 9
+
+
+def test_at_an_edge_the_areas_of_both_sides_are_added(tmp_path):
+    """A ridge of the slope 1/2, of gas whose temperature rises above it: the gradient at the ridge is vertical."""
+    j, i = np.meshgrid(np.linspace(0, 1, 11), np.linspace(-1, 1, 17), indexing="ij")
+    grid = Grid((Block("ridge", i[None], (j - 0.5 * abs(i))[None], 0 * i[None]),))
+    case = Case.from_dict({
+        "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},  # replaced
+        "gas": {"reynolds": REYNOLDS, "prandtl": 0.7, "viscosity": {"law": "constant"}},
+        "time": {"steps": 1, "dt": 1e-9}, "initial": {"state": {"rho": 1.0, "p": P}},
+        "boundary": [{"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.0}, OPEN],
+        "force": [{"name": "low", "faces": ["jmin"]}],
+    })  # fmt: skip
+
+    def warm(x, y, z):
+        return 1 / (1 + 0.1 * (y + 0.5 * abs(x))), 0 * x, 0 * x, 0 * x, P + 0 * x
+
+    run = Simulation(case, "cpu", initial=warm, grid=grid)
+    (monitor,) = (a for a in run.attachments if isinstance(a, ForceMonitor))
+    heat = _nodes(run, monitor, None, P).values["heat"]
+    conducted = 0.1 / (REYNOLDS * 0.7 * 0.4)
+    assert heat[8] == pytest.approx(conducted / np.sqrt(1.25), rel=1e-3)
+    assert heat[4] == pytest.approx(conducted * np.sqrt(1.25), rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -86,18 +86,15 @@ class WatchedSurface:
         self.n = sum(piece.n for piece in pieces)
         # of each node the part and the place in its padded arrays
         self.states = self.places = np.empty(0, np.int64)
-        # of each node x, y, z, its block and its indices i, j, k there, and the distance of the next node from the face
-        self.coordinates, self.heights = np.empty((3, 0)), np.empty(0)
-        self.nodes = np.empty((4, 0), np.int64)
+        # the places of the nodes next to them, inwards, where gradients are needed
+        self.inner = np.empty(0, np.int64)
         if not self.n:
             return
         group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
         self._present, self._first = np.unique(group, return_index=True)
         self._area = np.concatenate([piece.area for piece in pieces], axis=1)
         self._curvature = np.concatenate([piece.curvature for piece in pieces])
-        self.coordinates = np.concatenate([piece.coordinates for piece in pieces], axis=1)
-        self.nodes = np.concatenate([piece.nodes for piece in pieces], axis=1)
-        self.heights = np.concatenate([piece.height for piece in pieces])
+        self._radius = np.concatenate([piece.radius for piece in pieces])
         self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
@@ -107,6 +104,7 @@ class WatchedSurface:
         self._rows = len(places)
         self._modelled = list(_of_modelled_walls(solver, self.states, self.places))
         if self._viscous:
+            self.inner = places[1].copy()
             self._factors, self._slopes = (
                 np.concatenate([getattr(piece, name) for piece in pieces], axis=-1) for name in ("factors", "slopes")
             )
@@ -127,7 +125,26 @@ class WatchedSurface:
     def moments(self, forces: np.ndarray) -> np.ndarray:
         """Moment about the x axis, (n,), of `forces` (3, n) at this rank's nodes of axisymmetric flow, whose z is the
         direction of the swirl."""
-        return np.asarray(self.coordinates[1] * forces[2])
+        return self._radius * forces[2] if self.n else np.empty(0)
+
+    def nodes(self, places: np.ndarray) -> np.ndarray:
+        """The block and the indices i, j, k there, (4, n), of nodes at `places` of the parts of this rank's nodes."""
+        found = np.empty((4, self.n), np.int64)
+        for n, state in enumerate(self._solver.states):
+            here = self.states == n
+            ghosts = np.unravel_index(state.origin, state.shape)
+            own = np.stack(np.unravel_index(places[here], state.shape)) - np.reshape(ghosts, (3, 1))
+            found[0, here], found[1:, here] = state.part.whole, own[::-1] + np.reshape(state.first, (3, 1))
+        return found
+
+    def coordinates(self, places: np.ndarray) -> np.ndarray:
+        """x, y, z, (3, n), of nodes at `places` of the parts of this rank's nodes."""
+        found, nodes = np.empty((3, self.n)), self.nodes(places)
+        for b in np.unique(nodes[0]):
+            here, block = nodes[0] == b, self._solver.decomposition.blocks[b]
+            i, j, k = nodes[1:, here]
+            found[:, here] = [c[k, j, i] for c in (block.x, block.y, block.z)]
+        return found
 
     def measure(self) -> FaceFlow:
         """Compute the flow through the faces at this rank's nodes."""
@@ -232,19 +249,13 @@ class _Piece:
             return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[within]
 
         outward = side(nodes.face)
-        node = (k + state.first[2], j + state.first[1], i + state.first[0])
-        self.coordinates = np.stack([c[node] for c in (block.x, block.y, block.z)])
-        self.nodes = np.concatenate([np.full((1, self.n), nodes.block), index])
-        radius = self.coordinates[1]
+        radius = self.radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
         shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
         area = outward * at(state.areas[d])
         if nodes.areas is not None:
             given = nodes.areas[:, *here][:, *chosen.T]
             area = np.where(np.isfinite(given), given, area)
         self.area = area * shares
-        inwards = tuple(np.asarray(m) - outward * (2 - axis == d) for axis, m in enumerate(node))
-        apart = np.stack([c[inwards] for c in (block.x, block.y, block.z)]) - self.coordinates
-        self.height = np.abs((apart * area).sum(axis=0)) / np.maximum(np.linalg.norm(area, axis=0), 1e-300)
         # 1/y of axisymmetric flow; zero on the axis, where there is no area
         curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
         self.curvature = 1 / curved

@@ -72,6 +72,7 @@ class ForceMonitor(Monitor):
         self._surface = WatchedSurface(solver, faces, 1)
         self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure
+        self._coordinates = self._surface.coordinates(self._surface.places) if self._coefficients else None
 
     def measure(self, solver: Solver) -> dict[str, float]:
         values = self._comm.sum(self._surface.sums(self._rows(solver)))
@@ -93,8 +94,8 @@ class ForceMonitor(Monitor):
         pressure = (flow.p - self._pressure) * flow.push
         torque = [self._surface.moments(flow.friction)[None]] if solver.case.axisymmetric else []
         force, more = pressure + flow.friction, []
-        if self._coefficients:
-            more = [self._coefficients.rows(force, self._surface.coordinates)]
+        if self._coefficients is not None and self._coordinates is not None:
+            more = [self._coefficients.rows(force, self._coordinates)]
         return np.concatenate([force, pressure, flow.friction, *torque, flow.heat[None], *more])
 
 
