@@ -244,6 +244,14 @@ template <class T> HD T load_or_common(const real *p, long long at, int stride) 
 
 // Asks for memory that packs will need; nothing to points on their own.
 template <class T> HD void expect_read(const real *) {}
+// What a thread of a GPU will read soon is brought into the cache.
+HD void expect_line(const void *p) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+#else
+    (void)p;
+#endif
+}
 template <class T> HD void expect_write(const real *) {}
 
 #ifdef HX_CPU

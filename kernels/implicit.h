@@ -44,10 +44,10 @@ KERNEL(shift_faces, int i, int j, int k, int o, int sj, int sk, stride sv, const
 // node without conditions is the unit matrix's.
 KERNEL(face_derivative, int i, int j, int k, int o, int sj, int sk, stride sv, const int *sides, int which, real length,
        const_field<block_variables> x, const_field<block_variables> kept, const_field<block_variables> y, field<block_reals> blocks) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     const real over = real(1) / shift_of(x, p, sv, which, length);
     for (int v = 0; v < block_variables; ++v)
-        blocks[(v * block_variables + which) * sv + p] =
+        blocks[(v * block_variables + which) * sv + c] =
             sides[p] ? (y[v * sv + p] - kept[v * sv + p]) * over : real(v == which);
 }
 

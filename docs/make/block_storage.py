@@ -22,13 +22,14 @@ from markdown_tables import table
 from hiresx import Simulation, load
 from hiresx.base.arrays import Reals
 from hiresx.bench import kernel_times, rhs
-from hiresx.bench.sweeps import decoded, measure
+from hiresx.bench.sweeps import measure
 from hiresx.case import Case
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
 from hiresx.equations.storage import BLOCK_BITS
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
+from hiresx.solver.coloured_arrays import diagonal_blocks, in_fp32, neighbour_blocks
 from hiresx.time.linearised import EXPLICIT_CFL, Implicit
 
 Row = dict[str, Any]
@@ -82,7 +83,8 @@ def _solved(case: Case, flow: Reals, cfl: float) -> tuple[Solver, list[Reals], l
     linear.change(x, right)
     linear.assemble(x, EXPLICIT_CFL / cfl)
     linear.precondition(right, found)
-    return solver, [array.copy() for array in right.arrays], [state.array("update").copy() for state in solver.states]
+    updates = [in_fp32(state.array("sweep_update"), state.equations.variables) for state in solver.states]
+    return solver, [array.copy() for array in right.arrays], updates
 
 
 def _rest(solver: Solver, n: int, blocks: Reals, right: Reals, update: Reals) -> Reals:
@@ -90,9 +92,9 @@ def _rest(solver: Solver, n: int, blocks: Reals, right: Reals, update: Reals) ->
     state = solver.states[n]
     variables = state.equations.variables
     transported = bool(state.layout.transported)
-    diagonal = blocks[: variables**2].reshape(variables, variables, *state.shape)
+    diagonal = diagonal_blocks(blocks, variables)
     rest: Reals = right - np.einsum("ab...,b...->a...", diagonal, update)
-    beside = decoded(blocks, "fp32", variables, transported)
+    beside = neighbour_blocks(blocks, "fp32", variables, transported)
     for side in range(6):
         axis = 3 - side // 2
         if state.size[side // 2] > 1:

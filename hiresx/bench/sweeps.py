@@ -6,14 +6,11 @@ from collections import defaultdict
 from statistics import median
 from typing import Any, cast
 
-import numpy as np
-
-from hiresx.base.arrays import Reals
 from hiresx.bench.kernel_times import TimingBackend
 from hiresx.bench.rhs import LEAST_NODES
 from hiresx.case import load
 from hiresx.device.interface import Backend
-from hiresx.equations.storage import BLOCK_BITS, BlockStorage, neighbour_reals
+from hiresx.equations.storage import BlockStorage, neighbour_words, packed_reals
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
 from hiresx.time.linearised import Implicit
@@ -22,29 +19,15 @@ from hiresx.time.linearised import Implicit
 SWEEPS = 4
 
 
-def decoded(blocks: Reals, storage: BlockStorage, variables: int = 5, transported: bool = False) -> Reals:
-    """Return the blocks of neighbours (side, row, column, k, j, i) that the field `implicit_blocks` holds, whose arrays
-    have ghosts. `transported`: whether the last variable is that of a model of turbulence."""
-    shape, squares = blocks.shape[1:], variables**2
-    kept = np.ascontiguousarray(blocks[squares:]).reshape(-1).view(np.uint8)
-    points = int(np.prod(shape))
-    entries, bits = 6 * squares * points, BLOCK_BITS[storage]
-    kind = {32: np.float32, 16: np.float16, 8: np.int8}[bits]
-    found: Reals = kept[: entries * bits // 8].view(kind).astype(float).reshape(6, variables, variables, *shape)
-    if bits < 32:
-        exponents = kept[entries * bits // 8 :][: 6 * variables * points].reshape(6, variables, 1, *shape)
-        found *= 2.0 ** (exponents.astype(int) - 127)
-        found[:, :, variables - transported :] /= 1024.0
-    return found
-
-
 def bytes_of_sweep(storage: BlockStorage, lines: bool, variables: int = 5) -> int:
-    """Return the bytes per node that a sweep over both colours must move at least: the blocks, the right-hand side, and
-    the update, which is read and written. Over lines the inverses of pivots are read forth and back, and one block of a
-    neighbour and the update once more."""
-    block, vector, beside = 8 * variables**2, 8 * variables, 8 * neighbour_reals(storage, variables)
-    forth = block + beside + 3 * vector
-    return forth + block + beside // 6 + 2 * vector if lines else forth
+    """Return the bytes per node that a sweep over both colours must move at least: the blocks of neighbours, the
+    inverse of the diagonal block, the right-hand side, and the update, which is read and written. Over lines the
+    right-hand sides of lines are written, read and replaced by the solution, then read and changed on the way back,
+    with one block of a neighbour and the inverses once more."""
+    inverse, update = 8 * packed_reals(variables**2), 4 * variables
+    beside = 8 * 6 * neighbour_words(storage, variables)
+    forth = inverse + beside + 8 * variables + 2 * update
+    return forth + inverse + beside // 6 + 4 * update if lines else forth
 
 
 def measure(device: Backend, nodes: int, storage: BlockStorage, lines: str, repeats: int) -> dict[str, Any]:
@@ -88,7 +71,7 @@ def measure(device: Backend, nodes: int, storage: BlockStorage, lines: str, repe
         for kernel, sum_of_kernel in taken.items() if repeat else ():
             seconds[kernel].append(sum_of_kernel)
     of_kernels = {kernel: 1e9 * median(samples) / solver.points for kernel, samples in seconds.items()}
-    per_node = sum(ns for kernel, ns in of_kernels.items() if kernel in ("colour_sweep", "line_sweep")) / SWEEPS
+    per_node = sum(of_kernels.get(kernel, 0.0) for kernel in ("colour_sweep", "line_right", "line_sweep")) / SWEEPS
     moved = bytes_of_sweep(storage, lines != "none")
     return {
         "storage": storage,
@@ -98,6 +81,6 @@ def measure(device: Backend, nodes: int, storage: BlockStorage, lines: str, repe
         "processor_ns": median(worked[1:]) if hasattr(device, "threads") else None,
         "bytes_per_node": moved,
         "gb_per_s": moved / per_node,
-        "block_bytes": 8 * (25 + neighbour_reals(storage, 5)),
+        "block_bytes": 8 * (25 + 6 * neighbour_words(storage, 5)),
         "kernels_ns": of_kernels,
     }

@@ -11,7 +11,15 @@ from hiresx import kernels
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.stencil import stencil
-from hiresx.equations.storage import BLOCK_BITS, STORAGE, BlockStorage, Precision, Storage, neighbour_reals
+from hiresx.equations.storage import (
+    BLOCK_BITS,
+    STORAGE,
+    BlockStorage,
+    Precision,
+    Storage,
+    neighbour_words,
+    packed_reals,
+)
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
@@ -181,7 +189,12 @@ def _conditions_and_terms(root: Path) -> list[str]:
 
 def _sizes(c: Configuration, root: Path) -> dict[str, int]:
     storage, variables = c.implicit_storage, len(GAS_CONSERVED) + len(c.schmidt)
-    of_blocks = {"HX_NEIGHBOUR_BITS": BLOCK_BITS[storage], "HX_NEIGHBOUR_REALS": neighbour_reals(storage, variables)}
+    of_blocks = {
+        "HX_NEIGHBOUR_BITS": BLOCK_BITS[storage],
+        "HX_NEIGHBOUR_WORDS": neighbour_words(storage, variables),
+        "HX_INVERSE_REALS": packed_reals(variables**2),
+        "HX_UPDATE_REALS": packed_reals(variables),
+    }
     return (of_blocks if c.program == "implicit" else {}) | {
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),
         "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
-from hiresx.equations.storage import STORAGE, BlockStorage, Storage, neighbour_reals
+from hiresx.equations.storage import STORAGE, BlockStorage, Storage, neighbour_words, packed_reals
 from hiresx.errors import HiresxError
 
 Numbers = Literal["real", "stored", "work", "rate"]
@@ -144,7 +144,15 @@ def _of_state(layout: Layout) -> int:
 def _of_blocks(layout: Layout) -> int:
     """A block in reals, and what keeps the six of the neighbours."""
     variables = layout.equations.variables
-    return variables**2 + neighbour_reals(layout.implicit_storage, variables)
+    return variables**2 + 6 * neighbour_words(layout.implicit_storage, variables)
+
+
+def _of_inverse(layout: Layout) -> int:
+    return packed_reals(layout.equations.variables**2)
+
+
+def _of_update(layout: Layout) -> int:
+    return packed_reals(layout.equations.variables)
 
 
 def _of_gradients(layout: Layout) -> int:
@@ -269,15 +277,16 @@ FIELDS: tuple[Field, ...] = (
     Field("damping_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.damped)),
     # x, y, z of the nodes, for the sources of the user
     Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
-    # of the implicit integrator: a block of 25 reals for each node, 36 with the variable of a model of turbulence,
-    # behind it the blocks of its six neighbours in fewer bits (kernels/implicit/neighbours.h), and the update that they
-    # are solved for
+    # of the implicit integrator, at the places of kernels/implicit/coloured.h: a block of 25 reals for each node, 36
+    # with the variable of a model of turbulence, and behind it the blocks of its six neighbours in fewer bits
+    # (kernels/implicit/neighbours.h); the right-hand side of the sweeps, and their update in FP32; and of line-implicit
+    # ones the inverses of pivots in FP32, of lines along each direction that a block may have
     Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
+    Field("sweep_right", "real", _of_state, count=lambda layout: int(layout.implicit)),
+    Field("sweep_update", "real", _of_update, count=lambda layout: int(layout.implicit)),
+    Field("line_factors", "real", _of_inverse, count=lambda layout: layout.implicit_lines),
+    # the update at the nodes whose values are exchanged, and in the ghosts
     Field("update", "work", _of_state, count=lambda layout: int(layout.implicit), halo="term"),
-    # of line-implicit sweeps: the inverses of pivots, of lines along each direction that a block may have
-    Field(
-        "line_factors", "real", lambda layout: layout.equations.variables**2, count=lambda layout: layout.implicit_lines
-    ),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )

@@ -57,6 +57,9 @@ BLOCK = (32, 2, 2)
 BLOCKS = dict.fromkeys(("viscous_flux", "viscous_update"), (64, 4, 1))
 BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1, 1))
 
+# Threads of a block of kernels whose points are grid lines, of which there are few: on all multiprocessors.
+OF_LINES = dict.fromkeys(("factor_lines", "line_sweep"), (32, 1, 1))
+
 # Kernels with stencils along j and k, and the number of blocks along j in a slab. Blocks visit a slab plane by plane,
 # so that the data a stencil along k reads again are still in the L2 cache, which does not hold seven whole planes of
 # all arrays (H200, 256^3, FP64: 5 % faster each).
@@ -301,6 +304,8 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
         return (tiles if min(tiles) > 0 else (0, 0, 0)), (TILE[0] * TILE[1], 1, 1)
     if kind == "LINE_KERNEL":
         return launch_shape(extent[0] * extent[1], 1, extent[2], (LINE_BLOCK, 1, 1))
+    if name in OF_LINES:
+        return launch_shape(*extent, OF_LINES[name])
     grid, threads = even_shape(*extent, BLOCKS[name]) if name in BLOCKS else launch_shape(*extent, block)
     return _in_slabs(name, grid), threads
 

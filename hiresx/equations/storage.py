@@ -52,12 +52,16 @@ def precision_of(storage: Storage) -> Precision:
     return next(name for name in PRECISIONS if STORAGE[name] == storage)
 
 
-def neighbour_reals(storage: BlockStorage, variables: int) -> int:
-    """Return how many numbers of 8 bytes hold the blocks of the six neighbours of a node, of so many variables: their
-    entries and, of less than 32 bits, a byte for each row (kernels/implicit/neighbours.h)."""
+def neighbour_words(storage: BlockStorage, variables: int) -> int:
+    """Return how many words of 8 bytes hold the block of one neighbour of a node, of so many variables: its entries
+    and, of less than 32 bits, a byte for each row (kernels/implicit/neighbours.h)."""
     bits = BLOCK_BITS[storage]
-    of_row = variables * bits // 8 + (bits < 32)
-    return math.ceil(6 * variables * of_row / 8)
+    return math.ceil(variables * (variables * bits // 8 + (bits < 32)) / 8)
+
+
+def packed_reals(numbers: int) -> int:
+    """Return how many words of 8 bytes hold so many numbers in FP32."""
+    return (numbers + 1) // 2
 
 
 _MACROS = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")

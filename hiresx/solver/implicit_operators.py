@@ -127,8 +127,8 @@ class ImplicitOperators(Linearised):
         system.fill_ghosts(x, self._time)
         for s, nodes, _, kept in self._outflow:
             self._program.launch(
-                "keep_conditions", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, sv=s.variable_stride,
-                blocks=s.array("implicit_blocks"), kept=kept,
+                "keep_conditions", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, row=s.strides[1],
+                sv=s.variable_stride, blocks=s.array("implicit_blocks"), kept=kept,
             )  # fmt: skip
         self._launch(
             "implicit_blocks",
@@ -147,9 +147,10 @@ class ImplicitOperators(Linearised):
         for s, nodes, faces, kept in self._outflow:
             self._program.launch(
                 "outflow_blocks", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, faces=faces,
-                given=self._conditions.outflow.given, kept=kept, sv=s.variable_stride, **s.derivative_strides, q=s.q,
-                m=s.metrics, jacobian=s.jacobian, dt=s.dt, inverse_reynolds=self._inverse_reynolds,
-                over_cfl=float(over_cfl), over_time=self._over_time, blocks=s.array("implicit_blocks"),
+                given=self._conditions.outflow.given, kept=kept, row=s.strides[1], sv=s.variable_stride,
+                **s.derivative_strides, q=s.q, m=s.metrics, jacobian=s.jacobian, dt=s.dt,
+                inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
+                blocks=s.array("implicit_blocks"),
             )  # fmt: skip
 
     def _of_sides(self, s: BlockState) -> dict[str, Any]:
@@ -187,9 +188,8 @@ class ImplicitOperators(Linearised):
         """Raise HiresxError, on all ranks, for a diagonal block that has no inverse, with its place."""
         found: Place | None = None
         for n, s in enumerate(self._blocks.states):
-            for factors in self._sweeps.factors(n):
-                values = self._blocks.host_values(s, factors)[: self._variables**2]
-                bad = np.argwhere(~np.isfinite(values).all(axis=0))
+            for inverses in self._sweeps.inverses(n):
+                bad = np.argwhere(~np.isfinite(inverses).all(axis=(0, 1)))
                 if len(bad) and found is None:
                     found = _place(s, (0, *bad[0]))
         first = next((place for place in self._blocks.comm.allgather(found) if place is not None), None)

@@ -2,17 +2,20 @@
 (kernels/implicit/lines.h)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition import halo_lists
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
+from hiresx.equations.storage import packed_reals
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.coloured_arrays import inverse_blocks
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.linearised import ImplicitSettings
 from hiresx.time.ode_system import Vector
@@ -48,6 +51,8 @@ class Sweeps:
         self._settings, self._blocks, self._ghosts, self._program = settings, blocks, ghosts, program
         self._inverse_reynolds = inverse_reynolds
         self._prepared: dict[Any, Callable[[], None]] = {}
+        # of each part: the nodes whose values are exchanged, and the ghosts that exchanges fill
+        self._exchanged = _exchanged(blocks, ghosts)
         self.lines: list[tuple[int, ...]] = [()] * len(blocks.states)
         if settings.lines in _NAMES:
             d = _NAMES.index(settings.lines)
@@ -64,15 +69,18 @@ class Sweeps:
                 self._program.launch("invert_diagonals", s.size, **common)
             for factors, direction in zip(s.fields["line_factors"], lines, strict=False):
                 self._program.launch(
-                    "factor_lines", _first(s, direction), step=s.strides[direction], direction=direction,
+                    "factor_lines", _first(s.size, direction), step=s.strides[direction], direction=direction,
                     length=s.size[direction], factors=factors, **common,
                 )  # fmt: skip
 
-    def factors(self, n: int) -> Sequence[Any]:
-        """Return the array with the inverses of the diagonal blocks of the part `states[n]`, at least 25 numbers per
-        node."""
+    def inverses(self, n: int) -> Iterator[np.ndarray]:
+        """Yield the inverses (row, column, k, j, i) of the diagonal blocks, or of pivots along each direction of lines,
+        of the part `states[n]`, on the host."""
         s, lines = self._blocks.states[n], self.lines[n]
-        return s.fields["line_factors"][: len(lines)] if lines else (s.array("implicit_blocks"),)
+        variables = s.equations.variables
+        reals = packed_reals(variables**2)
+        for kept in s.fields["line_factors"][: len(lines)] if lines else (s.array("implicit_blocks")[:reals],):
+            yield s.interior(inverse_blocks(self._blocks.backend.to_host(kept), variables))
 
     def __call__(self, right: Vector, into: Vector) -> None:
         """Solve roughly for the update `into`, from 0."""
@@ -84,52 +92,81 @@ class Sweeps:
     def _prepare(self, right: Vector, into: Vector) -> Callable[[], None]:
         """Return the launches of all sweeps, colour by colour, each with the exchange of what the other will read."""
         states, call = self._blocks.states, self._program.call
-        clear = self._program.prepare([
+        begin = self._program.prepare([
             call(
-                "clear_update", (s.shape[2], s.shape[1], s.shape[0]), o=0, sj=s.strides[1], sk=s.strides[2],
-                sv=s.variable_stride, update=s.array("update"),
+                "begin_sweeps", s.shape[::-1], o=0, sj=s.strides[1], sk=s.strides[2], sv=s.variable_stride, x=array,
+                right=s.array("sweep_right"), update=s.array("sweep_update"),
             )
-            for s in states
+            for s, array in zip(states, right.arrays, strict=True)
         ])  # fmt: skip
         turns = [
             [
                 self._program.prepare([
-                    self._sweep(s, lines, turn, array, colour)
-                    for s, lines, array in zip(states, self.lines, right.arrays, strict=True)
+                    call for s, lines in zip(states, self.lines, strict=True)
+                    for call in self._sweep(s, lines, turn, colour)
                 ])
                 for colour in (0, 1)
             ]
             for turn in range(math.lcm(*(max(len(lines), 1) for lines in self.lines)))
         ]  # fmt: skip
         result = self._program.prepare([
-            call("update_to_vector", s.size, **s.place, sv=s.variable_stride, update=s.array("update"), x=array)
+            call("update_to_vector", s.size, **s.place, sv=s.variable_stride, update=s.array("sweep_update"), x=array)
             for s, array in zip(states, into.arrays, strict=True)
         ])  # fmt: skip
+        gather = self._around_exchange("update_to_exchange", 0)
+        spread = self._around_exchange("update_from_exchange", 1)
 
         def solve() -> None:
-            clear()
+            begin()
             for n in range(self._settings.sweeps):
                 for sweep in turns[n % len(turns)]:
                     sweep()
+                    gather()
                     self._ghosts.send_field("update")
                     self._ghosts.finish_field("update")
+                    spread()
             result()
 
         return solve
 
-    def _sweep(self, s: BlockState, lines: tuple[int, ...], turn: int, right: Any, colour: int) -> Call:
+    def _sweep(self, s: BlockState, lines: tuple[int, ...], turn: int, colour: int) -> list[Call]:
         common = {
-            **s.place, **s.derivative_strides, "colour": colour, "sv": s.variable_stride,
-            "blocks": s.array("implicit_blocks"), "right": right, "update": s.array("update"),
+            **s.place, "colour": colour, "sv": s.variable_stride, "blocks": s.array("implicit_blocks"),
+            "update": s.array("sweep_update"),
         }  # fmt: skip
+        read = {**s.derivative_strides, "right": s.array("sweep_right")}
+        ni, nj, nk = s.size
+        half_i, half_j = (ni + 1) // 2, (nj + 1) // 2
         if not lines:
-            return self._program.call("colour_sweep", s.size, first=sum(s.first), **common)
+            return [
+                self._program.call("colour_sweep", (half_i, nj, nk), length=ni, first=sum(s.first), **common, **read)
+            ]
         n = turn % len(lines)
         direction = lines[n]
-        return self._program.call(
-            "line_sweep", _first(s, direction), first=sum(s.first) - s.first[direction], direction=direction,
-            length=s.size[direction], factors=s.fields["line_factors"][n], **common,
-        )  # fmt: skip
+        extent = (ni, half_j, nk) if direction == 0 else (half_i, nj, nk)
+        common |= {
+            "columns": ni, "rows": nj, "direction": direction, "length": s.size[direction],
+            "first": sum(s.first) - s.first[direction],
+        }  # fmt: skip
+        return [
+            self._program.call("line_right", extent, **common, **read),
+            self._program.call(
+                "line_sweep", _first(extent, direction), step=s.strides[direction],
+                factors=s.fields["line_factors"][n], **common,
+            ),
+        ]  # fmt: skip
+
+    def _around_exchange(self, kernel: str, end: int) -> Callable[[], None]:
+        """Return the launches that copy the update between the places of the sweeps and those of the exchange, of the
+        nodes that are given (`end` 0) or of the ghosts that are filled (1)."""
+        return self._program.prepare([
+            self._program.call(
+                kernel, (len(places[end]), 1, 1), p=places[end], row=s.strides[1], sv=s.variable_stride,
+                update=s.array("sweep_update"), exchanged=s.array("update"),
+            )
+            for s, places in zip(self._blocks.states, self._exchanged, strict=True)
+            if len(places[end])
+        ])  # fmt: skip
 
     def _stiffest(self) -> list[tuple[int, ...]]:
         """Return the directions of the lines of each part, the same for all parts of a block."""
@@ -158,7 +195,25 @@ def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int
     return tuple(d for d, count in enumerate(counts) if count >= WORTH * nodes)
 
 
-def _first(s: BlockState, direction: int) -> tuple[int, int, int]:
+def _exchanged(blocks: LocalBlocks, ghosts: Ghosts) -> list[tuple[Any, Any]]:
+    """For each part the places in a padded array, int32 on the device, of nodes whose values are exchanged, and of
+    ghosts that exchanges fill. Interpolated ghosts may be of any nodes."""
+    lists = halo_lists(blocks.cut, mine=blocks.place)
+    found = []
+    for s in blocks.states:
+        ends = (
+            [entry.source for entry in lists if entry.donor == s.index],
+            [entry.destination for entry in lists if entry.block == s.index],
+        )
+        places = [np.unique(np.concatenate(end)) if end else np.zeros(0) for end in ends]
+        if ghosts.patched.any:
+            places = [np.arange(s.variable_stride)] * 2
+        sent, filled = (blocks.backend.to_device(place.astype(np.int32)) for place in places)
+        found.append((sent, filled))
+    return found
+
+
+def _first(extent: Sequence[int], direction: int) -> tuple[int, int, int]:
     """The range of the first nodes of the lines along a direction."""
-    ni, nj, nk = (1 if d == direction else n for d, n in enumerate(s.size))
+    ni, nj, nk = (1 if d == direction else n for d, n in enumerate(extent))
     return ni, nj, nk

@@ -89,10 +89,10 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
        const_work_field<HX_TRANSPORTED> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
        const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
        field<block_reals> blocks) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     const int apart[3] = {di, dj, dk};
     real given[block_entries], diagonal[block_entries], own[block_variables], lost[block_entries] = {};
-    for (int e = 0; e < block_entries; ++e) given[e] = blocks[e * sv + p], diagonal[e] = real(0);
+    for (int e = 0; e < block_entries; ++e) given[e] = blocks[e * sv + c], diagonal[e] = real(0);
     for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p];
     const real step = dt[p] * jacobian[p];
 #if HX_TRANSPORTED
@@ -140,13 +140,15 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
         for (int side = 0; side < 2; ++side) {
             real product[block_entries];
             multiply_blocks(given, found[side], step, product);
-            neighbour_block(blocks, sv, p, 2 * d + side).keep(product, lost);
+            neighbour_block kept;
+            kept.keep(product, lost);
+            kept.store(blocks, sv, c, 2 * d + side);
         }
     }
     real whole[block_entries];
     multiply_blocks(given, diagonal, step, whole);
     for (int e = 0; e < block_entries; ++e) {
         const real one = real(e % (block_variables + 1) == 0);
-        blocks[e * sv + p] = whole[e] + lost[e] + (one - given[e]) + over_cfl * one + dt[p] * over_time * given[e];
+        blocks[e * sv + c] = whole[e] + lost[e] + (one - given[e]) + over_cfl * one + dt[p] * over_time * given[e];
     }
 }

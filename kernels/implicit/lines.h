@@ -3,6 +3,7 @@
 // Matrix Computations, 4th edition, section 4.5). A line ends at the ends of its block; nodes beyond them are treated
 // like all other neighbours.
 #pragma once
+#include "inverses.h"
 #include "neighbours.h"
 
 // product = A B
@@ -18,60 +19,101 @@ HD void multiply_neighbour(const neighbour_block &a, const real *b, real *produc
 // Inverses of the pivots D_n - L_n D'_(n-1)^-1 U_(n-1) of the lines of `length` nodes that are `step` apart along
 // `direction`, of which the range has the first node alone.
 KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int direction, int length, stride sv,
-       const_field<block_reals> blocks, field<block_entries> factors) {
-    const long long begin = o + i + (long long)j * sj + (long long)k * sk;
+       const_field<block_reals> blocks, field<inverse_reals> factors) {
+    const coloured_line line(o + i + (long long)j * sj + (long long)k * sk, sj, direction, step);
     real last[block_entries], pivot[block_entries];
+    neighbour_block upper;
     for (int n = 0; n < length; ++n) {
-        const long long p = begin + (long long)n * step;
-        for (int e = 0; e < block_entries; ++e) pivot[e] = blocks[e * sv + p];
+        const long long c = line.at(n);
+        for (int e = 0; e < block_entries; ++e) pivot[e] = blocks[e * sv + c];
         if (n > 0) {
-            const neighbour_block upper(blocks, sv, p - step, 2 * direction + 1);
             real above[block_entries], product[block_entries];
             for (int e = 0; e < block_entries; ++e) above[e] = upper(e / block_variables, e % block_variables);
             multiply_blocks(last, above, real(1), product);
-            multiply_neighbour(neighbour_block(blocks, sv, p, 2 * direction), product, above);
+            multiply_neighbour(neighbour_block(blocks, sv, c, 2 * direction), product, above);
             for (int e = 0; e < block_entries; ++e) pivot[e] -= above[e];
         }
         invert_block(pivot, last);
-        for (int e = 0; e < block_entries; ++e) factors[e * sv + p] = last[e];
+        keep_inverse(last, sv, factors + c);
+        upper = neighbour_block(blocks, sv, c, 2 * direction + 1);
     }
 }
 
-HD void multiply_factor(const real *factor, stride sv, const real *x, real *product) {
-    for (int a = 0; a < block_variables; ++a) {
-        real sum = real(0);
-        for (int b = 0; b < block_variables; ++b) sum += factor[(a * block_variables + b) * sv] * x[b];
-        product[a] = sum;
+// The right-hand sides of the equations of the lines of one colour, those of which the sum of the indices across, with
+// `first`, has its parity, with the last values of the nodes beside them and beyond their ends: they take the place of the
+// update of these nodes. Every second row of the range along j, for lines along i, else every second node of a row.
+KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int di, int dj, int dk, int direction,
+       int length, int first, int colour, stride sv, const_field<block_reals> blocks, const_field<block_variables> right,
+       field<update_reals> update) {
+    const int column = direction == 0 ? i : 2 * i + (((direction == 1 ? k : j) + first + colour) & 1);
+    const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
+    if (column >= columns || row >= rows) return;
+    const coloured_node node(o + column + (long long)row * sj + (long long)k * sk, sj, di, dj, dk);
+    const int apart[3] = {di, dj, dk}, at = direction == 0 ? column : direction == 1 ? row : k;
+    real rest[block_variables];
+    for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + node.at];
+    for (int side = 0; side < 6; ++side) {
+        const bool within = side / 2 == direction && (side % 2 ? at + 1 < length : at > 0);
+        if (apart[side / 2] == 0 || within) continue;
+        neighbour_block(blocks, sv, node.at, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
     }
+    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = float(rest[v]);
 }
 
-// The lines of one colour, those of which the sum of the indices across, with `first`, has its parity, solve their
-// equations with the last values of the nodes beside them.
-KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int direction, int length,
-       int first, int colour, stride sv, const_field<block_reals> blocks, const_field<block_entries> factors,
-       const_field<block_variables> right, field<block_variables> update) {
-    if (((i + j + k + first) & 1) != colour) return;
-    const long long begin = o + i + (long long)j * sj + (long long)k * sk;
-    const int apart[3] = {di, dj, dk}, step = apart[direction];
-    for (int n = 0; n < length; ++n) {
-        const long long p = begin + (long long)n * step;
-        real rest[block_variables], found[block_variables];
-        for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + p];
-        for (int d = 0; d < 3; ++d)
-            for (int side = 0; side < 2 && apart[d] != 0; ++side) {
-                if (d == direction && side == 1 && n + 1 < length) continue;
-                const long long beyond = side ? p + apart[d] : p - apart[d];
-                neighbour_block(blocks, sv, p, 2 * d + side).take(update + beyond, rest);
+// What a step along a line reads of a node. A GPU reads it a step ahead, and brings it into its cache some steps before that:
+// there are too few lines for other threads to cover the time that memory takes.
+constexpr int steps_ahead = 8;
+#ifdef HX_CPU
+constexpr bool reads_ahead = false;
+#else
+constexpr bool reads_ahead = true;
+#endif
+struct line_node {
+    neighbour_block beside;
+    kept_inverse inverse;
+    float value[block_variables];
+    HD line_node(const real *blocks, const real *factors, const float *update, stride sv, long long c, int side)
+        : beside(blocks, sv, c, side), inverse(factors + c, sv) {
+        for (int v = 0; v < block_variables; ++v) value[v] = update[v * sv + c];
+    }
+    HD static void expect(const real *blocks, const real *factors, const float *update, stride sv, long long c, int side) {
+        neighbour_block::expect(blocks, sv, c, side);
+        for (int n = 0; n < inverse_reals; ++n) expect_line(factors + n * sv + c);
+        for (int v = 0; v < block_variables; ++v) expect_line(update + v * sv + c);
+    }
+};
+
+// The solution of the equations of these lines takes the place of their right-hand sides; the range has their first nodes.
+// From the first node on with the blocks of the nodes before (`way` 0), then back with those of the nodes behind (1).
+KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int step, int direction, int length,
+       int first, int colour, stride sv, const_field<block_reals> blocks, const_field<inverse_reals> factors,
+       field<update_reals> update) {
+    const int column = direction == 0 ? 0 : 2 * i + (((direction == 1 ? k : j) + first + colour) & 1);
+    const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
+    if (column >= columns || row >= rows) return;
+    const coloured_line line(o + column + (long long)row * sj + (long long)k * sk, sj, direction, step);
+    float *const kept = kept_update(update);
+    for (int way = 0; way < 2; ++way) {
+        const int side = 2 * direction + way;
+        real last[block_variables];
+        for (int v = 0; v < block_variables; ++v) last[v] = real(0);
+        line_node ahead(blocks, factors, kept, sv, line.at(way ? length - 1 : 0), side);
+        for (int n = 0; n < length; ++n) {
+            const long long c = line.at(way ? length - 1 - n : n);
+            const line_node node = reads_ahead ? ahead : line_node(blocks, factors, kept, sv, c, side);
+            if (reads_ahead && n + 1 < length) ahead = line_node(blocks, factors, kept, sv, line.at(way ? length - 2 - n : n + 1), side);
+            const int later = n + steps_ahead;
+            if (later < length)
+                line_node::expect(blocks, factors, kept, sv, line.at(way ? length - 1 - later : later), side);
+            real rest[block_variables], found[block_variables];
+            for (int v = 0; v < block_variables; ++v) rest[v] = way ? real(0) : real(node.value[v]);
+            if (n > 0) node.beside.take(last, 1, rest);
+            node.inverse.multiply(rest, found);
+            for (int v = 0; v < block_variables; ++v) {
+                last[v] = way ? real(node.value[v]) + found[v] : found[v];
+                kept[v * sv + c] = float(last[v]);
             }
-        multiply_factor(factors + p, sv, rest, found);
-        for (int v = 0; v < block_variables; ++v) update[v * sv + p] = found[v];
-    }
-    for (int n = length - 2; n >= 0; --n) {
-        const long long p = begin + (long long)n * step;
-        real rest[block_variables] = {}, found[block_variables];
-        neighbour_block(blocks, sv, p, 2 * direction + 1).take(update + p + step, rest);
-        multiply_factor(factors + p, sv, rest, found);
-        for (int v = 0; v < block_variables; ++v) update[v * sv + p] += found[v];
+        }
     }
 }
 

@@ -1,44 +1,54 @@
-// Sweeps over single nodes of two colours, and the update that all sweeps solve for.
+// Sweeps over single nodes of two colours, and the vectors that all sweeps read and solve for.
 #pragma once
+#include "inverses.h"
 #include "neighbours.h"
 
 // Of a whole block: the inverse of the diagonal block takes its place.
 KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, field<block_reals> blocks) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long c = coloured(o + i + (long long)j * sj + (long long)k * sk, sj);
     real diagonal[block_entries], inverse[block_entries];
-    for (int e = 0; e < block_entries; ++e) diagonal[e] = blocks[e * sv + p];
+    for (int e = 0; e < block_entries; ++e) diagonal[e] = blocks[e * sv + c];
     invert_block(diagonal, inverse);
-    for (int e = 0; e < block_entries; ++e) blocks[e * sv + p] = inverse[e];
+    keep_inverse(inverse, sv, blocks + c);
 }
 
-KERNEL(clear_update, int i, int j, int k, int o, int sj, int sk, stride sv, field<block_variables> update) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < block_variables; ++v) update[v * sv + p] = real(0);
+// Of a whole array with its ghosts: the right-hand side at the places of the sweeps, and an update of 0
+KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<block_variables> x,
+       field<block_variables> right, field<update_reals> update) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    for (int v = 0; v < block_variables; ++v) right[v * sv + c] = x[v * sv + p], kept_update(update)[v * sv + c] = 0.0f;
 }
 
 // The nodes of one colour, those with i + j + k + first of its parity, solve their own equations with their neighbours'
-// last values.
-KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour, stride sv,
-       const_field<block_reals> blocks, const_field<block_variables> right, field<block_variables> update) {
-    if (((i + j + k + first) & 1) != colour) return;
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+// last values; i counts those of a row of `length` nodes.
+KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int length, int di, int dj, int dk, int first, int colour,
+       stride sv, const_field<block_reals> blocks, const_field<block_variables> right, field<update_reals> update) {
+    const int column = 2 * i + ((j + k + first + colour) & 1);
+    if (column >= length) return;
+    const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
     const int apart[3] = {di, dj, dk};
-    real rest[block_variables];
-    for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + p];
-    for (int d = 0; d < 3; ++d)
-        for (int side = 0; side < 2 && apart[d] != 0; ++side) {
-            const long long n = side ? p + apart[d] : p - apart[d];
-            neighbour_block(blocks, sv, p, 2 * d + side).take(update + n, rest);
-        }
-    for (int a = 0; a < block_variables; ++a) {
-        real sum = real(0);
-        for (int b = 0; b < block_variables; ++b) sum += blocks[(a * block_variables + b) * sv + p] * rest[b];
-        update[a * sv + p] = sum;
-    }
+    real rest[block_variables], found[block_variables];
+    for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + node.at];
+    for (int side = 0; side < 6; ++side)
+        if (apart[side / 2] != 0)
+            neighbour_block(blocks, sv, node.at, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
+    kept_inverse(blocks + node.at, sv).multiply(rest, found);
+    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = float(found[v]);
 }
 
-KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<block_variables> update,
+KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<update_reals> update,
        field<block_variables> x) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < block_variables; ++v) x[v * sv + p] = update[v * sv + p];
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    for (int v = 0; v < block_variables; ++v) x[v * sv + p] = real(kept_update(update)[v * sv + c]);
+}
+
+// For the exchange of ghosts: the update of the nodes at the places p[i] of an array of rows of `row` nodes, from the
+// places of the sweeps and back to them.
+KERNEL(update_to_exchange, int i, int j, int k, const int *p, int row, stride sv, const_field<update_reals> update,
+       field<block_variables> exchanged) {
+    for (int v = 0; v < block_variables; ++v) exchanged[v * sv + p[i]] = real(kept_update(update)[v * sv + coloured(p[i], row)]);
+}
+KERNEL(update_from_exchange, int i, int j, int k, const int *p, int row, stride sv, const_field<block_variables> exchanged,
+       field<update_reals> update) {
+    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + coloured(p[i], row)] = float(exchanged[v * sv + p[i]]);
 }

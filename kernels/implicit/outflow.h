@@ -41,10 +41,12 @@ HD void add_wave(real factor, const real *wave, const real *row, stride sv, real
 
 // The conditions of nodes on outflows, of which `blocks` has the derivative, are kept for `outflow_blocks`, and `blocks`
 // gets the unit matrix: what the inner terms give is changed before the conditions are applied.
-KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, stride sv, field<block_reals> blocks, real *kept) {
+KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, int row, stride sv, field<block_reals> blocks,
+       real *kept) {
+    const long long c = coloured(nodes[i], row);
     for (int e = 0; e < block_entries; ++e) {
-        kept[e * n1 + i] = blocks[e * sv + nodes[i]];
-        blocks[e * sv + nodes[i]] = real(e % (block_variables + 1) == 0);
+        kept[e * n1 + i] = blocks[e * sv + c];
+        blocks[e * sv + c] = real(e % (block_variables + 1) == 0);
     }
 }
 
@@ -82,7 +84,7 @@ HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work
 // The ghost behind an outflow changes as the node does, so that friction and conduction through that face change with the
 // derivative by the ghost as well: it is added to the diagonal block. face: 2 d + side
 HD void viscous_behind_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
-                               int face, int apart, real inverse_reynolds, real step, field<block_reals> blocks) {
+                               int face, int apart, real inverse_reynolds, real step, real *own_block) {
     const int d = face / 2, side = face % 2;
     const long long n = side ? p + apart : p - apart;
     real area[3];
@@ -95,7 +97,7 @@ HD void viscous_behind_outflow(const_state_pointer q, const work_real *m, const 
     viscous_flux_between(side ? own : ghost, side ? ghost : own, area, real(jacobian[p]), inverse_reynolds, real(0), f);
     for (int a = 0; a < block_variables; ++a)
         for (int b = 0; b < block_variables; ++b)
-            blocks[(a * block_variables + b) * sv + p] += (side ? step : -step) * f[a].slope[b];
+            own_block[(a * block_variables + b) * sv] += (side ? step : -step) * f[a].slope[b];
 }
 
 // The row of the entering wave in a block
@@ -120,19 +122,19 @@ HD void apply_conditions(const real *kept, int n1, stride sv, real *block) {
 }
 
 // The rows of an entering wave along the face, of direction d: convection, damping, friction and conduction. `step`: dt over
-// volume. `beside`: the blocks of the neighbours.
+// volume. `own_block`: the diagonal block, `beside`: the blocks of the neighbours.
 HD void along_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int d,
                       int apart, real inverse_reynolds, real step, const real *velocity, real sound, const real *of_pressure,
-                      const real *of_wave, const real *wave, field<block_reals> blocks, real beside[6][block_entries]) {
+                      const real *of_wave, const real *wave, real *own_block, real beside[6][block_entries]) {
     real across[3], row[block_variables], own[block_entries], other[2][block_entries];
     const real area = step * outward_normal(m, p, sv, 2 * d + 1, across);
     const real along = area * (across[0] * velocity[0] + across[1] * velocity[1] + across[2] * velocity[2]);
     const real damping = area * sound * real(16 * upwind_share);
     viscous_of_outflow(q, m, jacobian, p, sv, d, apart, inverse_reynolds, own, other);
     row_of_wave(of_wave, own, row);
-    add_wave(step, wave, row, sv, blocks + p);
-    add_wave(absolute(along), wave, of_wave, sv, blocks + p);
-    add_wave(real(2) * damping, wave, of_pressure, sv, blocks + p);
+    add_wave(step, wave, row, sv, own_block);
+    add_wave(absolute(along), wave, of_wave, sv, own_block);
+    add_wave(real(2) * damping, wave, of_pressure, sv, own_block);
     add_wave(-absolute(along), wave, of_wave, 1, beside[2 * d + (along < real(0))]);
     for (int side = 0; side < 2; ++side) {
         row_of_wave(of_wave, other[side], row);
@@ -144,22 +146,22 @@ HD void along_outflow(const_state_pointer q, const work_real *m, const work_real
 // Nodes, faces and what is given are those of `outflow_rates`; `kept`: their conditions (keep_conditions). Where faces meet,
 // one is taken after the other.
 KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, const real *kept,
-       stride sv, int di, int dj, int dk, const_state_field<block_variables> q, const_work_field<9> m,
+       int row, stride sv, int di, int dj, int dk, const_state_field<block_variables> q, const_work_field<9> m,
        const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, real over_time,
        field<block_reals> blocks) {
-    const long long p = nodes[i];
+    const long long p = nodes[i], c = coloured(p, row);
     const int apart[3] = {di, dj, dk};
     real state[block_variables], beside[6][block_entries], lost[block_entries] = {};
     for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 6; ++d) {
-        const neighbour_block block(blocks, sv, p, d);
+        const neighbour_block block(blocks, sv, c, d);
         for (int e = 0; e < block_entries; ++e) beside[d][e] = block(e / block_variables, e % block_variables);
     }
     const Primitive<real> s = primitive(state);
     const real sound = square_root(gas_gamma * s.p / s.rho);
     int crossed = 0;
     for (int f = 0; f < 3; ++f) crossed |= faces[f * n1 + i] < 0 ? 0 : 1 << (faces[f * n1 + i] % 8 / 2);
-    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + p] -= over_cfl + dt[p] * over_time;
+    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + c] -= over_cfl + dt[p] * over_time;
     for (int f = 0; f < 3; ++f) {
         const int code = faces[f * n1 + i];
         if (code < 0) continue;
@@ -170,28 +172,30 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
         const real normal = n[0] * s.u + n[1] * s.v + n[2] * s.w, held = patch[what_is_held];
         if (normal >= sound) continue;
         viscous_behind_outflow(q, m, jacobian, p, sv, code % 8, apart[code % 8 / 2], inverse_reynolds,
-                               dt[p] * jacobian[p], blocks);
+                               dt[p] * jacobian[p], blocks + c);
         entering_wave(s, n, sound, of_pressure, of_wave, wave);
-        without_wave(of_wave, wave, sv, blocks + p);
+        without_wave(of_wave, wave, sv, blocks + c);
         for (int d = 0; d < 6; ++d) without_wave(of_wave, wave, 1, beside[d]);
         // the mean mass flux depends on all nodes of the face, and is left out
         const real firm = held == real(OF_EDDIES) ? real(hold_pressure) * patch[2] : real(0);
         const real pull = (sound - normal) * (firm + (held == real(OF_MASS_FLUX) ? real(0) : patch[1]));
-        add_wave(dt[p] * pull, wave, of_pressure, sv, blocks + p);
+        add_wave(dt[p] * pull, wave, of_pressure, sv, blocks + c);
         const real tangential[3] = {s.u - normal * n[0], s.v - normal * n[1], s.w - normal * n[2]};
         for (int d = 0; d < 3; ++d)
             if (apart[d] != 0 && !(crossed >> d & 1))
                 along_outflow(q, m, jacobian, p, sv, d, apart[d], inverse_reynolds, dt[p] * jacobian[p], tangential, sound,
-                              of_pressure, of_wave, wave, blocks, beside);
+                              of_pressure, of_wave, wave, blocks + c, beside);
     }
-    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + p] += dt[p] * over_time;
-    apply_conditions(kept + i, n1, sv, blocks + p);
+    for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + c] += dt[p] * over_time;
+    apply_conditions(kept + i, n1, sv, blocks + c);
     for (int d = 0; d < 6; ++d) {
         apply_conditions(kept + i, n1, 1, beside[d]);
-        neighbour_block(blocks, sv, p, d).keep(beside[d], lost);
+        neighbour_block block;
+        block.keep(beside[d], lost);
+        block.store(blocks, sv, c, d);
     }
     for (int e = 0; e < block_entries; ++e) {
         const real one = real(e % (block_variables + 1) == 0);
-        blocks[e * sv + p] += (one + over_cfl * one) - kept[e * n1 + i] + lost[e];
+        blocks[e * sv + c] += (one + over_cfl * one) - kept[e * n1 + i] + lost[e];
     }
 }

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hiresx import kernels
-from hiresx.bench.sweeps import decoded
 from hiresx.device.configuration import Configuration
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.emulated import EmulatedBackend
@@ -16,7 +15,8 @@ from hiresx.device.fields import Layout, declared_field
 from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
 from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
-from hiresx.equations.storage import STORAGE, neighbour_reals
+from hiresx.equations.storage import STORAGE, neighbour_words, packed_reals
+from hiresx.solver.coloured_arrays import diagonal_blocks, in_fp32, in_grid_order, inverse_blocks, neighbour_blocks
 
 # The sweeps without what makes the blocks.
 PROGRAM = """
@@ -25,16 +25,18 @@ PROGRAM = """
 #include "implicit/nodes.h"
 KERNEL(keep_blocks, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<6 * block_entries> given,
        field<block_reals> blocks, field<6 * block_entries> back) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     real lost[block_entries] = {}, block[block_entries];
     for (int side = 0; side < 6; ++side) {
         for (int e = 0; e < block_entries; ++e) block[e] = given[(side * block_entries + e) * sv + p];
-        neighbour_block kept(blocks, sv, p, side);
+        neighbour_block kept;
         kept.keep(block, lost);
+        kept.store(blocks, sv, c, side);
+        kept = neighbour_block(blocks, sv, c, side);
         for (int e = 0; e < block_entries; ++e)
             back[(side * block_entries + e) * sv + p] = kept(e / block_variables, e % block_variables);
     }
-    for (int e = 0; e < block_entries; ++e) blocks[e * sv + p] += lost[e];
+    for (int e = 0; e < block_entries; ++e) blocks[e * sv + c] += lost[e];
 }
 """
 SIZE, SHAPE = (5, 4, 3), (5, 6, 7)  # nodes along i, j, k; the same with a ghost on either side, of an array
@@ -45,6 +47,11 @@ CHOICES = [
     ("cpu", "fp16", 5), ("cpu", "int8", 6), ("emulated", "fp16", 6),
     *(pytest.param(choice, marks=pytest.mark.slow) for choice in [("emulated", "int8", 5), ("cpu", "fp32", 5)]),
 ]  # fmt: skip
+
+
+def in_coloured_order(blocks: np.ndarray) -> np.ndarray:
+    """Rows of blocks (n, n, k, j, i) as the sweeps keep them: first the even columns, then the odd ones."""
+    return np.concatenate([blocks[..., ::2], blocks[..., 1::2]], axis=-1).reshape(-1, *SHAPE)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +97,7 @@ def kept(root, request) -> Kept:
     inner[2, :, 1] *= 2.0 ** rng.integers(-40, 1, inner[2, :, 1].shape)  # FP16 has some of them with fewer bits
     inner[3, 2, :5], inner[3, 3, 0] = 127.6 / 8, -255.7  # which of 8 bits would be rounded to 128
     diagonal = 40 * np.eye(n)[..., None, None, None] + rng.normal(size=(n, n, *SHAPE))
-    blocks = np.concatenate([diagonal.reshape(-1, *SHAPE), np.zeros((neighbour_reals(storage, n), *SHAPE))])
+    blocks = np.concatenate([in_coloured_order(diagonal), np.zeros((6 * neighbour_words(storage, n), *SHAPE))])
     back = np.zeros((6 * n * n, *SHAPE))
     program.launch("keep_blocks", SIZE, **PLACE, given=given.reshape(-1, *SHAPE), blocks=blocks, back=back)
     return Kept(program, storage, given, back.reshape(given.shape), blocks, diagonal)
@@ -98,8 +105,8 @@ def kept(root, request) -> Kept:
 
 @pytest.mark.parametrize(
     ("storage", "schmidt", "reals"),
-    [("fp32", (), 100), ("fp16", (), 67), ("int8", (), 48), ("fp32", (0.7,), 144), ("fp16", (0.7,), 95),
-     ("int8", (0.7,), 68)],
+    [("fp32", (), 103), ("fp16", (), 67), ("int8", (), 49), ("fp32", (0.7,), 144), ("fp16", (0.7,), 96),
+     ("int8", (0.7,), 72)],
 )  # fmt: skip
 def test_the_field_has_the_numbers_that_kernels_take(storage, schmidt, reals):
     chosen = Configuration(program="implicit", implicit_storage=storage, viscosity="sutherland", schmidt=schmidt)
@@ -132,12 +139,14 @@ def test_what_is_kept_of_a_block(kept):
     others, and the diagonal block gets what is lost."""
     given, back = kept.given[WITHIN], kept.back[WITHIN]
     np.testing.assert_array_equal(back, rounded(given, kept.storage))
-    np.testing.assert_array_equal(decoded(kept.blocks, kept.storage, kept.variables, kept.variables > 5)[WITHIN], back)
+    np.testing.assert_array_equal(
+        neighbour_blocks(kept.blocks, kept.storage, kept.variables, kept.variables > 5)[WITHIN], back
+    )
     np.testing.assert_array_equal(back[1, :2, :5], given[1, :2, :5])
     unit = units(kept.variables)
     off = np.abs(unit * (back - given)).max(axis=2) / np.maximum(np.abs(unit * given).max(axis=2), 1e-300)
     assert off.max() < {"fp32": 2.0**-24, "fp16": 2.0**-11, "int8": 2.0**-6}[kept.storage]
-    with_lost = kept.blocks[: kept.variables**2].reshape(kept.diagonal.shape)[WITHIN]
+    with_lost = diagonal_blocks(kept.blocks, kept.variables)[WITHIN]
     np.testing.assert_allclose(with_lost, kept.diagonal[WITHIN] + (given - back).sum(axis=0), rtol=1e-12, atol=1e-12)
 
 
@@ -149,51 +158,106 @@ def test_a_value_that_is_not_finite_is_seen_in_the_diagonal_block(kept):
         kept.program.launch(
             "keep_blocks", SIZE, **PLACE, given=given.reshape(-1, *SHAPE), blocks=blocks, back=back
         )  # fmt: skip
-        found = np.isfinite(blocks[: kept.variables**2]).reshape(kept.diagonal.shape)
+        found = np.isfinite(diagonal_blocks(blocks, kept.variables))
         assert not found[2, 3, 1, 1, 1] and found[:, :, 2:].all()
 
 
-@pytest.mark.parametrize("direction", [None, 1])
+@pytest.mark.parametrize("direction", [None, 0, 1, 2])
 def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
-    """Of a matrix whose neighbours are of the size of 1, with what is kept of them."""
-    n, strides, points = kept.variables, (1, PLACE["sj"], PLACE["sk"]), PLACE["sv"]
+    """Of a matrix whose neighbours are of the size of 1, with what is kept of them, of inverses and of the update: the
+    steps of the elimination in FP64, in which NumPy rounds to FP32 what the sweeps keep in it."""
+    n, strides = kept.variables, (1, PLACE["sj"], PLACE["sk"])
     given = kept.given.copy()
     for side, row in ((0, 1), (0, 2), (3, 2), (3, 3)):
         given[side, row] = 0.5
     blocks, back = kept.blocks.copy(), np.zeros((6 * n * n, *SHAPE))
-    blocks[: n * n] = kept.diagonal.reshape(-1, *SHAPE)
+    blocks[: n * n] = in_coloured_order(kept.diagonal)
     kept.program.launch("keep_blocks", SIZE, **PLACE, given=given.reshape(-1, *SHAPE), blocks=blocks, back=back)
-    diagonal, beside = (x.reshape(-1, n, n, points).transpose(0, 3, 1, 2) for x in (blocks[: n * n], back))
-    rng = np.random.default_rng(5)
-    right, update = rng.normal(size=(n, *SHAPE)), rng.normal(size=(n, *SHAPE))
-    wanted, b = update.reshape(n, -1).T.copy(), right.reshape(n, -1).T
-    common = {**PLACE, "di": 1, "dj": strides[1], "dk": strides[2], "first": 0, "right": right, "update": update}
-    extent = tuple(1 if d == direction else size for d, size in enumerate(SIZE))
+    diagonal, beside = diagonal_blocks(blocks, n), back.reshape(6, n, n, *SHAPE)
+    x = np.random.default_rng(5).normal(size=(n, *SHAPE))
+    right, update = np.zeros((n, *SHAPE)), np.zeros((packed_reals(n), *SHAPE))
+    kept.program.launch("begin_sweeps", SHAPE[::-1], **PLACE | {"o": 0}, x=x, right=right, update=update)
+    np.testing.assert_array_equal(in_grid_order(right), x)
+    assert not update.any()
+    wanted = np.random.default_rng(6).normal(size=(n, *SHAPE)).astype(np.float32)
+    places = np.arange(PLACE["sv"], dtype=np.int32)
+    everywhere = {"p": places, "row": PLACE["sj"], "sv": PLACE["sv"], "update": update}
+    kept.program.launch("update_from_exchange", (len(places), 1, 1), **everywhere, exchanged=wanted.astype(float))
+    ni, nj, nk = SIZE
+    read = {"right": right, "di": 1, "dj": strides[1], "dk": strides[2]}
+    extent = ((ni if direction == 0 else (ni + 1) // 2), ((nj + 1) // 2 if direction == 0 else nj), nk)
+    common = {**PLACE, "first": 1, "update": update, "blocks": blocks}
     if direction is None:
-        inverted = blocks.copy()
-        kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=inverted)
+        kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=blocks)
+        inverses = inverse_blocks(blocks[: packed_reals(n * n)], n)
     else:
-        along = {"direction": direction, "length": SIZE[direction], "factors": np.zeros((n * n, *SHAPE))}
-        kept.program.launch("factor_lines", extent, **PLACE, step=strides[direction], blocks=blocks, **along)
+        along = {"direction": direction, "length": SIZE[direction]}
+        factors = np.zeros((packed_reals(n * n), *SHAPE))
+        firsts = [tuple(1 if d == direction else size for d, size in enumerate(sizes)) for sizes in (SIZE, extent)]
+        kept.program.launch(
+            "factor_lines", firsts[0], **PLACE, step=strides[direction], blocks=blocks, factors=factors, **along
+        )
+        inverses = inverse_blocks(factors, n)
+        common |= {"columns": ni, "rows": nj, **along}
+    inverses = np.where(np.isfinite(inverses), inverses, 0.0).astype(float)
+
+    def solve(line: list[tuple[int, int, int]]) -> None:
+        """The nodes (k, j, i) of a line, one after the other; of a single node its own equations."""
+        rest = []
+        for node in line:
+            known = x[(..., *node)].copy()
+            for side in range(6):
+                other = list(node)
+                other[2 - side // 2] += 2 * (side % 2) - 1
+                if tuple(other) not in line:
+                    known -= beside[(side, ..., *node)] @ wanted[(..., *other)]
+            rest.append(known if direction is None else known.astype(np.float32))
+        last, pivots = np.zeros(n), []
+        for m, node in enumerate(line):
+            pivot = diagonal[(..., *node)].copy()
+            if m and direction is not None:
+                lower = beside[(2 * direction, ..., *node)]
+                pivot -= lower @ np.linalg.inv(pivots[-1]) @ beside[(2 * direction + 1, ..., *line[m - 1])]
+                rest[m] = rest[m] - lower @ last
+            pivots.append(pivot)
+            np.testing.assert_allclose(inverses[(..., *node)] @ pivot, np.eye(n), atol=2e-5)
+            last = inverses[(..., *node)] @ rest[m]
+            wanted[(..., *node)] = last
+        for node in line[-2::-1]:
+            upper = beside[(2 * direction + 1, ..., *node)]
+            last = wanted[(..., *node)] - inverses[(..., *node)] @ (upper @ last)
+            wanted[(..., *node)] = last
+
     for colour in (0, 1):
         if direction is None:
-            kept.program.launch("colour_sweep", SIZE, **common, colour=colour, blocks=inverted)
+            kept.program.launch("colour_sweep", extent, **common, **read, length=ni, colour=colour)
         else:
-            kept.program.launch("line_sweep", extent, **common, **along, colour=colour, blocks=blocks)
-        for start in product(*map(range, extent)):
-            if sum(start) % 2 != colour:
-                continue
-            length = 1 if direction is None else SIZE[direction]
-            line = [PLACE["o"] + np.dot(start, strides) + m * strides[direction or 0] for m in range(length)]
-            matrix, known = np.zeros((length, n, length, n)), b[line].copy()
-            for m, p in enumerate(line):
-                matrix[m, :, m] = diagonal[0, p]
-                for side, q in enumerate(q for stride in strides for q in (p - stride, p + stride)):
-                    if q in line:
-                        matrix[m, :, line.index(q)] = beside[side, p]
-                    else:
-                        known[m] -= beside[side, p] @ wanted[q]
-            solution = np.linalg.solve(matrix.reshape(length * n, -1), known.ravel())
-            wanted[line] = solution.reshape(length, n)
-    off = np.abs(update.reshape(n, -1).T - wanted)
-    assert np.abs(wanted).max() > 0.1 and off.max() < 1e-12
+            kept.program.launch("line_right", extent, **common, **read, colour=colour)
+            kept.program.launch(
+                "line_sweep", firsts[1], **common, step=strides[direction], factors=factors, colour=colour
+            )
+        for start in product(*(range(1 if d == direction else size) for d, size in enumerate(SIZE))):
+            if (sum(start) + 1) % 2 == colour:
+                length = 1 if direction is None else SIZE[direction]
+                solve([tuple(1 + a + m * (d == direction) for d, a in enumerate(start))[::-1] for m in range(length)])
+    found = np.zeros((n, *SHAPE))
+    kept.program.launch("update_to_vector", SIZE, **PLACE, update=update, x=found)
+    np.testing.assert_array_equal(found[WITHIN], in_fp32(update, n)[WITHIN])
+    off = np.abs(found - wanted)[WITHIN]
+    assert np.abs(wanted).max() > 0.1 and off.max() < 4e-7 * np.abs(wanted).max()
+
+
+def test_the_update_goes_to_the_exchange_and_back(kept):
+    n = kept.variables
+    update, natural = np.zeros((packed_reals(n), *SHAPE)), np.zeros((n, *SHAPE))
+    values = np.random.default_rng(6).normal(size=(n, *SHAPE)).astype(np.float32)
+    natural[:] = values
+    places = np.arange(0, PLACE["sv"], 2, dtype=np.int32)
+    common = {"row": PLACE["sj"], "sv": PLACE["sv"], "update": update, "p": places}
+    kept.program.launch("update_from_exchange", (len(places), 1, 1), **common, exchanged=natural)
+    found = in_fp32(update, n).reshape(n, -1)
+    np.testing.assert_array_equal(found[:, ::2], values.reshape(n, -1)[:, ::2])
+    assert not found[:, 1::2].any()
+    natural[:] = 0.0
+    kept.program.launch("update_to_exchange", (len(places), 1, 1), **common, exchanged=natural)
+    np.testing.assert_array_equal(natural.reshape(n, -1), found)

@@ -8,6 +8,7 @@ from hiresx.cli.grid_checks import check_grid
 from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
+from hiresx.solver.coloured_arrays import diagonal_blocks, neighbour_blocks
 from hiresx.solver.sweeps import directions_of
 
 BUMP = [
@@ -90,9 +91,8 @@ def test_blocks_at_an_outflow_have_its_relaxation(reynolds):
     linear._sweeps.factor = lambda: None
     linear.assemble(x, 0.0)
     held = state.array("implicit_blocks")
-    diagonal = state.interior(held)[:25, 0, 4:-4, -1].reshape(5, 5, -1)
-    beside = held.reshape(-1).view(np.float32)[50 * state.variable_stride :].reshape(-1, *state.shape)
-    others = state.interior(beside)[:150, 0, 4:-4, -1].reshape(6, 5, 5, -1)[:4].sum(axis=0)
+    diagonal = state.interior(diagonal_blocks(held, 5))[:, :, 0, 4:-4, -1]
+    others = state.interior(neighbour_blocks(held, "fp32", 5))[:4, :, :, 0, 4:-4, -1].sum(axis=0)
     of_blocks = np.einsum("abn,b->an", diagonal + others, update)
     assert np.abs(of_flow).max() > 0.02
     np.testing.assert_allclose(of_blocks, -of_flow, atol=2e-5)

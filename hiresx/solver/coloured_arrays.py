@@ -1,0 +1,55 @@
+"""Arrays of the implicit integrator as the sweeps keep them (kernels/implicit/coloured.h, neighbours.h, inverses.h),
+read on the host."""
+
+import numpy as np
+
+from hiresx.base.arrays import Reals
+from hiresx.equations.storage import BLOCK_BITS, BlockStorage, neighbour_words
+
+
+def in_grid_order(array: np.ndarray) -> np.ndarray:
+    """Return an array (..., k, j, i) at the places of the sweeps, where the even columns of every row come first, with
+    its columns in the order of the grid."""
+    row = array.shape[-1]
+    column = np.arange(row)
+    found: np.ndarray = array[..., column // 2 + column % 2 * ((row + 1) // 2)]
+    return found
+
+
+def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
+    """Return the blocks (row, column, k, j, i) of the nodes themselves that the field `implicit_blocks` holds before it
+    is factored."""
+    found = in_grid_order(blocks[: variables**2])
+    return found.reshape(variables, variables, *found.shape[1:])
+
+
+def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, transported: bool = False) -> Reals:
+    """Return the blocks of neighbours (side, row, column, k, j, i) that the field `implicit_blocks` holds.
+    `transported`: whether the last variable is that of a model of turbulence."""
+    bits, words = BLOCK_BITS[storage], neighbour_words(storage, variables)
+    shape = blocks.shape[1:]
+    kept = in_grid_order(blocks[variables**2 :]).reshape(6, words, -1)
+    of_node = np.ascontiguousarray(kept.transpose(0, 2, 1)).view(np.uint8)  # side, node, byte
+    entries = variables**2 * bits // 8
+    kind = {32: np.float32, 16: np.float16, 8: np.int8}[bits]
+    numbers = np.ascontiguousarray(of_node[..., :entries]).view(kind).astype(float)
+    found: Reals = numbers.reshape(6, -1, variables, variables)
+    if bits < 32:
+        exponents = of_node[..., entries : entries + variables].astype(int)
+        found *= (2.0 ** (exponents - 127))[..., None]
+        found[..., variables - transported :] /= 1024.0
+    return np.moveaxis(found, 1, -1).reshape(6, variables, variables, *shape)
+
+
+def in_fp32(kept: Reals, numbers: int) -> np.ndarray:
+    """Return the array (numbers, k, j, i), float32, whose values at the places of the sweeps `kept` (reals, k, j, i)
+    holds one behind the other."""
+    values = kept.reshape(-1).view(np.float32)[: numbers * kept[0].size]
+    return in_grid_order(values.reshape(numbers, *kept.shape[1:]))
+
+
+def inverse_blocks(kept: Reals, variables: int) -> np.ndarray:
+    """Return the inverses (row, column, k, j, i), float32, of blocks, two numbers in a real."""
+    ordered = in_grid_order(kept)
+    pairs = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(np.float32)[..., : variables**2]
+    return np.moveaxis(pairs, -1, 0).reshape(variables, variables, *kept.shape[1:])

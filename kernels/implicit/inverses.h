@@ -1,0 +1,41 @@
+// Inverses of blocks for the sweeps, computed in FP64 and kept in FP32, two numbers in the place of one real.
+#pragma once
+#include "neighbours.h"
+
+constexpr int inverse_reals = HX_INVERSE_REALS;
+
+HD void keep_inverse(const real *inverse, stride sv, real *kept) {
+    for (int n = 0; n < inverse_reals; ++n) {
+        float_bits low, high;
+        low.number = float(inverse[2 * n]);
+        high.number = 2 * n + 1 < block_entries ? float(inverse[2 * n + 1]) : 0.0f;
+        double_bits both;
+        both.bits = (unsigned long long)high.bits << 32 | low.bits;
+        kept[n * sv] = both.number;
+    }
+}
+
+struct kept_inverse {
+    unsigned long long words[inverse_reals];
+    HD kept_inverse() = default;
+    HD kept_inverse(const real *kept, stride sv) {
+        for (int n = 0; n < inverse_reals; ++n) {
+            double_bits both;
+            both.number = kept[n * sv];
+            words[n] = both.bits;
+        }
+    }
+    HD real operator()(int row, int column) const {
+        const int e = row * block_variables + column;
+        float_bits x;
+        x.bits = unsigned(words[e / 2] >> (32 * (e % 2)));
+        return real(x.number);
+    }
+    HD void multiply(const real *x, real *product) const {
+        for (int a = 0; a < block_variables; ++a) {
+            real sum = real(0);
+            for (int b = 0; b < block_variables; ++b) sum += (*this)(a, b) * x[b];
+            product[a] = sum;
+        }
+    }
+};
