@@ -69,3 +69,35 @@ VECTOR_KERNEL(column_products, int i, int j, int k, int o, int sj, int sk, int h
     }
     store(partial + (long long)j * width + i, sum);
 }
+
+// The same of x with vectors `first` to `first` + 7 of a basis, of `count` that are `apart` in memory: a sum for each of
+// them, of those beyond the last one 0.
+constexpr int products_at_once = 8;
+VECTOR_KERNEL(basis_products, int i, int j, int k, int o, int sj, int sk, int height, stride sv, long long apart, int first,
+              int count, const real *basis, const_field<conserved_variables> x, real of_last, int width, int columns,
+              real *partial) {
+    T sum[products_at_once];
+    for (int m = 0; m < products_at_once; ++m) sum[m] = T(real(0));
+    for (int l = 0; l < height; ++l) {
+        const long long p = o + i + (long long)j * sj + (long long)l * sk;
+        for (int v = 0; v < conserved_variables; ++v) {
+            const T value = (v + 1 < conserved_variables ? real(1) : of_last) * load<T>(x + v * sv + p);
+            const real *other = basis + first * apart + v * sv + p;
+            for (int m = 0; m < products_at_once; ++m)
+                if (first + m < count) sum[m] = sum[m] + value * load<T>(other + m * apart);
+        }
+    }
+    for (int m = 0; m < products_at_once; ++m) store(partial + m * (long long)columns + (long long)j * width + i, sum[m]);
+}
+
+// x = x + the sum of the first `count` vectors of such a basis, times their weights
+VECTOR_KERNEL(add_basis, int i, int j, int k, int o, int sj, int sk, stride sv, long long apart, int count, const real *basis,
+              const real *weights, field<conserved_variables> x) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T sum[conserved_variables];
+    for (int v = 0; v < conserved_variables; ++v) sum[v] = load<T>(x + v * sv + p);
+    for (int m = 0; m < count; ++m)
+        for (int v = 0; v < conserved_variables; ++v)
+            sum[v] = sum[v] + weights[m] * load<T>(basis + m * apart + v * sv + p);
+    for (int v = 0; v < conserved_variables; ++v) store(x + v * sv + p, sum[v]);
+}

@@ -23,7 +23,7 @@ from hiresx.solver.vectors import Vectors
 from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
 from hiresx.time.linearised import OF_TRANSPORTED
-from hiresx.time.ode_system import Earlier, System, Vector
+from hiresx.time.ode_system import Basis, Earlier, System, Vector
 
 # Performs tasks in order, for a stage.
 Perform: TypeAlias = Callable[[Sequence[Task], int], None]
@@ -194,6 +194,15 @@ class FlowSystem(System):
 
     def dot(self, x: Vector, y: Vector) -> float:
         return self._vectors.dot(x, y)
+
+    def basis(self, count: int) -> Basis:
+        return self._vectors.basis(count)
+
+    def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
+        return self._vectors.products(basis, count, x)
+
+    def add_sum(self, weights: np.ndarray, basis: Basis, x: Vector) -> None:
+        self._vectors.add_sum(weights, basis, x)
 
     def gather(self, x: Vector) -> np.ndarray:
         return self._vectors.gather(x)

@@ -11,8 +11,11 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import slices
 from hiresx.solver.block_states import LocalBlocks
-from hiresx.time.ode_system import Vector
+from hiresx.time.ode_system import Basis, Vector
 from hiresx.time.reduction import THREADS
+
+# Products that are summed at once, as in kernels/vectors.h.
+AT_ONCE = 8
 
 
 class Vectors:
@@ -37,6 +40,13 @@ class Vectors:
         self.count += 1
         with self._blocks.comm.together():
             return Vector([self._blocks.backend.zeros(s.q.shape, self._real) for s in self._blocks.states])
+
+    def basis(self, count: int) -> Basis:
+        """Return `count` vectors of zeros, one behind the other. Raises HiresxError if they do not fit in memory."""
+        self.count += count
+        with self._blocks.comm.together():
+            arrays = [self._blocks.backend.zeros((count, *s.q.shape), self._real) for s in self._blocks.states]
+            return Basis(arrays, [Vector([array[n] for array in arrays]) for n in range(count)])
 
     @property
     def bytes(self) -> int:
@@ -81,6 +91,36 @@ class Vectors:
             )
             found += float(backend.to_host(result).sum(dtype=float))
         return float(self._blocks.comm.sum([found])[0])
+
+    def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
+        """Return the sums of products, as `dot`, of the first `count` vectors of a basis with x. Collective."""
+        found = np.zeros(count)
+        for s, many, one in zip(self._blocks.states, basis.arrays, x.arrays, strict=True):
+            (ni, nj, nk), backend = s.size, self._blocks.backend
+            threads = min(THREADS, ni * nj)
+            partial = backend.zeros((AT_ONCE, ni * nj), self._real)
+            rounds = -(-count // AT_ONCE)
+            result = backend.zeros((rounds, AT_ONCE, threads), self._real)
+            for n in range(rounds):
+                self._program.launch(
+                    "basis_products", (ni, nj, 1), **s.place, height=nk, sv=s.variable_stride, apart=one.size,
+                    first=n * AT_ONCE, count=count, basis=many, x=one, of_last=self._of_last, width=ni,
+                    columns=ni * nj, partial=partial,
+                )  # fmt: skip
+                self._program.launch(
+                    "reduce", (threads, AT_ONCE, 1), count=ni * nj, threads=threads, how=0, values=partial,
+                    result=result[n],
+                )  # fmt: skip
+            found += backend.to_host(result).reshape(-1, threads)[:count].sum(axis=1, dtype=float)
+        return self._blocks.comm.sum(found)
+
+    def add_sum(self, weights: np.ndarray, basis: Basis, x: Vector) -> None:
+        """Add to x the sum of the first vectors of a basis, times their weights."""
+        for s, many, to in zip(self._blocks.states, basis.arrays, x.arrays, strict=True):
+            self._launch(
+                s, "add_basis", apart=to.size, count=len(weights), basis=many,
+                weights=self._blocks.backend.to_device(np.array(weights, self._real)), x=to,
+            )  # fmt: skip
 
     def gather(self, x: Vector) -> np.ndarray:
         """Return the whole vector on every rank, independent of the cut. Collective."""

@@ -4,7 +4,7 @@ states."""
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -15,6 +15,25 @@ class Vector:
 
     def __init__(self, arrays: Sequence[Any]):
         self.arrays = tuple(arrays)
+
+
+class Basis(Sequence[Vector]):
+    """Vectors one behind the other in memory. `arrays`: one (count, n, nk, nj, ni) for each block of this rank."""
+
+    def __init__(self, arrays: Sequence[Any], vectors: Sequence[Vector]):
+        self.arrays, self._vectors = tuple(arrays), tuple(vectors)
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    @overload
+    def __getitem__(self, n: int) -> Vector: ...
+
+    @overload
+    def __getitem__(self, n: slice) -> Sequence[Vector]: ...
+
+    def __getitem__(self, n: int | slice) -> Vector | Sequence[Vector]:
+        return self._vectors[n]
 
 
 class Earlier(NamedTuple):
@@ -77,6 +96,19 @@ class System(ABC):
     def norm(self, x: Vector) -> float:
         """Return the root of the sum of squares."""
         return float(np.sqrt(self.dot(x, x)))
+
+    def basis(self, count: int) -> Basis:
+        """Return `count` new vectors of zeros. Raises HiresxError if they do not fit in memory."""
+        return Basis((), [self.vector() for _ in range(count)])
+
+    def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
+        """Return the sums of products (`dot`) of the first `count` vectors of a basis with x."""
+        return np.array([self.dot(vector, x) for vector in basis[:count]])
+
+    def add_sum(self, weights: np.ndarray, basis: Basis, x: Vector) -> None:
+        """Add to x the sum of the first vectors of a basis, times their weights."""
+        for weight, vector in zip(weights, basis, strict=False):
+            self.axpy(float(weight), vector, x)
 
     @abstractmethod
     def gather(self, x: Vector) -> np.ndarray:
