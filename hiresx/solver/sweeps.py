@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.decomposition import halo_lists
+from hiresx.decomposition import HaloList, halo_lists
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
@@ -51,8 +51,11 @@ class Sweeps:
         self._settings, self._blocks, self._ghosts, self._program = settings, blocks, ghosts, program
         self._inverse_reynolds = inverse_reynolds
         self._prepared: dict[Any, Callable[[], None]] = {}
-        # of each part: the nodes whose values are exchanged, and the ghosts that exchanges fill
-        self._exchanged = _exchanged(blocks, ghosts)
+        # where all ghosts come from nodes of this process, the copies that fill them; else, of each part, the nodes
+        # whose values are exchanged and the ghosts that exchanges fill
+        lists, alone = halo_lists(blocks.cut, mine=blocks.place), not ghosts.others and not ghosts.patched.any
+        self._copies = self._local_copies(lists) if alone else None
+        self._exchanged = [] if alone else _exchanged(blocks, ghosts, lists)
         self.lines: list[tuple[int, ...]] = [()] * len(blocks.states)
         if settings.lines in _NAMES:
             d = _NAMES.index(settings.lines)
@@ -99,35 +102,53 @@ class Sweeps:
             )
             for s, array in zip(states, right.arrays, strict=True)
         ])  # fmt: skip
-        turns = [
-            [
-                self._program.prepare([
-                    call for s, lines in zip(states, self.lines, strict=True)
-                    for call in self._sweep(s, lines, turn, colour)
-                ])
-                for colour in (0, 1)
-            ]
-            for turn in range(math.lcm(*(max(len(lines), 1) for lines in self.lines)))
-        ]  # fmt: skip
         result = self._program.prepare([
             call("update_to_vector", s.size, **s.place, sv=s.variable_stride, update=s.array("sweep_update"), x=array)
             for s, array in zip(states, into.arrays, strict=True)
         ])  # fmt: skip
-        gather = self._around_exchange("update_to_exchange", 0)
-        spread = self._around_exchange("update_from_exchange", 1)
+        turns = range(math.lcm(*(max(len(lines), 1) for lines in self.lines)))
+        sweeps = [
+            self._prepare_alone(turn) if self._copies is not None else self._prepare_exchanged(turn) for turn in turns
+        ]
 
         def solve() -> None:
             begin()
             for n in range(self._settings.sweeps):
-                for sweep in turns[n % len(turns)]:
-                    sweep()
-                    gather()
-                    self._ghosts.send_field("update")
-                    self._ghosts.finish_field("update")
-                    spread()
+                sweeps[n % len(sweeps)]()
             result()
 
         return solve
+
+    def _prepare_alone(self, turn: int) -> Callable[[], None]:
+        """Return the launches of a sweep over both colours, with the ghosts behind connected faces of this process."""
+        assert self._copies is not None
+        return self._program.prepare(
+            [part for colour in (0, 1) for part in (*self._colour(turn, colour), self._copies)]
+        )
+
+    def _prepare_exchanged(self, turn: int) -> Callable[[], None]:
+        """Return a sweep over both colours with the exchange of the update."""
+        colours = [self._program.prepare(self._colour(turn, colour)) for colour in (0, 1)]
+        gather = self._around_exchange("update_to_exchange", 0)
+        spread = self._around_exchange("update_from_exchange", 1)
+
+        def sweep() -> None:
+            for solve_colour in colours:
+                solve_colour()
+                gather()
+                self._ghosts.send_field("update")
+                self._ghosts.finish_field("update")
+                spread()
+
+        return sweep
+
+    def _colour(self, turn: int, colour: int) -> list[Call]:
+        """The launches over one colour of all parts."""
+        return [
+            call
+            for s, lines in zip(self._blocks.states, self.lines, strict=True)
+            for call in self._sweep(s, lines, turn, colour)
+        ]
 
     def _sweep(self, s: BlockState, lines: tuple[int, ...], turn: int, colour: int) -> list[Call]:
         common = {
@@ -155,6 +176,25 @@ class Sweeps:
                 factors=s.fields["line_factors"][n], **common,
             ),
         ]  # fmt: skip
+
+    def _local_copies(self, lists: Sequence[HaloList]) -> list[Call]:
+        """The launches that fill ghosts of the update from nodes of parts of this process."""
+        states, place, device = self._blocks.states, self._blocks.place, self._blocks.backend.to_device
+        found = []
+        for entry in lists:
+            source, target = states[place[entry.donor]], states[place[entry.block]]
+            first = _first_ghosts(target, entry.destination)
+            if first.any():
+                found.append(
+                    self._program.call(
+                        "copy_update", (int(first.sum()), 1, 1), to=device(entry.destination[first].astype(np.int32)),
+                        giving=device(entry.source[first].astype(np.int32)), source_row=source.strides[1],
+                        source_sv=source.variable_stride, source=source.array("sweep_update"),
+                        target_row=target.strides[1], target_sv=target.variable_stride,
+                        target=target.array("sweep_update"),
+                    )
+                )  # fmt: skip
+        return found
 
     def _around_exchange(self, kernel: str, end: int) -> Callable[[], None]:
         """Return the launches that copy the update between the places of the sweeps and those of the exchange, of the
@@ -195,10 +235,9 @@ def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int
     return tuple(d for d, count in enumerate(counts) if count >= WORTH * nodes)
 
 
-def _exchanged(blocks: LocalBlocks, ghosts: Ghosts) -> list[tuple[Any, Any]]:
+def _exchanged(blocks: LocalBlocks, ghosts: Ghosts, lists: Sequence[HaloList]) -> list[tuple[Any, Any]]:
     """For each part the places in a padded array, int32 on the device, of nodes whose values are exchanged, and of
     ghosts that exchanges fill. Interpolated ghosts may be of any nodes."""
-    lists = halo_lists(blocks.cut, mine=blocks.place)
     found = []
     for s in blocks.states:
         ends = (
@@ -211,6 +250,14 @@ def _exchanged(blocks: LocalBlocks, ghosts: Ghosts) -> list[tuple[Any, Any]]:
         sent, filled = (blocks.backend.to_device(place.astype(np.int32)) for place in places)
         found.append((sent, filled))
     return found
+
+
+def _first_ghosts(s: BlockState, places: np.ndarray) -> np.ndarray:
+    """Which of these places of a padded array lie at most one node outside the part."""
+    index = np.stack(np.unravel_index(places, s.shape))[::-1]
+    beyond = [np.maximum(h - n, n - (h + size - 1)) for n, h, size in zip(index, s.halo, s.size, strict=True)]
+    near: np.ndarray = np.max(beyond, axis=0) <= 1
+    return near
 
 
 def _first(extent: Sequence[int], direction: int) -> tuple[int, int, int]:

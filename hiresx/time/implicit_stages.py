@@ -176,10 +176,10 @@ class Stages(Implicit):
         """Make a Newton step from `_x`. Returns the share of it that was taken, the residual after it, that of the
         linear equations over that at their start, and the number of products; None where no share lowers the
         residual. `drop`: what the residual of the linear equations falls to, over that at their start."""
-        linear = self._linear
+        linear, size = self._linear, system.norm(self._x)
 
         def product(along: Vector, into: Vector) -> None:
-            system.derivative(linear.change, self._x, self._f, along, into)
+            system.derivative(linear.change, self._x, self._f, along, into, size)
             system.scale(-1.0, into)
 
         found = newton_step(

@@ -145,16 +145,22 @@ class System(ABC):
         connected and of physical faces."""
 
     def derivative(
-        self, function: Callable[[Vector, Vector], None], x: Vector, value: Vector, change: Vector, into: Vector
+        self,
+        function: Callable[[Vector, Vector], None],
+        x: Vector,
+        value: Vector,
+        change: Vector,
+        into: Vector,
+        size: float | None = None,
     ) -> None:
         """Compute the derivative of `function(x, into)` at x along `change`, by a one-sided difference from its `value`
-        at x. The difference in x has the norm of x times the root of `epsilon`: D. A. Knoll & D. E. Keyes, Journal of
-        Computational Physics 193 (2004) 357, eq. (14)."""
+        at x. The difference in x has the norm of x (`size`, if it is known) times the root of `epsilon`: D. A. Knoll &
+        D. E. Keyes, Journal of Computational Physics 193 (2004) 357, eq. (14)."""
         length = self.norm(change)
         if length == 0.0:
             self.copy(change, into)
             return
-        share = np.sqrt(self.epsilon) * max(self.norm(x), 1.0) / length
+        share = np.sqrt(self.epsilon) * max(self.norm(x) if size is None else size, 1.0) / length
         self.copy(x, self._shifted)
         self.axpy(share, change, self._shifted)
         function(self._shifted, into)

@@ -21,7 +21,7 @@ struct kept_inverse {
     HD kept_inverse(const real *kept, stride sv) {
         for (int n = 0; n < inverse_reals; ++n) {
             double_bits both;
-            both.number = kept[n * sv];
+            both.number = load_once(kept + n * sv);
             words[n] = both.bits;
         }
     }

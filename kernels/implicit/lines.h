@@ -51,7 +51,7 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
     const coloured_node node(o + column + (long long)row * sj + (long long)k * sk, sj, di, dj, dk);
     const int apart[3] = {di, dj, dk}, at = direction == 0 ? column : direction == 1 ? row : k;
     real rest[block_variables];
-    for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + node.at];
+    for (int v = 0; v < block_variables; ++v) rest[v] = load_once(right + v * sv + node.at);
     for (int side = 0; side < 6; ++side) {
         const bool within = side / 2 == direction && (side % 2 ? at + 1 < length : at > 0);
         if (apart[side / 2] == 0 || within) continue;

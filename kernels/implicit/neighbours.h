@@ -103,7 +103,7 @@ struct neighbour_block {
     HD neighbour_block(const real *blocks, stride sv, long long place, int side) {
         for (int n = 0; n < neighbour_words; ++n) {
             double_bits x;
-            x.number = blocks[(block_entries + side * neighbour_words + n) * sv + place];
+            x.number = load_once(blocks + (block_entries + side * neighbour_words + n) * sv + place);
             words[n] = x.bits;
         }
     }

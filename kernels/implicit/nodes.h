@@ -28,7 +28,7 @@ KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int length, int
     const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
     const int apart[3] = {di, dj, dk};
     real rest[block_variables], found[block_variables];
-    for (int v = 0; v < block_variables; ++v) rest[v] = right[v * sv + node.at];
+    for (int v = 0; v < block_variables; ++v) rest[v] = load_once(right + v * sv + node.at);
     for (int side = 0; side < 6; ++side)
         if (apart[side / 2] != 0)
             neighbour_block(blocks, sv, node.at, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
@@ -42,8 +42,17 @@ KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, 
     for (int v = 0; v < block_variables; ++v) x[v * sv + p] = real(kept_update(update)[v * sv + c]);
 }
 
-// For the exchange of ghosts: the update of the nodes at the places p[i] of an array of rows of `row` nodes, from the
-// places of the sweeps and back to them.
+// Between parts of one process: the update of the nodes at the places giving[i] of an array of rows of `source_row` nodes
+// becomes that of the ghosts at the places to[i] of another one.
+KERNEL(copy_update, int i, int j, int k, const int *to, const int *giving, int source_row, stride source_sv,
+       const real *source, int target_row, stride target_sv, real *target) {
+    const long long from = coloured(giving[i], source_row), at = coloured(to[i], target_row);
+    for (int v = 0; v < block_variables; ++v)
+        kept_update(target)[v * target_sv + at] = kept_update(source)[v * source_sv + from];
+}
+
+// For an exchange with other processes, or by interpolation: the update of the nodes at the places p[i], from the places of
+// the sweeps and back to them.
 KERNEL(update_to_exchange, int i, int j, int k, const int *p, int row, stride sv, const_field<update_reals> update,
        field<block_variables> exchanged) {
     for (int v = 0; v < block_variables; ++v) exchanged[v * sv + p[i]] = real(kept_update(update)[v * sv + coloured(p[i], row)]);

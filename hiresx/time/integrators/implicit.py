@@ -118,9 +118,10 @@ class Scheme(Steady):
         None where no share is any good."""
         linear, over_cfl = self._linear, EXPLICIT_CFL / cfl
         linear.assemble(self._x, over_cfl)
+        size = system.norm(self._x)
 
         def product(along: Vector, into: Vector) -> None:
-            system.derivative(linear.change, self._x, self._f, along, into)
+            system.derivative(linear.change, self._x, self._f, along, into, size)
             system.combine(over_cfl, along, -1.0, into)
 
         def residual() -> float:
