@@ -25,16 +25,16 @@ struct kept_inverse {
             words[n] = both.bits;
         }
     }
-    HD float operator()(int row, int column) const {
+    HD real operator()(int row, int column) const {
         const int e = row * block_variables + column;
         float_bits x;
         x.bits = unsigned(words[e / 2] >> (32 * (e % 2)));
-        return x.number;
+        return real(x.number);
     }
-    template <class Number> HD void multiply(const Number *x, Number *product) const {
+    HD void multiply(const real *x, real *product) const {
         for (int a = 0; a < block_variables; ++a) {
-            Number sum = Number(0);
-            for (int b = 0; b < block_variables; ++b) sum += Number((*this)(a, b)) * x[b];
+            real sum = real(0);
+            for (int b = 0; b < block_variables; ++b) sum += (*this)(a, b) * x[b];
             product[a] = sum;
         }
     }

@@ -84,8 +84,7 @@ struct line_node {
 };
 
 // The solution of the equations of these lines takes the place of their right-hand sides; the range has their first nodes.
-// From the first node on with the blocks of the nodes before (`way` 0), then back with those of the nodes behind (1). In
-// FP32, as are the pivots that it takes: one node waits for the other, so that the time of a step decides, not memory.
+// From the first node on with the blocks of the nodes before (`way` 0), then back with those of the nodes behind (1).
 KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int step, int direction, int length,
        int first, int colour, stride sv, const_field<block_reals> blocks, const_field<inverse_reals> factors,
        field<update_reals> update) {
@@ -96,8 +95,8 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int col
     float *const kept = kept_update(update);
     for (int way = 0; way < 2; ++way) {
         const int side = 2 * direction + way;
-        float last[block_variables];
-        for (int v = 0; v < block_variables; ++v) last[v] = 0.0f;
+        real last[block_variables];
+        for (int v = 0; v < block_variables; ++v) last[v] = real(0);
         line_node ahead(blocks, factors, kept, sv, line.at(way ? length - 1 : 0), side);
         for (int n = 0; n < length; ++n) {
             const long long c = line.at(way ? length - 1 - n : n);
@@ -106,13 +105,13 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int col
             const int later = n + steps_ahead;
             if (later < length)
                 line_node::expect(blocks, factors, kept, sv, line.at(way ? length - 1 - later : later), side);
-            float rest[block_variables], found[block_variables];
-            for (int v = 0; v < block_variables; ++v) rest[v] = way ? 0.0f : node.value[v];
-            if (n > 0) node.beside.take(last, rest);
+            real rest[block_variables], found[block_variables];
+            for (int v = 0; v < block_variables; ++v) rest[v] = way ? real(0) : real(node.value[v]);
+            if (n > 0) node.beside.take(last, 1, rest);
             node.inverse.multiply(rest, found);
             for (int v = 0; v < block_variables; ++v) {
-                last[v] = way ? node.value[v] + found[v] : found[v];
-                kept[v * sv + c] = last[v];
+                last[v] = way ? real(node.value[v]) + found[v] : found[v];
+                kept[v * sv + c] = float(last[v]);
             }
         }
     }

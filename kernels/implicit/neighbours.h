@@ -28,11 +28,10 @@ union float_bits {
 
 #if HX_NEIGHBOUR_BITS == 32
 typedef unsigned kept_entry;
-constexpr float kept_scale = 1.0f;
-HD float from_kept(kept_entry a) {
+HD real from_kept(kept_entry a) {
     float_bits x;
     x.bits = a;
-    return x.number;
+    return real(x.number);
 }
 HD kept_entry to_kept(real a) {
     float_bits x;
@@ -45,11 +44,10 @@ HD kept_entry to_kept(real a) {
 typedef unsigned short kept_entry;
 constexpr int kept_top = 14, kept_shift = 112;
 constexpr real kept_margin = real(1), kept_limit = real(65504);
-constexpr float kept_scale = 0x1p112f;
-HD float from_kept(kept_entry a) {
+HD real from_kept(kept_entry a) {
     float_bits x;
     x.bits = unsigned(int(short(a))) << 13 & 0x8fffe000u;
-    return x.number;
+    return real(x.number);
 }
 HD kept_entry to_kept(real a) {
     double_bits x;
@@ -65,15 +63,13 @@ HD kept_entry to_kept(real a) {
 typedef unsigned char kept_entry;
 constexpr int kept_top = 6, kept_shift = 0;
 constexpr real kept_margin = real(256.0 / 255.0), kept_limit = real(127);
-constexpr float kept_scale = 1.0f;
-HD float from_kept(kept_entry a) { return float(int((signed char)a)); }
+HD real from_kept(kept_entry a) { return real(int((signed char)a)); }
 HD kept_entry to_kept(real a) { return kept_entry(int(rint(a))); }
 #endif
 
 #if HX_NEIGHBOUR_BITS == 32
 HD real over_unit(int) { return real(1); }
 HD real power_of_row(unsigned char) { return real(1); }
-HD float short_power_of_row(unsigned char) { return 1.0f; }
 HD unsigned char exponent_of(const real *) { return 0; }
 HD kept_entry entry_of(real a, int, unsigned char) { return to_kept(a); }
 #else
@@ -83,12 +79,6 @@ HD real over_unit(int column) { return HX_TRANSPORTED && column == block_variabl
 HD real power_of_row(unsigned char exponent) {
     double_bits x;
     x.bits = (unsigned long long)(exponent + 1023 - 127 + kept_shift) << 52;
-    return x.number;
-}
-// The same in FP32, for entries that were multiplied by kept_scale
-HD float short_power_of_row(unsigned char exponent) {
-    float_bits x;
-    x.bits = unsigned(exponent) << 23;
     return x.number;
 }
 HD unsigned char exponent_of(const real *row) {
@@ -128,34 +118,23 @@ struct neighbour_block {
             blocks[(block_entries + side * neighbour_words + n) * sv + place] = x.number;
         }
     }
-    HD float number(int row, int column) const {
+    HD real number(int row, int column) const {
         const int bit = (row * block_variables + column) * HX_NEIGHBOUR_BITS;
         return from_kept(kept_entry(words[bit / 64] >> (bit % 64)));
     }
-    HD unsigned char exponent(int row) const {
+    HD real power(int row) const {
         const int bit = 8 * row + block_entries * HX_NEIGHBOUR_BITS;
-        return HX_NEIGHBOUR_BITS == 32 ? 0 : (unsigned char)(words[bit / 64 % neighbour_words] >> (bit % 64));
+        return HX_NEIGHBOUR_BITS == 32 ? real(1) : power_of_row((unsigned char)(words[bit / 64 % neighbour_words] >> (bit % 64)));
     }
-    HD real operator()(int row, int column) const {
-        return power_of_row(exponent(row)) * real(number(row, column)) * over_unit(column);
-    }
+    HD real operator()(int row, int column) const { return power(row) * number(row, column) * over_unit(column); }
     // rest = rest - B x
     template <class Number> HD void take(const Number *x, stride sv, real *rest) const {
         real sum[block_variables] = {};
         for (int b = 0; b < block_variables; ++b) {
             const real value = real(x[b * sv]) * over_unit(b);
-            for (int a = 0; a < block_variables; ++a) sum[a] += real(number(a, b)) * value;
+            for (int a = 0; a < block_variables; ++a) sum[a] += number(a, b) * value;
         }
-        for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row(exponent(a)) * sum[a];
-    }
-    // The same in FP32
-    HD void take(const float *x, float *rest) const {
-        float sum[block_variables] = {};
-        for (int b = 0; b < block_variables; ++b) {
-            const float value = x[b] * float(over_unit(b));
-            for (int a = 0; a < block_variables; ++a) sum[a] += kept_scale * number(a, b) * value;
-        }
-        for (int a = 0; a < block_variables; ++a) rest[a] -= short_power_of_row(exponent(a)) * sum[a];
+        for (int a = 0; a < block_variables; ++a) rest[a] -= power(a) * sum[a];
     }
     // What is kept of a block. `lost` grows by what is lost by rounding, which is for the diagonal block: an update that is the
     // same at neighbouring nodes has the same product with the matrix then. In thin cells the blocks nearly cancel in such a
