@@ -252,14 +252,6 @@ HD real load_once(const real *p) {
     return *p;
 #endif
 }
-// What a thread of a GPU will read soon is brought into the cache.
-HD void expect_line(const void *p) {
-#if defined(__CUDA_ARCH__)
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-#else
-    (void)p;
-#endif
-}
 template <class T> HD void expect_write(const real *) {}
 
 #ifdef HX_CPU

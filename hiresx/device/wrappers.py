@@ -58,7 +58,7 @@ BLOCKS = dict.fromkeys(("viscous_flux", "viscous_update"), (64, 4, 1))
 BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1, 1))
 
 # Threads of a block of kernels whose points are grid lines, of which there are few: on all multiprocessors.
-OF_LINES = dict.fromkeys(("factor_lines", "line_sweep"), (32, 1, 1))
+OF_LINES = {"factor_lines": (32, 1, 1)}
 
 # Kernels with stencils along j and k, and the number of blocks along j in a slab. Blocks visit a slab plane by plane,
 # so that the data a stencil along k reads again are still in the L2 cache, which does not hold seven whole planes of

@@ -24,6 +24,8 @@ from hiresx.time.ode_system import Vector
 # a block takes lines along every direction for which at least this share of its nodes count.
 STIFF, WORTH = 4.0, 0.1
 _NAMES = "ijk"
+# The kernel of lines for GPUs, and how many lines a warp takes (kernels/implicit/lines.h).
+LANES, LINES_OF_WARP = "line_sweep_lanes", 4
 
 
 def check_lines(lines: str, blocks: Sequence[Block]) -> None:
@@ -172,7 +174,7 @@ class Sweeps:
         return [
             self._program.call("line_right", extent, **common, **read),
             self._program.call(
-                "line_sweep", _first(extent, direction), step=s.strides[direction],
+                *range_of_lines(self._program, extent, direction), step=s.strides[direction],
                 factors=s.fields["line_factors"][n], **common,
             ),
         ]  # fmt: skip
@@ -258,6 +260,16 @@ def _first_ghosts(s: BlockState, places: np.ndarray) -> np.ndarray:
     beyond = [np.maximum(h - n, n - (h + size - 1)) for n, h, size in zip(index, s.halo, s.size, strict=True)]
     near: np.ndarray = np.max(beyond, axis=0) <= 1
     return near
+
+
+def range_of_lines(program: Program, extent: Sequence[int], direction: int) -> tuple[str, tuple[int, int, int]]:
+    """Return the kernel that solves the equations of the lines of one colour, of which `extent` has the nodes, and its
+    range: a point, or a warp, stands for some of them."""
+    first = _first(extent, direction)
+    if LANES not in program.signatures:
+        return "line_sweep", first
+    along, across = (first[1], first[2]) if direction == 0 else (first[0], first[1] * first[2])
+    return LANES, (-(-along // LINES_OF_WARP), across, 1)
 
 
 def _first(extent: Sequence[int], direction: int) -> tuple[int, int, int]:

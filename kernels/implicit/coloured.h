@@ -26,6 +26,7 @@ struct coloured_node {
 struct coloured_line {
     long long first;
     int column, half, step;
+    HD coloured_line() = default;
     HD coloured_line(long long p, int row, int direction, int step) : half((row + 1) >> 1), step(step) {
         column = direction == 0 ? int(unsigned(p) % unsigned(row)) : -1;
         first = direction == 0 ? p - column : coloured(p, row);

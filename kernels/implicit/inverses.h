@@ -15,6 +15,14 @@ HD void keep_inverse(const real *inverse, stride sv, real *kept) {
     }
 }
 
+// An entry in the words of an inverse
+HD real inverse_in(const unsigned long long *words, int row, int column) {
+    const int e = row * block_variables + column;
+    float_bits x;
+    x.bits = unsigned(words[e / 2] >> (32 * (e % 2)));
+    return real(x.number);
+}
+
 struct kept_inverse {
     unsigned long long words[inverse_reals];
     HD kept_inverse() = default;
@@ -25,16 +33,10 @@ struct kept_inverse {
             words[n] = both.bits;
         }
     }
-    HD real operator()(int row, int column) const {
-        const int e = row * block_variables + column;
-        float_bits x;
-        x.bits = unsigned(words[e / 2] >> (32 * (e % 2)));
-        return real(x.number);
-    }
     HD void multiply(const real *x, real *product) const {
         for (int a = 0; a < block_variables; ++a) {
             real sum = real(0);
-            for (int b = 0; b < block_variables; ++b) sum += (*this)(a, b) * x[b];
+            for (int b = 0; b < block_variables; ++b) sum += inverse_in(words, a, b) * x[b];
             product[a] = sum;
         }
     }

@@ -60,29 +60,6 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
     for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = float(rest[v]);
 }
 
-// What a step along a line reads of a node. A GPU reads it a step ahead, and brings it into its cache some steps before that:
-// there are too few lines for other threads to cover the time that memory takes.
-constexpr int steps_ahead = 8;
-#ifdef HX_CPU
-constexpr bool reads_ahead = false;
-#else
-constexpr bool reads_ahead = true;
-#endif
-struct line_node {
-    neighbour_block beside;
-    kept_inverse inverse;
-    float value[block_variables];
-    HD line_node(const real *blocks, const real *factors, const float *update, stride sv, long long c, int side)
-        : beside(blocks, sv, c, side), inverse(factors + c, sv) {
-        for (int v = 0; v < block_variables; ++v) value[v] = update[v * sv + c];
-    }
-    HD static void expect(const real *blocks, const real *factors, const float *update, stride sv, long long c, int side) {
-        neighbour_block::expect(blocks, sv, c, side);
-        for (int n = 0; n < inverse_reals; ++n) expect_line(factors + n * sv + c);
-        for (int v = 0; v < block_variables; ++v) expect_line(update + v * sv + c);
-    }
-};
-
 // The solution of the equations of these lines takes the place of their right-hand sides; the range has their first nodes.
 // From the first node on with the blocks of the nodes before (`way` 0), then back with those of the nodes behind (1).
 KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int step, int direction, int length,
@@ -94,28 +71,93 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int col
     const coloured_line line(o + column + (long long)row * sj + (long long)k * sk, sj, direction, step);
     float *const kept = kept_update(update);
     for (int way = 0; way < 2; ++way) {
-        const int side = 2 * direction + way;
-        real last[block_variables];
-        for (int v = 0; v < block_variables; ++v) last[v] = real(0);
-        line_node ahead(blocks, factors, kept, sv, line.at(way ? length - 1 : 0), side);
+        real last[block_variables], rest[block_variables], found[block_variables];
         for (int n = 0; n < length; ++n) {
             const long long c = line.at(way ? length - 1 - n : n);
-            const line_node node = reads_ahead ? ahead : line_node(blocks, factors, kept, sv, c, side);
-            if (reads_ahead && n + 1 < length) ahead = line_node(blocks, factors, kept, sv, line.at(way ? length - 2 - n : n + 1), side);
-            const int later = n + steps_ahead;
-            if (later < length)
-                line_node::expect(blocks, factors, kept, sv, line.at(way ? length - 1 - later : later), side);
-            real rest[block_variables], found[block_variables];
-            for (int v = 0; v < block_variables; ++v) rest[v] = way ? real(0) : real(node.value[v]);
-            if (n > 0) node.beside.take(last, 1, rest);
-            node.inverse.multiply(rest, found);
+            for (int v = 0; v < block_variables; ++v) rest[v] = way ? real(0) : real(kept[v * sv + c]);
+            if (n > 0) neighbour_block(blocks, sv, c, 2 * direction + way).take(last, 1, rest);
+            kept_inverse(factors + c, sv).multiply(rest, found);
             for (int v = 0; v < block_variables; ++v) {
-                last[v] = way ? real(node.value[v]) + found[v] : found[v];
+                last[v] = way ? real(kept[v * sv + c]) + found[v] : found[v];
                 kept[v * sv + c] = float(last[v]);
             }
         }
     }
 }
+
+#ifndef HX_CPU
+// The same for a GPU. A node of a line waits for the one before it, so that the time of a step decides and not memory: a
+// lane for each equation of a node, four lines to a warp, and what a step reads is on its way during the step before.
+// Lines 4 i to 4 i + 3 of the range along j, for lines along i, else along i; j counts the other index across.
+constexpr int lanes_of_line = 8, lines_of_warp = 32 / lanes_of_line, words_of_step = neighbour_words + inverse_reals;
+static_assert(block_variables <= lanes_of_line, "a lane for each equation");
+ROW_KERNEL(line_sweep_lanes, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int step, int direction,
+           int length, int first, int colour, stride sv, const_field<block_reals> blocks,
+           const_field<inverse_reals> factors, field<update_reals> update) {
+    SHARED coloured_line lines[lines_of_warp];
+    SHARED int there[lines_of_warp];
+    SHARED unsigned long long words[2][lines_of_warp][words_of_step];
+    SHARED float values[2][lines_of_warp][block_variables];
+    SHARED real last[lines_of_warp][block_variables], rest[lines_of_warp][block_variables];
+    float *const kept = kept_update(update);
+    (void)k;
+    LANES {
+        if (lane < lines_of_warp) {
+            const int across = 2 * (lines_of_warp * i + lane) + ((j + first + colour) & 1);
+            const int column = direction == 0 ? 0 : across, row = direction == 0 ? across : direction == 1 ? 0 : j;
+            there[lane] = column < columns && row < rows;
+            const long long p = o + column + (long long)row * sj + (long long)(direction == 2 ? 0 : j) * sk;
+            lines[lane] = coloured_line(there[lane] ? p : o, sj, direction, step);
+        }
+    }
+    // what step n of a way reads
+    const auto fetch = [&](int lane, int way, int n) {
+        const int l = lane / lanes_of_line;
+        if (!there[l]) return;
+        const long long c = lines[l].at(way ? length - 1 - n : n);
+        const int side = 2 * direction + way;
+        for (int w = lane % lanes_of_line; w < words_of_step; w += lanes_of_line) {
+            const real *from = w < neighbour_words ? blocks + (block_entries + side * neighbour_words + w) * sv + c
+                                                   : factors + (w - neighbour_words) * sv + c;
+            FETCH(words[n & 1][l][w], reinterpret_cast<const unsigned long long *>(from));
+        }
+        const int v = lane % lanes_of_line;
+        if (v < block_variables) FETCH(values[n & 1][l][v], kept + v * sv + c);
+    };
+    for (int way = 0; way < 2; ++way) {
+        LANES {
+            fetch(lane, way, 0);
+            FETCHED;
+        }
+        for (int n = 0; n < length; ++n) {
+            LANES {
+                const int l = lane / lanes_of_line, a = lane % lanes_of_line;
+                if (n + 1 < length) fetch(lane, way, n + 1);
+                if (a < block_variables) {
+                    real sum = real(0);
+                    if (n > 0)
+                        for (int b = 0; b < block_variables; ++b)
+                            sum += real(number_in(words[n & 1][l], a, b)) * (last[l][b] * over_unit(b));
+                    const real begin = way ? real(0) : real(values[n & 1][l][a]);
+                    rest[l][a] = n > 0 ? begin - power_of_row(exponent_in(words[n & 1][l], a)) * sum : begin;
+                }
+            }
+            LANES {
+                const int l = lane / lanes_of_line, a = lane % lanes_of_line;
+                if (there[l] && a < block_variables) {
+                    real found = real(0);
+                    for (int b = 0; b < block_variables; ++b)
+                        found += real(inverse_in(words[n & 1][l] + neighbour_words, a, b)) * rest[l][b];
+                    if (way) found = real(values[n & 1][l][a]) + found;
+                    last[l][a] = found;
+                    kept[a * sv + lines[l].at(way ? length - 1 - n : n)] = float(found);
+                }
+                FETCHED;
+            }
+        }
+    }
+}
+#endif
 
 // Per column along k and direction d: how many nodes have there a spectral radius, inviscid and viscous, that is more
 // than `ratio` times that of each other direction: counts[d][j][i].

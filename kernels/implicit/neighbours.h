@@ -96,6 +96,16 @@ HD kept_entry entry_of(real a, int column, unsigned char exponent) {
 }
 #endif
 
+// Entries and exponents in the words of a neighbour
+HD real number_in(const unsigned long long *words, int row, int column) {
+    const int bit = (row * block_variables + column) * HX_NEIGHBOUR_BITS;
+    return from_kept(kept_entry(words[bit / 64] >> (bit % 64)));
+}
+HD unsigned char exponent_in(const unsigned long long *words, int row) {
+    const int bit = 8 * row + block_entries * HX_NEIGHBOUR_BITS;
+    return HX_NEIGHBOUR_BITS == 32 ? 0 : (unsigned char)(words[bit / 64 % neighbour_words] >> (bit % 64));
+}
+
 // The block of the neighbour on one side (imin, imax, jmin, ...) of the node whose blocks lie at `place`
 struct neighbour_block {
     unsigned long long words[neighbour_words];
@@ -107,10 +117,6 @@ struct neighbour_block {
             words[n] = x.bits;
         }
     }
-    HD static void expect(const real *blocks, stride sv, long long place, int side) {
-        for (int n = 0; n < neighbour_words; ++n)
-            expect_line(blocks + (block_entries + side * neighbour_words + n) * sv + place);
-    }
     HD void store(real *blocks, stride sv, long long place, int side) const {
         for (int n = 0; n < neighbour_words; ++n) {
             double_bits x;
@@ -118,23 +124,17 @@ struct neighbour_block {
             blocks[(block_entries + side * neighbour_words + n) * sv + place] = x.number;
         }
     }
-    HD real number(int row, int column) const {
-        const int bit = (row * block_variables + column) * HX_NEIGHBOUR_BITS;
-        return from_kept(kept_entry(words[bit / 64] >> (bit % 64)));
+    HD real operator()(int row, int column) const {
+        return power_of_row(exponent_in(words, row)) * number_in(words, row, column) * over_unit(column);
     }
-    HD real power(int row) const {
-        const int bit = 8 * row + block_entries * HX_NEIGHBOUR_BITS;
-        return HX_NEIGHBOUR_BITS == 32 ? real(1) : power_of_row((unsigned char)(words[bit / 64 % neighbour_words] >> (bit % 64)));
-    }
-    HD real operator()(int row, int column) const { return power(row) * number(row, column) * over_unit(column); }
     // rest = rest - B x
     template <class Number> HD void take(const Number *x, stride sv, real *rest) const {
         real sum[block_variables] = {};
         for (int b = 0; b < block_variables; ++b) {
             const real value = real(x[b * sv]) * over_unit(b);
-            for (int a = 0; a < block_variables; ++a) sum[a] += number(a, b) * value;
+            for (int a = 0; a < block_variables; ++a) sum[a] += number_in(words, a, b) * value;
         }
-        for (int a = 0; a < block_variables; ++a) rest[a] -= power(a) * sum[a];
+        for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row(exponent_in(words, a)) * sum[a];
     }
     // What is kept of a block. `lost` grows by what is lost by rounding, which is for the diagonal block: an update that is the
     // same at neighbouring nodes has the same product with the matrix then. In thin cells the blocks nearly cancel in such a

@@ -17,6 +17,7 @@ from hiresx.equations import Equations
 from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
 from hiresx.equations.storage import STORAGE, neighbour_words, packed_reals
 from hiresx.solver.coloured_arrays import diagonal_blocks, in_fp32, in_grid_order, inverse_blocks, neighbour_blocks
+from hiresx.solver.sweeps import range_of_lines
 
 # The sweeps without what makes the blocks.
 PROGRAM = """
@@ -66,6 +67,7 @@ class Kept(NamedTuple):
     """A program of the sweeps, and blocks of all kinds of rows (6, n, n, k, j, i): as given, as kernels read what is
     kept of them, and the array that keeps them, behind `diagonal` with what was lost."""
 
+    where: str
     program: Any
     storage: str
     given: np.ndarray
@@ -100,7 +102,7 @@ def kept(root, request) -> Kept:
     blocks = np.concatenate([in_coloured_order(diagonal), np.zeros((6 * neighbour_words(storage, n), *SHAPE))])
     back = np.zeros((6 * n * n, *SHAPE))
     program.launch("keep_blocks", SIZE, **PLACE, given=given.reshape(-1, *SHAPE), blocks=blocks, back=back)
-    return Kept(program, storage, given, back.reshape(given.shape), blocks, diagonal)
+    return Kept(where, program, storage, given, back.reshape(given.shape), blocks, diagonal)
 
 
 @pytest.mark.parametrize(
@@ -193,9 +195,9 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     else:
         along = {"direction": direction, "length": SIZE[direction]}
         factors = np.zeros((packed_reals(n * n), *SHAPE))
-        firsts = [tuple(1 if d == direction else size for d, size in enumerate(sizes)) for sizes in (SIZE, extent)]
+        firsts = tuple(1 if d == direction else size for d, size in enumerate(SIZE))
         kept.program.launch(
-            "factor_lines", firsts[0], **PLACE, step=strides[direction], blocks=blocks, factors=factors, **along
+            "factor_lines", firsts, **PLACE, step=strides[direction], blocks=blocks, factors=factors, **along
         )
         inverses = inverse_blocks(factors, n)
         common |= {"columns": ni, "rows": nj, **along}
@@ -233,9 +235,9 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
             kept.program.launch("colour_sweep", extent, **common, **read, length=ni, colour=colour)
         else:
             kept.program.launch("line_right", extent, **common, **read, colour=colour)
-            kept.program.launch(
-                "line_sweep", firsts[1], **common, step=strides[direction], factors=factors, colour=colour
-            )
+            kernel, of_lines = range_of_lines(kept.program, extent, direction)
+            assert (kernel == "line_sweep") == (kept.where == "cpu")
+            kept.program.launch(kernel, of_lines, **common, step=strides[direction], factors=factors, colour=colour)
         for start in product(*(range(1 if d == direction else size) for d, size in enumerate(SIZE))):
             if (sum(start) + 1) % 2 == colour:
                 length = 1 if direction is None else SIZE[direction]
