@@ -15,6 +15,8 @@ from hiresx.errors import HiresxError
 from hiresx.solver import Solver
 from hiresx.time.linearised import Implicit
 
+# The kernels of a sweep.
+SWEEPING = ("colour_sweep", "line_right", "line_sweep", "line_sweep_lanes")
 # Sweeps over both colours that are timed at once.
 SWEEPS = 4
 
@@ -71,7 +73,7 @@ def measure(device: Backend, nodes: int, storage: BlockStorage, lines: str, repe
         for kernel, sum_of_kernel in taken.items() if repeat else ():
             seconds[kernel].append(sum_of_kernel)
     of_kernels = {kernel: 1e9 * median(samples) / solver.points for kernel, samples in seconds.items()}
-    per_node = sum(of_kernels.get(kernel, 0.0) for kernel in ("colour_sweep", "line_right", "line_sweep")) / SWEEPS
+    per_node = sum(of_kernels.get(kernel, 0.0) for kernel in SWEEPING) / SWEEPS
     moved = bytes_of_sweep(storage, lines != "none")
     return {
         "storage": storage,
