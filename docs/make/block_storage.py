@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 from markdown_tables import table
@@ -26,10 +26,10 @@ from hiresx.bench.sweeps import measure
 from hiresx.case import Case
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
-from hiresx.equations.storage import BLOCK_BITS
+from hiresx.equations.storage import BLOCK_BITS, SweepPrecision
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
-from hiresx.solver.coloured_arrays import diagonal_blocks, in_fp32, neighbour_blocks
+from hiresx.solver.coloured_arrays import diagonal_blocks, in_precision, neighbour_blocks
 from hiresx.time.linearised import EXPLICIT_CFL, Implicit
 
 Row = dict[str, Any]
@@ -41,8 +41,8 @@ def measurements(device: Backend, nodes: int) -> Iterator[Callable[[], Row]]:
     """Yield what measures the rate of a copy, then what measures a sweep (hiresx.bench.sweeps) by each storage: over
     nodes, and over lines along i and along k."""
     yield lambda: {"copy_gb_per_s": kernel_times.copy_bandwidth(device, REPEATS)}
-    for lines, storage in product(("none", "i", "k"), BLOCK_BITS):
-        yield partial(measure, device, nodes, storage, lines, REPEATS)
+    for lines, storage, precision in product(("none", "i", "k"), BLOCK_BITS, get_args(SweepPrecision)):
+        yield partial(measure, device, nodes, storage, precision, lines, REPEATS)
 
 
 def residuals(case: Case, steps: int, cfl: float) -> Iterator[Row]:
@@ -83,7 +83,10 @@ def _solved(case: Case, flow: Reals, cfl: float) -> tuple[Solver, list[Reals], l
     linear.change(x, right)
     linear.assemble(x, EXPLICIT_CFL / cfl)
     linear.precondition(right, found)
-    updates = [in_fp32(state.array("sweep_update"), state.equations.variables) for state in solver.states]
+    updates = [
+        in_precision(state.array("sweep_update"), state.equations.variables, case.implicit.sweep_precision)
+        for state in solver.states
+    ]
     return solver, [array.copy() for array in right.arrays], updates
 
 

@@ -10,7 +10,7 @@ from hiresx.bench.kernel_times import TimingBackend
 from hiresx.bench.rhs import LEAST_NODES
 from hiresx.case import load
 from hiresx.device.interface import Backend
-from hiresx.equations.storage import BlockStorage, neighbour_words, packed_reals
+from hiresx.equations.storage import BlockStorage, SweepPrecision, neighbour_words, packed_reals
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
 from hiresx.time.linearised import Implicit
@@ -21,18 +21,21 @@ SWEEPING = ("colour_sweep", "line_right", "line_sweep", "line_sweep_lanes")
 SWEEPS = 4
 
 
-def bytes_of_sweep(storage: BlockStorage, lines: bool, variables: int = 5) -> int:
+def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool, variables: int = 5) -> int:
     """Return the bytes per node that a sweep over both colours must move at least: the blocks of neighbours, the
     inverse of the diagonal block, the right-hand side, and the update, which is read and written. Over lines the
     right-hand sides of lines are written, read and replaced by the solution, then read and changed on the way back,
     with one block of a neighbour and the inverses once more."""
-    inverse, update = 8 * packed_reals(variables**2), 4 * variables
+    inverse = 8 * packed_reals(variables**2, precision)
+    update = (8 if precision == "fp64" else 4) * variables
     beside = 8 * 6 * neighbour_words(storage, variables)
     forth = inverse + beside + 8 * variables + 2 * update
     return forth + inverse + beside // 6 + 4 * update if lines else forth
 
 
-def measure(device: Backend, nodes: int, storage: BlockStorage, lines: str, repeats: int) -> dict[str, Any]:
+def measure(
+    device: Backend, nodes: int, storage: BlockStorage, precision: SweepPrecision, lines: str, repeats: int
+) -> dict[str, Any]:
     """Time sweeps over both colours on `nodes`^3 nodes of a Taylor-Green vortex. `lines`: as implicit.lines.
 
     Returns `ns_per_node` of one sweep (the median of `repeats`; of its kernels alone); on a CPU `processor_ns`, what
@@ -47,6 +50,7 @@ def measure(device: Backend, nodes: int, storage: BlockStorage, lines: str, repe
             f"grid.n=[{nodes},{nodes},{nodes}]", 'scheme.precision="fp64"', 'time.integrator="bdf2"',
             "implicit.krylov=1", f"implicit.sweeps={SWEEPS}", f'implicit.storage="{storage}"',
             f'implicit.lines="{lines}"',
+            f'implicit.sweep_precision="{precision}"',
         ],
     )  # fmt: skip
     timed = TimingBackend(device)
@@ -74,9 +78,10 @@ def measure(device: Backend, nodes: int, storage: BlockStorage, lines: str, repe
             seconds[kernel].append(sum_of_kernel)
     of_kernels = {kernel: 1e9 * median(samples) / solver.points for kernel, samples in seconds.items()}
     per_node = sum(of_kernels.get(kernel, 0.0) for kernel in SWEEPING) / SWEEPS
-    moved = bytes_of_sweep(storage, lines != "none")
+    moved = bytes_of_sweep(storage, precision, lines != "none")
     return {
         "storage": storage,
+        "sweep_precision": precision,
         "lines": lines,
         "nodes": nodes,
         "ns_per_node": per_node,

@@ -17,6 +17,7 @@ from hiresx.equations.storage import (
     BlockStorage,
     Precision,
     Storage,
+    SweepPrecision,
     neighbour_words,
     packed_reals,
 )
@@ -38,8 +39,8 @@ class Configuration:
     with its parameters. `filter_reach`: nodes that the explicit filter reads to each side, where the interpolation
     reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
     state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
-    program: the solver, the vectors of integrators, what the
-    implicit one computes, with its `implicit_storage` of blocks, or a study with kernels of its own."""
+    program: the solver, the vectors of integrators, what the implicit one computes, with its `implicit_storage` of
+    blocks and `sweep_precision`, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -71,6 +72,7 @@ class Configuration:
     schmidt: tuple[float, ...] = ()
     program: Literal["solver", "vectors", "implicit", "loop_modes"] = "solver"
     implicit_storage: BlockStorage = "fp32"
+    sweep_precision: SweepPrecision = "fp64"
 
     @property
     def real(self) -> str:
@@ -192,8 +194,9 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
     of_blocks = {
         "HX_NEIGHBOUR_BITS": BLOCK_BITS[storage],
         "HX_NEIGHBOUR_WORDS": neighbour_words(storage, variables),
-        "HX_INVERSE_REALS": packed_reals(variables**2),
-        "HX_UPDATE_REALS": packed_reals(variables),
+        "HX_SWEEP_BITS": 64 if c.sweep_precision == "fp64" else 32,
+        "HX_INVERSE_REALS": packed_reals(variables**2, c.sweep_precision),
+        "HX_UPDATE_REALS": packed_reals(variables, c.sweep_precision),
     }
     return (of_blocks if c.program == "implicit" else {}) | {
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),

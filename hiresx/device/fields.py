@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
-from hiresx.equations.storage import STORAGE, BlockStorage, Storage, neighbour_words, packed_reals
+from hiresx.equations.storage import STORAGE, BlockStorage, Storage, SweepPrecision, neighbour_words, packed_reals
 from hiresx.errors import HiresxError
 
 Numbers = Literal["real", "stored", "work", "rate"]
@@ -29,7 +29,8 @@ class Layout:
     model knows (`spacings`), and of it the `length_ratio` and the `resolved_share`, a `body_force`, an explicit
     filter (`filtered`), viscous terms that also damp what alternates (`damped`), `coordinates` that kernels read, and
     an `implicit` integrator with its `implicit_lines`, the number of directions in which a block may have lines at
-    once, and its `implicit_storage` of blocks."""
+    once, its `implicit_storage` of blocks, and the
+    `sweep_precision` of inverses and updates."""
 
     storage: Storage
     equations: Equations = GAS
@@ -54,6 +55,7 @@ class Layout:
     implicit: bool = False
     implicit_lines: int = 0
     implicit_storage: BlockStorage = "fp32"
+    sweep_precision: SweepPrecision = "fp64"
 
     @property
     def numbers_per_point(self) -> int:
@@ -148,11 +150,11 @@ def _of_blocks(layout: Layout) -> int:
 
 
 def _of_inverse(layout: Layout) -> int:
-    return packed_reals(layout.equations.variables**2)
+    return packed_reals(layout.equations.variables**2, layout.sweep_precision)
 
 
 def _of_update(layout: Layout) -> int:
-    return packed_reals(layout.equations.variables)
+    return packed_reals(layout.equations.variables, layout.sweep_precision)
 
 
 def _of_gradients(layout: Layout) -> int:
@@ -279,8 +281,8 @@ FIELDS: tuple[Field, ...] = (
     Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
     # of the implicit integrator, at the places of kernels/implicit/coloured.h: a block of 25 reals for each node, 36
     # with the variable of a model of turbulence, and behind it the blocks of its six neighbours in fewer bits
-    # (kernels/implicit/neighbours.h); the right-hand side of the sweeps, and their update in FP32; and of line-implicit
-    # ones the inverses of pivots in FP32, of lines along each direction that a block may have
+    # (kernels/implicit/neighbours.h); the right-hand side and the update of the sweeps; and of line-implicit ones the
+    # inverses of pivots, of lines along each direction that a block may have
     Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
     Field("sweep_right", "real", _of_state, count=lambda layout: int(layout.implicit)),
     Field("sweep_update", "real", _of_update, count=lambda layout: int(layout.implicit)),

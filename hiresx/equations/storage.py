@@ -10,6 +10,8 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 # Of the blocks of neighbours in the implicit integrator, and the bits of an entry.
 BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8"]
 BLOCK_BITS: dict[BlockStorage, int] = {"fp32": 32, "fp16": 16, "int8": 8}
+# Of the inverses of its diagonal blocks, and of the update of its sweeps.
+SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
 
 
 class Storage(NamedTuple):
@@ -59,9 +61,9 @@ def neighbour_words(storage: BlockStorage, variables: int) -> int:
     return math.ceil(variables * (variables * bits // 8 + (bits < 32)) / 8)
 
 
-def packed_reals(numbers: int) -> int:
-    """Return how many words of 8 bytes hold so many numbers in FP32."""
-    return (numbers + 1) // 2
+def packed_reals(numbers: int, precision: SweepPrecision) -> int:
+    """Return how many words of 8 bytes hold so many numbers."""
+    return numbers if precision == "fp64" else (numbers + 1) // 2
 
 
 _MACROS = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")

@@ -250,7 +250,7 @@ def layout(case: Case, plan: str) -> Layout:
         body_force=case.body_force is not None, filtered=case.filter is not None, damped=viscous_damping(case) > 0,
         coordinates=case.source is not None,
         implicit=scheme.implicit, implicit_lines=case.implicit.directions if scheme.implicit else 0,
-        implicit_storage=case.implicit.storage,
+        implicit_storage=case.implicit.storage, sweep_precision=case.implicit.sweep_precision,
     )  # fmt: skip
 
 

@@ -4,7 +4,9 @@ read on the host."""
 import numpy as np
 
 from hiresx.base.arrays import Reals
-from hiresx.equations.storage import BLOCK_BITS, BlockStorage, neighbour_words
+from hiresx.equations.storage import BLOCK_BITS, BlockStorage, SweepPrecision, neighbour_words
+
+_KINDS = {"fp64": np.float64, "fp32": np.float32}
 
 
 def in_grid_order(array: np.ndarray) -> np.ndarray:
@@ -41,15 +43,16 @@ def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, trans
     return np.moveaxis(found, 1, -1).reshape(6, variables, variables, *shape)
 
 
-def in_fp32(kept: Reals, numbers: int) -> np.ndarray:
-    """Return the array (numbers, k, j, i), float32, whose values at the places of the sweeps `kept` (reals, k, j, i)
-    holds one behind the other."""
-    values = kept.reshape(-1).view(np.float32)[: numbers * kept[0].size]
+def in_precision(kept: Reals, numbers: int, precision: SweepPrecision) -> np.ndarray:
+    """Return the array (numbers, k, j, i), float64 or float32, whose values at the places of the sweeps `kept` (reals,
+    k, j, i) holds one behind the other."""
+    values = kept.reshape(-1).view(_KINDS[precision])[: numbers * kept[0].size]
     return in_grid_order(values.reshape(numbers, *kept.shape[1:]))
 
 
-def inverse_blocks(kept: Reals, variables: int) -> np.ndarray:
-    """Return the inverses (row, column, k, j, i), float32, of blocks, two numbers in a real."""
+def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
+    """Return the inverses (row, column, k, j, i), float64 or float32, of blocks, of which a real holds one number or
+    two."""
     ordered = in_grid_order(kept)
-    pairs = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(np.float32)[..., : variables**2]
-    return np.moveaxis(pairs, -1, 0).reshape(variables, variables, *kept.shape[1:])
+    numbers = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(_KINDS[precision])[..., : variables**2]
+    return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

@@ -66,6 +66,7 @@ class ImplicitOperators(Linearised):
                 blocks.configuration,
                 program="implicit",
                 implicit_storage=case.implicit.storage,
+                sweep_precision=case.implicit.sweep_precision,
                 source=(),
                 face_formulas=(),
             )

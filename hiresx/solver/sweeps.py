@@ -83,9 +83,10 @@ class Sweeps:
         of the part `states[n]`, on the host."""
         s, lines = self._blocks.states[n], self.lines[n]
         variables = s.equations.variables
-        reals = packed_reals(variables**2)
+        precision = s.layout.sweep_precision
+        reals = packed_reals(variables**2, precision)
         for kept in s.fields["line_factors"][: len(lines)] if lines else (s.array("implicit_blocks")[:reals],):
-            yield s.interior(inverse_blocks(self._blocks.backend.to_host(kept), variables))
+            yield s.interior(inverse_blocks(self._blocks.backend.to_host(kept), variables, precision))
 
     def __call__(self, right: Vector, into: Vector) -> None:
         """Solve roughly for the update `into`, from 0."""

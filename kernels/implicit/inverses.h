@@ -1,9 +1,10 @@
-// Inverses of blocks for the sweeps, computed in FP64 and kept in FP32, two numbers in the place of one real.
+// Inverses of blocks for the sweeps, computed in FP64 and kept in the numbers of the sweeps.
 #pragma once
 #include "neighbours.h"
 
 constexpr int inverse_reals = HX_INVERSE_REALS;
 
+#if HX_SWEEP_BITS == 32
 HD void keep_inverse(const real *inverse, stride sv, real *kept) {
     for (int n = 0; n < inverse_reals; ++n) {
         float_bits low, high;
@@ -22,6 +23,16 @@ HD real inverse_in(const unsigned long long *words, int row, int column) {
     x.bits = unsigned(words[e / 2] >> (32 * (e % 2)));
     return real(x.number);
 }
+#else
+HD void keep_inverse(const real *inverse, stride sv, real *kept) {
+    for (int e = 0; e < block_entries; ++e) kept[e * sv] = inverse[e];
+}
+HD real inverse_in(const unsigned long long *words, int row, int column) {
+    double_bits x;
+    x.bits = words[row * block_variables + column];
+    return x.number;
+}
+#endif
 
 struct kept_inverse {
     unsigned long long words[inverse_reals];

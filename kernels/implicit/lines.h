@@ -57,7 +57,7 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
         if (apart[side / 2] == 0 || within) continue;
         neighbour_block(blocks, sv, node.at, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
     }
-    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = float(rest[v]);
+    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = swept_real(rest[v]);
 }
 
 // The solution of the equations of these lines takes the place of their right-hand sides; the range has their first nodes.
@@ -69,7 +69,7 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int col
     const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
     if (column >= columns || row >= rows) return;
     const coloured_line line(o + column + (long long)row * sj + (long long)k * sk, sj, direction, step);
-    float *const kept = kept_update(update);
+    swept_real *const kept = kept_update(update);
     for (int way = 0; way < 2; ++way) {
         real last[block_variables], rest[block_variables], found[block_variables];
         for (int n = 0; n < length; ++n) {
@@ -79,7 +79,7 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int col
             kept_inverse(factors + c, sv).multiply(rest, found);
             for (int v = 0; v < block_variables; ++v) {
                 last[v] = way ? real(kept[v * sv + c]) + found[v] : found[v];
-                kept[v * sv + c] = float(last[v]);
+                kept[v * sv + c] = swept_real(last[v]);
             }
         }
     }
@@ -97,9 +97,9 @@ ROW_KERNEL(line_sweep_lanes, int i, int j, int k, int o, int sj, int sk, int row
     SHARED coloured_line lines[lines_of_warp];
     SHARED int there[lines_of_warp];
     SHARED unsigned long long words[2][lines_of_warp][words_of_step];
-    SHARED float values[2][lines_of_warp][block_variables];
+    SHARED swept_real values[2][lines_of_warp][block_variables];
     SHARED real last[lines_of_warp][block_variables], rest[lines_of_warp][block_variables];
-    float *const kept = kept_update(update);
+    swept_real *const kept = kept_update(update);
     (void)k;
     LANES {
         if (lane < lines_of_warp) {
@@ -150,7 +150,7 @@ ROW_KERNEL(line_sweep_lanes, int i, int j, int k, int o, int sj, int sk, int row
                         found += real(inverse_in(words[n & 1][l] + neighbour_words, a, b)) * rest[l][b];
                     if (way) found = real(values[n & 1][l][a]) + found;
                     last[l][a] = found;
-                    kept[a * sv + lines[l].at(way ? length - 1 - n : n)] = float(found);
+                    kept[a * sv + lines[l].at(way ? length - 1 - n : n)] = swept_real(found);
                 }
                 FETCHED;
             }

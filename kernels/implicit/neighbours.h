@@ -12,10 +12,15 @@
 // diagonal block stands ahead of those of all neighbours.
 constexpr int neighbour_words = HX_NEIGHBOUR_WORDS;
 constexpr int block_reals = block_entries + 6 * neighbour_words;
-// The update of a node in FP32, two numbers in the place of one real
+// The numbers that keep the update and the inverses of diagonal blocks: FP64, or FP32, two in the place of one real
+#if HX_SWEEP_BITS == 32
+typedef float swept_real;
+#else
+typedef real swept_real;
+#endif
 constexpr int update_reals = HX_UPDATE_REALS;
-HD float *kept_update(real *update) { return reinterpret_cast<float *>(update); }
-HD const float *kept_update(const real *update) { return reinterpret_cast<const float *>(update); }
+HD swept_real *kept_update(real *update) { return reinterpret_cast<swept_real *>(update); }
+HD const swept_real *kept_update(const real *update) { return reinterpret_cast<const swept_real *>(update); }
 
 union double_bits {
     double number;

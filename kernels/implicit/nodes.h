@@ -16,7 +16,7 @@ KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, 
 KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<block_variables> x,
        field<block_variables> right, field<update_reals> update) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    for (int v = 0; v < block_variables; ++v) right[v * sv + c] = x[v * sv + p], kept_update(update)[v * sv + c] = 0.0f;
+    for (int v = 0; v < block_variables; ++v) right[v * sv + c] = x[v * sv + p], kept_update(update)[v * sv + c] = swept_real(0);
 }
 
 // The nodes of one colour, those with i + j + k + first of its parity, solve their own equations with their neighbours'
@@ -33,7 +33,7 @@ KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int length, int
         if (apart[side / 2] != 0)
             neighbour_block(blocks, sv, node.at, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
     kept_inverse(blocks + node.at, sv).multiply(rest, found);
-    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = float(found[v]);
+    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = swept_real(found[v]);
 }
 
 KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<update_reals> update,
@@ -59,5 +59,5 @@ KERNEL(update_to_exchange, int i, int j, int k, const int *p, int row, stride sv
 }
 KERNEL(update_from_exchange, int i, int j, int k, const int *p, int row, stride sv, const_field<block_variables> exchanged,
        field<update_reals> update) {
-    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + coloured(p[i], row)] = float(exchanged[v * sv + p[i]]);
+    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + coloured(p[i], row)] = swept_real(exchanged[v * sv + p[i]]);
 }

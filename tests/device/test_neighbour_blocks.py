@@ -16,7 +16,7 @@ from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
 from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
 from hiresx.equations.storage import STORAGE, neighbour_words, packed_reals
-from hiresx.solver.coloured_arrays import diagonal_blocks, in_fp32, in_grid_order, inverse_blocks, neighbour_blocks
+from hiresx.solver.coloured_arrays import diagonal_blocks, in_grid_order, in_precision, inverse_blocks, neighbour_blocks
 from hiresx.solver.sweeps import range_of_lines
 
 # The sweeps without what makes the blocks.
@@ -45,8 +45,11 @@ PLACE = {"o": 1 + 7 + 42, "sj": 7, "sk": 42, "sv": 210}
 WITHIN = (..., slice(1, -1), slice(1, -1), slice(1, -1))
 BACKENDS = {"cpu": CpuBackend, "emulated": EmulatedBackend}
 CHOICES = [
-    ("cpu", "fp16", 5), ("cpu", "int8", 6), ("emulated", "fp16", 6),
-    *(pytest.param(choice, marks=pytest.mark.slow) for choice in [("emulated", "int8", 5), ("cpu", "fp32", 5)]),
+    ("cpu", "fp16", 5, "fp64"), ("cpu", "int8", 6, "fp32"), ("emulated", "fp16", 6, "fp64"),
+    *(
+        pytest.param(choice, marks=pytest.mark.slow)
+        for choice in [("emulated", "int8", 5, "fp32"), ("cpu", "fp32", 5, "fp32"), ("emulated", "fp32", 5, "fp64")]
+    ),
 ]  # fmt: skip
 
 
@@ -68,6 +71,7 @@ class Kept(NamedTuple):
     kept of them, and the array that keeps them, behind `diagonal` with what was lost."""
 
     where: str
+    precision: str
     program: Any
     storage: str
     given: np.ndarray
@@ -82,10 +86,16 @@ class Kept(NamedTuple):
 
 @pytest.fixture(scope="module", params=CHOICES, ids=lambda choice: "-".join(map(str, choice)))
 def kept(root, request) -> Kept:
-    where, storage, n = request.param
+    where, storage, n, precision = request.param
     model = {"viscosity": "sutherland", "turbulence": "spalart_allmaras", "schmidt": (TRANSPORTED_SCHMIDT,)}
     program = BACKENDS[where](root).compile(
-        Configuration(program="implicit", implicit_storage=storage, positivity="none", **(model if n > 5 else {}))
+        Configuration(
+            program="implicit",
+            implicit_storage=storage,
+            sweep_precision=precision,
+            positivity="none",
+            **(model if n > 5 else {}),
+        )
     )
     rng = np.random.default_rng(4)
     given = np.zeros((6, n, n, *SHAPE))
@@ -102,7 +112,7 @@ def kept(root, request) -> Kept:
     blocks = np.concatenate([in_coloured_order(diagonal), np.zeros((6 * neighbour_words(storage, n), *SHAPE))])
     back = np.zeros((6 * n * n, *SHAPE))
     program.launch("keep_blocks", SIZE, **PLACE, given=given.reshape(-1, *SHAPE), blocks=blocks, back=back)
-    return Kept(where, program, storage, given, back.reshape(given.shape), blocks, diagonal)
+    return Kept(where, precision, program, storage, given, back.reshape(given.shape), blocks, diagonal)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +179,7 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     """Of a matrix whose neighbours are of the size of 1, with what is kept of them, of inverses and of the update: the
     steps of the elimination in FP64, in which NumPy rounds to FP32 what the sweeps keep in it."""
     n, strides = kept.variables, (1, PLACE["sj"], PLACE["sk"])
+    rounding = {"fp64": np.float64, "fp32": np.float32}[kept.precision]
     given = kept.given.copy()
     for side, row in ((0, 1), (0, 2), (3, 2), (3, 3)):
         given[side, row] = 0.5
@@ -177,11 +188,11 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     kept.program.launch("keep_blocks", SIZE, **PLACE, given=given.reshape(-1, *SHAPE), blocks=blocks, back=back)
     diagonal, beside = diagonal_blocks(blocks, n), back.reshape(6, n, n, *SHAPE)
     x = np.random.default_rng(5).normal(size=(n, *SHAPE))
-    right, update = np.zeros((n, *SHAPE)), np.zeros((packed_reals(n), *SHAPE))
+    right, update = np.zeros((n, *SHAPE)), np.zeros((packed_reals(n, kept.precision), *SHAPE))
     kept.program.launch("begin_sweeps", SHAPE[::-1], **PLACE | {"o": 0}, x=x, right=right, update=update)
     np.testing.assert_array_equal(in_grid_order(right), x)
     assert not update.any()
-    wanted = np.random.default_rng(6).normal(size=(n, *SHAPE)).astype(np.float32)
+    wanted = np.random.default_rng(6).normal(size=(n, *SHAPE)).astype(rounding)
     places = np.arange(PLACE["sv"], dtype=np.int32)
     everywhere = {"p": places, "row": PLACE["sj"], "sv": PLACE["sv"], "update": update}
     kept.program.launch("update_from_exchange", (len(places), 1, 1), **everywhere, exchanged=wanted.astype(float))
@@ -191,15 +202,15 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     common = {**PLACE, "first": 1, "update": update, "blocks": blocks}
     if direction is None:
         kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=blocks)
-        inverses = inverse_blocks(blocks[: packed_reals(n * n)], n)
+        inverses = inverse_blocks(blocks[: packed_reals(n * n, kept.precision)], n, kept.precision)
     else:
         along = {"direction": direction, "length": SIZE[direction]}
-        factors = np.zeros((packed_reals(n * n), *SHAPE))
+        factors = np.zeros((packed_reals(n * n, kept.precision), *SHAPE))
         firsts = tuple(1 if d == direction else size for d, size in enumerate(SIZE))
         kept.program.launch(
             "factor_lines", firsts, **PLACE, step=strides[direction], blocks=blocks, factors=factors, **along
         )
-        inverses = inverse_blocks(factors, n)
+        inverses = inverse_blocks(factors, n, kept.precision)
         common |= {"columns": ni, "rows": nj, **along}
     inverses = np.where(np.isfinite(inverses), inverses, 0.0).astype(float)
 
@@ -213,7 +224,7 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
                 other[2 - side // 2] += 2 * (side % 2) - 1
                 if tuple(other) not in line:
                     known -= beside[(side, ..., *node)] @ wanted[(..., *other)]
-            rest.append(known if direction is None else known.astype(np.float32))
+            rest.append(known if direction is None else known.astype(rounding))
         last, pivots = np.zeros(n), []
         for m, node in enumerate(line):
             pivot = diagonal[(..., *node)].copy()
@@ -222,7 +233,7 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
                 pivot -= lower @ np.linalg.inv(pivots[-1]) @ beside[(2 * direction + 1, ..., *line[m - 1])]
                 rest[m] = rest[m] - lower @ last
             pivots.append(pivot)
-            np.testing.assert_allclose(inverses[(..., *node)] @ pivot, np.eye(n), atol=2e-5)
+            np.testing.assert_allclose(inverses[(..., *node)] @ pivot, np.eye(n), atol=200 * np.finfo(rounding).eps)
             last = inverses[(..., *node)] @ rest[m]
             wanted[(..., *node)] = last
         for node in line[-2::-1]:
@@ -244,20 +255,20 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
                 solve([tuple(1 + a + m * (d == direction) for d, a in enumerate(start))[::-1] for m in range(length)])
     found = np.zeros((n, *SHAPE))
     kept.program.launch("update_to_vector", SIZE, **PLACE, update=update, x=found)
-    np.testing.assert_array_equal(found[WITHIN], in_fp32(update, n)[WITHIN])
+    np.testing.assert_array_equal(found[WITHIN], in_precision(update, n, kept.precision)[WITHIN])
     off = np.abs(found - wanted)[WITHIN]
-    assert np.abs(wanted).max() > 0.1 and off.max() < 4e-7 * np.abs(wanted).max()
+    assert np.abs(wanted).max() > 0.1 and off.max() < 4 * np.finfo(rounding).eps * np.abs(wanted).max()
 
 
 def test_the_update_goes_to_the_exchange_and_back(kept):
-    n = kept.variables
-    update, natural = np.zeros((packed_reals(n), *SHAPE)), np.zeros((n, *SHAPE))
-    values = np.random.default_rng(6).normal(size=(n, *SHAPE)).astype(np.float32)
+    n, rounding = kept.variables, {"fp64": np.float64, "fp32": np.float32}[kept.precision]
+    update, natural = np.zeros((packed_reals(n, kept.precision), *SHAPE)), np.zeros((n, *SHAPE))
+    values = np.random.default_rng(6).normal(size=(n, *SHAPE)).astype(rounding)
     natural[:] = values
     places = np.arange(0, PLACE["sv"], 2, dtype=np.int32)
     common = {"row": PLACE["sj"], "sv": PLACE["sv"], "update": update, "p": places}
     kept.program.launch("update_from_exchange", (len(places), 1, 1), **common, exchanged=natural)
-    found = in_fp32(update, n).reshape(n, -1)
+    found = in_precision(update, n, kept.precision).reshape(n, -1)
     np.testing.assert_array_equal(found[:, ::2], values.reshape(n, -1)[:, ::2])
     assert not found[:, 1::2].any()
     natural[:] = 0.0

@@ -42,7 +42,8 @@ PROBE = """
 %(fluxes)s
 #define HX_NEIGHBOUR_BITS 32
 #define HX_NEIGHBOUR_WORDS 13
-#define HX_UPDATE_REALS 3
+#define HX_UPDATE_REALS 5
+#define HX_SWEEP_BITS 64
 #include "implicit/blocks.h"
 template <class T> HD void probed(int which, const T *l, const T *r, const T *area, const real *m, T *f) {
     %(calls)s
