@@ -19,14 +19,14 @@ MACH20 = "state={rho=1.0,u=20.0,p=0.7142857142857143}"
 def density_error(run: CompletedRun) -> float:
     """L1 error of the density, relative to its mean."""
     exact = run.exact("rho")
-    return abs(run.state("rho") - exact).mean() / exact.mean()
+    return float(abs(run.state("rho") - exact).mean() / exact.mean())
 
 
 def shock_radius_error(run: CompletedRun) -> float:
     """Relative error of the radius of Sedov's blast, where the density is largest, against 0.75 sqrt(t)."""
     block = run.blocks[0]
     rho, radius = run.state("rho"), np.hypot(block.x, block.y)
-    return abs(radius.flat[rho.argmax()] / (0.75 * run.time**0.5) - 1)
+    return float(abs(radius.flat[rho.argmax()] / (0.75 * run.time**0.5) - 1))
 
 
 def pitot_error(run: CompletedRun) -> float:
@@ -34,7 +34,7 @@ def pitot_error(run: CompletedRun) -> float:
     block = run.blocks[0]
     wall = np.s_[0, 0, :]
     foremost = block.x[wall].argmin()
-    return abs(run.state("p")[wall][foremost] * 1.4 / rayleigh_pitot(20.0, 1.4) - 1)
+    return float(abs(run.state("p")[wall][foremost] * 1.4 / rayleigh_pitot(20.0, 1.4) - 1))
 
 
 @dataclass(frozen=True)
@@ -106,4 +106,4 @@ FLOWS = (
 def least(run: CompletedRun) -> float:
     """The least of density and pressure at any step, over the least that the initial state has, in the smaller of the
     two ratios: positive while the flow is alive."""
-    return min((run.samples(f"least_{name}") / run.samples(f"least_{name}")[0]).min() for name in ("rho", "p"))
+    return float(min((run.samples(f"least_{n}") / run.samples(f"least_{n}")[0]).min() for n in ("rho", "p")))
