@@ -12,7 +12,7 @@ from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Range, direction, face_range, rectangles, side
+from hiresx.grid.blocks import Range, direction, face_range, rectangles_of_face, side
 from hiresx.grid.motions import format_vector
 from hiresx.grid.patched import BEYOND, CHUNK, PATCHED, WIDTH, BlockMap, wraps
 
@@ -74,16 +74,8 @@ def find_interpolable(
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)
     for patch, search in ((whole.patches[n], _search(whole, here, maps, n)) for n in places):
-        d = direction(patch.face)
-        across = [e for e in (2, 1, 0) if e != d]
         fits = (search.best <= BEYOND).all(axis=0) & (search.off <= OFF)
-        parts = []
-        for rectangle in rectangles(fits.reshape([patch.range[e][1] - patch.range[e][0] for e in across])):
-            part = list(patch.range)
-            for e, (lo, hi) in zip(across, rectangle, strict=True):
-                part[e] = (patch.range[e][0] + lo, patch.range[e][0] + hi)
-            parts.append(triple(part))
-        found.append((patch, parts))
+        found.append((patch, rectangles_of_face(patch.face, patch.range, fits)))
     return found
 
 
