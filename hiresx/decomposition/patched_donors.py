@@ -14,7 +14,7 @@ from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, direction, face_range, rectangles_of_face, side
 from hiresx.grid.motions import format_vector
-from hiresx.grid.patched import BEYOND, CHUNK, PATCHED, WIDTH, BlockMap, wraps
+from hiresx.grid.patched import BEYOND, PATCHED, WIDTH, BlockMap, nearest_nodes, wraps
 
 # Cells of the donor by which a node of a patched face may lie off the donor's face.
 OFF = 0.5
@@ -183,23 +183,12 @@ def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> H
 
 def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> np.ndarray:
     """Places (n, 3) of nodes on faces of a block that are near to points (n, dimensions)."""
-    block, index, nodes = other.block, [], []
-    for face in block.faces:
-        if face == skip:
-            continue
-        lines = [np.arange(lo, hi, SEEDS) for lo, hi in face_range(face, block.size)]
-        i, j, k = chosen = np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1)
-        index.append(chosen)
-        nodes.append(np.stack([c[k, j, i] for c in (block.x, block.y, block.z)[: other.dimensions]]))
-    where, places = np.concatenate(index, axis=1), np.concatenate(nodes, axis=1)
-    centre = places.mean(axis=1, keepdims=True)
-    places = places - centre
-    squares = np.sum(places**2, axis=0)
-    found = np.empty((len(points), 3))
-    for n in range(0, len(points), CHUNK):
-        near = np.argmin(squares - 2 * (points[n : n + CHUNK] - centre[:, 0]) @ places, axis=1)
-        found[n : n + CHUNK] = where[:, near].T
-    return found
+    index = []
+    for face in other.block.faces:
+        if face != skip:
+            lines = [np.arange(lo, hi, SEEDS) for lo, hi in face_range(face, other.block.size)]
+            index.append(np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1))
+    return nearest_nodes(other.block, np.concatenate(index, axis=1), points)
 
 
 @dataclass(frozen=True, eq=False)

@@ -301,11 +301,9 @@ def _ghosts(grid: Grid, b: int, face: str) -> np.ndarray:
     for c in grid.connections:
         if c.block == b and c.face == face:
             own = c.ghosts(REACH, block.size)
-            i, j, k = c.donors(own)
-            donor = grid.blocks[c.donor]
+            donors = c.motion(grid.blocks[c.donor].node(*c.donors(own)))
             own[d] -= own[d].min()
-            value = np.stack([donor.x[k, j, i], donor.y[k, j, i], donor.z[k, j, i]])
-            ghosts[:, own[2], own[1], own[0]] = c.motion(value)
+            ghosts[:, own[2], own[1], own[0]] = donors
     return ghosts
 
 

@@ -142,8 +142,7 @@ class WatchedSurface:
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]
-            i, j, k = nodes[1:, here]
-            found[:, here] = [c[k, j, i] for c in (block.x, block.y, block.z)]
+            found[:, here] = block.node(*nodes[1:, here])
         return found
 
     def measure(self) -> FaceFlow:
