@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from hiresx.cli import options, terminal
 from hiresx.cli.options import option
+from hiresx.errors import HiresxError
 
 Points = Annotated[int, option("--points", "N", "Nodes in each direction of the block.", min=7)]
 Repeats = Annotated[int, option("--repeats", "N", "Every figure is the median of N.", min=1)]
@@ -34,7 +35,6 @@ def bench(
 def thread_counts(text: str | None) -> list[int] | None:
     """The numbers of threads of --threads. Raises HiresxError for anything else."""
     from hiresx.base.threads import check_threads
-    from hiresx.errors import HiresxError
 
     if text is None:
         return None
@@ -49,7 +49,6 @@ def precisions(text: str | None) -> tuple[str, ...]:
     """The precision of --precision, or all. Raises HiresxError for another one."""
     from hiresx.bench import PRECISIONS
     from hiresx.case.error_messages import did_you_mean
-    from hiresx.errors import HiresxError
 
     if text is not None and text not in PRECISIONS:
         raise HiresxError(
