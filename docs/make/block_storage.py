@@ -16,12 +16,13 @@ from functools import partial
 from itertools import product
 from typing import Any, cast, get_args
 
+import kernel_times
 import numpy as np
 from markdown_tables import table
 
 from hiresx import Simulation, load
 from hiresx.base.arrays import Reals
-from hiresx.bench import kernel_times, rhs
+from hiresx.bench import rhs
 from hiresx.bench.sweeps import measure
 from hiresx.case import Case
 from hiresx.device import backend as find_backend

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from bytes_moved import reals
 
 from hiresx.bench import rhs
-from hiresx.bench.bytes_moved import reals
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
@@ -35,7 +35,7 @@ _GAS, _W = len(GAS_CONSERVED), len(GAS_GRADIENTS)
 _FLUX_READ = 3 + 3 * _GAS + 1  # m, minus, plus, f, pressure
 # What lies in a stencil, and so is gone through by each of two colours: m, f, pressure.
 _STENCIL = 3 + _GAS + 1
-# Reals read and written per visited node, as in `hiresx.bench.bytes_moved`, whose table has the solver's kernels; of
+# Reals read and written per visited node, as in bytes_moved.py, whose table has the solver's kernels; of
 # two colours what both take together, though each visits half of them.
 _MOVED = {
     "interpolate_half": (8, 10),

@@ -19,10 +19,11 @@ from statistics import median
 from typing import Any, cast
 
 import numpy as np
+import operations
 from loop_forms import FLUX, INTERPOLATION, LOOPS, WHOLE, Fields, Form, moved, study
 from markdown_tables import cell
 
-from hiresx.bench import PRECISIONS, operations, rhs
+from hiresx.bench import PRECISIONS, rhs
 from hiresx.bench.results import header
 from hiresx.device import backend as find_backend
 from hiresx.device import nvrtc
@@ -141,7 +142,7 @@ def _row(fields: Fields, form: Form, repeats: int) -> Row:
 
 def count_forms() -> list[Row]:
     """Of every CUDA form `loop`, `mode`, `direction`, `atomics`, `solvers`, `kernels`, `bytes_per_point` (FP64) and
-    `operations_per_point`: sums, products, quotients and roots, counted as in `hiresx.bench.operations`, with what the
+    `operations_per_point`: sums, products, quotients and roots, counted as in operations.py, with what the
     ends of a line take."""
     fields = Fields(cast(Backend, operations.CountingBackend()), COUNTED, study("fp64"), cut=False)
     found = []

@@ -36,13 +36,14 @@ from typing import Any
 
 import block_storage
 import grid_sizes as sizes
+import kernel_times
 import loop_times
 from gpu_ranks import ranks
 from mixtures import hybrid
 
 from hiresx import verify
 from hiresx.base.plural import plural
-from hiresx.bench import PRECISIONS, kernel_times, rhs
+from hiresx.bench import PRECISIONS, rhs
 from hiresx.bench.results import header
 from hiresx.bench.start_up import start_up
 from hiresx.case import load

@@ -83,7 +83,7 @@ def speedups(curves: Mapping[str, Curve]) -> dict[str, Curve]:
 
 
 def parts(kernels: Iterable[Result]) -> dict[str, float]:
-    """Nanoseconds per point of each part of a step, of the rows of `hiresx.bench.kernel_times` of one plan."""
+    """Nanoseconds per point of each part of a step, of the rows of `kernel_times.measure` of one plan."""
     took = dict.fromkeys(PARTS, 0.0)
     for row in kernels:
         for part, (times, names) in PARTS.items():
@@ -157,7 +157,7 @@ def draw_parts(results: Sequence[Result]) -> Any:
     if not cores or len(cores) == len(steps):
         raise HiresxError(
             "there are no kernels of one core, or of a GPU",
-            "hiresx bench --backend cpu --json, python docs/make/measure_gpu.py --parts stage",
+            "python docs/make/kernel_costs.py --backend cpu --json, python docs/make/measure_gpu.py --parts stage",
         )
     figure = picture_file.figure(3.4)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))

@@ -1,6 +1,6 @@
 """The performance page, made from stored results and never typed:
 
-    hiresx bench --backend cpu --json > docs/results/performance-cpu.json
+    python docs/make/kernel_costs.py --backend cpu --json > docs/results/performance-cpu.json
     python -m hiresx.device.nvrtc --json > docs/results/performance-registers.json
     python docs/make/performance.py docs/results/performance-*.json --out docs/performance.md
 
@@ -54,7 +54,7 @@ def write(paths: Iterable[Path], out: Path) -> None:
     that cannot be written."""
     results = {}
     for path in paths:
-        hint = f"hiresx bench --json > {quote(path)}, or leave the file out"
+        hint = f"python docs/make/kernel_costs.py --json > {quote(path)}, or leave the file out"
         results[path.as_posix()] = pages.read(path, ["kind"], "results", hint)
     pages.write(page(results, out), out)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pages
-
-from hiresx.verify.groups.robustness import FLOWS, StrongFlow
+from robustness_flows import FLOWS, StrongFlow
 
 DEFAULT = ("steger_warming", "js", "limiter")
 

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hiresx.bench import kernel_times
+import kernel_times
+
+from hiresx.bench.kernel_times import TimingBackend
 from hiresx.bench.results import header
 from hiresx.case import Case, load
 from hiresx.device import backend as find_backend
@@ -55,13 +57,13 @@ def flows() -> dict[str, Case]:
 
 def count() -> dict[str, Any]:
     """`rows`, one for each flow and plan: `flow`, `plan`, `launches` of a stage with the time step and the norms,
-    `bytes_moved` per point, those of kernels for which `hiresx.bench.bytes_moved` knows it, `bytes_held` per point, and
+    `bytes_moved` per point, those of kernels for which bytes_moved.py knows it, `bytes_held` per point, and
     `kernels`, {"kernel" or "kernel along i": launches}."""
     device = find_backend(BACKEND)
     rows = []
     for name, case in flows().items():
         for plan in kernel_times.plans(device):
-            timed = kernel_times.TimingBackend(device)
+            timed = TimingBackend(device)
             solver = Solver(case, timed, plan=plan)
             solver.initialize()
             found = kernel_times.stage_rows(solver, timed, 1)

@@ -25,6 +25,17 @@ def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
     return a, b, c
 
 
+def prime_factors(number: int) -> list[int]:
+    """The prime factors of a number, the least first."""
+    found, p = [], 2
+    while p * p <= number:
+        while number % p == 0:
+            found.append(p)
+            number //= p
+        p += 1
+    return [*found, number] if number > 1 else found
+
+
 def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Weighted means (p,) of `values` (nodes,): the sum of `weights` (m, p) times the values at `nodes` (m, p),
     indexes. The terms are added in the order of the rows."""

@@ -38,6 +38,15 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
     return HiresxError(f"cannot {action} {path}: {reason}", hint)
 
 
+@contextmanager
+def naming_errors(path: str | Path, action: str = "write") -> Iterator[None]:
+    """Turn an OSError into the HiresxError of `io_error`."""
+    try:
+        yield
+    except OSError as error:
+        raise io_error(path, error, action) from None
+
+
 def temporary_path(path: Path, process: int) -> Path:
     """Return a temporary path for the future file `path`, which names this process or the first of several that write
     together (see `directories.remove_stale`)."""
@@ -69,13 +78,11 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
 def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
     """Replace a file as `replacing` does; errors become HiresxError that names the path. `parents`: make missing
     folders."""
-    try:
+    with naming_errors(path):
         if parents:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             yield temporary
-    except OSError as error:
-        raise io_error(path, error) from None
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Measures the solver on this machine: the right-hand side, each of its kernels, first use and start-up."""
+"""Measures the solver on this machine: the right-hand side, first use and start-up."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,42 +21,25 @@ def run(
     """Measure on `backend` with blocks of `points`^3 nodes; every figure is a median of `repeats`.
 
     `threads`: threads to measure with on a CPU, by default one and all. `start_up`: also what the first run with
-    an empty kernel cache takes, and later ones. Returns `rhs` (see `hiresx.bench.rhs`), `kernels` (see
-    `hiresx.bench.kernel_times` and `hiresx.bench.roofline.rate`), the device's ceilings `copy_gb_per_s` and, by
-    precision, `gflop_per_s`, `start_up` (see `hiresx.bench.start_up`) and the entries of
-    `hiresx.bench.results.header`. The rates are kept for `hiresx check`. Raises HiresxError for too few points, and as
-    `hiresx.device.backend`.
+    an empty kernel cache takes, and later ones. Returns `rhs` (see `hiresx.bench.rhs`), `start_up` (see
+    `hiresx.bench.start_up`) and the entries of `hiresx.bench.results.header`. The rates are kept for `hiresx check`.
+    Raises HiresxError for too few points, and as `hiresx.device.backend`.
     """
-    from hiresx.bench import kernel_times, rhs, roofline
+    from hiresx.bench import rhs
     from hiresx.bench.results import header
     from hiresx.bench.start_up import start_up as measured_start_up
     from hiresx.device import backend as find_backend
     from hiresx.device import rates
-    from hiresx.solver.case_configuration import configuration
 
     device = find_backend(backend)
     counts = rhs.thread_counts(device, threads)
     result = header("bench") | {"backend": device.name, "nodes": points, "points": points**3, "repeats": repeats}
-    result["copy_gb_per_s"] = kernel_times.copy_bandwidth(device, repeats)
     result["rhs"] = [
         row
         for precision in precisions
         for viscous in (False, True)
         for row in rhs.measure(device, points, viscous, precision, repeats, counts)
     ]
-    with rhs.only(device, counts[0]):
-        result["kernels"] = [
-            row
-            for precision in precisions
-            for plan in kernel_times.plans(device)
-            for row in kernel_times.measure(device, points, precision, plan, repeats)
-        ]
-        # As many threads as the kernels had.
-        result["gflop_per_s"] = {
-            name: kernel_times.arithmetic_rate(device, configuration(rhs.flow(points, True, name)), repeats)
-            for name in precisions
-        }
-    roofline.rate(result)
     if start_up:
         result["start_up"] = measured_start_up(device.name, repeats)
     rates.store_rates(result)

@@ -78,7 +78,7 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
         label = origin.label(path or _leading_key(found[0][0]))
         texts = list(dict.fromkeys(text for text, _ in found))
         # a fault of the case as a whole has no key to begin with
-        line = f"{_dotted_key(path)}{_join_messages(texts)}".removeprefix(": ")
+        line = f"{dotted_key(path)}{_join_messages(texts)}".removeprefix(": ")
         lines.append(f"{label} {line}" if label else line)
         hints.append("; ".join(dict.fromkeys(hint for _, hint in found if hint)))
         meanings.append(wanted[path])
@@ -110,7 +110,8 @@ def _leading_key(text: str) -> tuple[str | int, ...]:
     return tuple(int(part) if part.isdigit() else part for part in found[1].split(".")) if found else ("",)
 
 
-def _dotted_key(path: Sequence[str | int]) -> str:
+def dotted_key(path: Sequence[str | int]) -> str:
+    """The key at a path as messages write it: boundary.0.type."""
     return ".".join(map(str, path))
 
 
@@ -212,7 +213,7 @@ def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseM
         return f"did you mean {' or '.join(begun)}?"
     if near:
         return f'did you mean "{near}"?'
-    table = _dotted_key([part for part in path[:-1] if isinstance(part, str)])
+    table = dotted_key([part for part in path[:-1] if isinstance(part, str)])
     others = [kind for place, kind in _models(model, "") if place == table]
     meant = closest(key, list(dict.fromkeys(name for kind in others for name in kind.model_fields))) or key
     kinds = [_tag_of(kind) for kind in others if meant in kind.model_fields]
@@ -223,7 +224,7 @@ def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseM
     elsewhere = everywhere.get(key) or everywhere.get(closest(key, list(everywhere), 0.8) or "")
     if elsewhere:
         return f"did you mean {' or '.join(elsewhere[:3])}?"
-    return f"keys of {_dotted_key(path[:-1]) or 'a case'}: {', '.join(here)}"
+    return f"keys of {dotted_key(path[:-1]) or 'a case'}: {', '.join(here)}"
 
 
 # --- walking the annotations beside pydantic's locations, which mix keys with the tags of unions

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 from pydantic_core import PydanticCustomError
 
-from hiresx.case.formula import FUNCTIONS, Formula
+from hiresx.case.formula import Formula, constant_errors, formula_of_case
 from hiresx.case.model import case_error
 
 # A number, or a formula of these variables, numeric [parameters] and gamma.
@@ -19,12 +18,7 @@ _THROUGH_WALLS = ("heat_flux", "normal_velocity", "mass_flux")
 def face_formula(case: Any, text: str) -> tuple[Formula, dict[str, float]]:
     """The formula `text` of a case, and the values of the parameters that it names. Raises ValueError for a text that
     is no formula."""
-    taken = {*VARIABLES, *FUNCTIONS}
-    numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
-    known = {name: v for name, v in {"gamma": case.gas.gamma, **numbers}.items() if name not in taken}
-    used = Formula(text, VARIABLES, tuple(known)).names
-    values = {name: known[name] for name in sorted(known) if name in used}
-    return Formula(text, VARIABLES, tuple(values)), values
+    return formula_of_case(case, text, VARIABLES)
 
 
 def face_formulas(case: Any) -> dict[str, tuple[Formula, dict[str, float]]]:
@@ -63,11 +57,7 @@ def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
         yield case_error(str(error))
         return
     for key, (formula, values) in formulas.items():
-        if not formula.names & {*VARIABLES}:
-            with np.errstate(all="ignore"):
-                number = formula.values({name: np.zeros(1) for name in VARIABLES}, values)[0]
-            if not np.isfinite(number):
-                yield case_error(f'{key}: "{formula.text}" is {number} everywhere; give a formula that is finite')
+        yield from constant_errors({key: formula}, values)
         if "stresses" in key and "t" in formula.names:
             yield case_error(f'{key}: "{formula.text}": stresses do not change in time; give a formula of x, y, z')
     for n, wall in enumerate(case.boundary):

@@ -5,10 +5,13 @@ The text is a Python expression of the variables, named parameters, numbers, + -
 """
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic_core import PydanticCustomError
+
+from hiresx.case.model import case_error
 
 
 class _Function(NamedTuple):
@@ -122,6 +125,28 @@ class Formula:
 
     def _fault(self, node: ast.expr, hint: str) -> ValueError:
         return ValueError(f'"{self.text}": {ast.unparse(node)}: {hint}')
+
+
+def formula_of_case(case: Any, text: str, variables: Sequence[str]) -> tuple[Formula, dict[str, float]]:
+    """The formula `text` of a case, which may name its numeric [parameters] and gamma, and the values of those that it
+    names. Raises ValueError for a text that is no formula."""
+    numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
+    known = {"gamma": case.gas.gamma, **numbers}
+    known = {name: known[name] for name in sorted(known) if name not in (*variables, *FUNCTIONS)}
+    used = Formula(text, variables, tuple(known)).names
+    values = {name: value for name, value in known.items() if name in used}
+    return Formula(text, variables, tuple(values)), values
+
+
+def constant_errors(formulas: Mapping[str, Formula], values: Mapping[str, float]) -> Iterator[PydanticCustomError]:
+    """Yield the errors in those of the `formulas`, by dotted key, that are a number everywhere. `values`: of their
+    parameters."""
+    for key, formula in formulas.items():
+        if formula.names.isdisjoint(formula.variables):
+            with np.errstate(all="ignore"):
+                number = formula.values({name: np.zeros(1) for name in formula.variables}, values)[0]
+            if not np.isfinite(number):
+                yield case_error(f'{key}: "{formula.text}" is {number} everywhere; give a formula that is finite')
 
 
 def _cpp_name(name: str) -> str:

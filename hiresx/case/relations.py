@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.case import functions
-from hiresx.case.error_messages import did_you_mean
+from hiresx.case.error_messages import did_you_mean, dotted_key
 from hiresx.errors import HiresxError
 
 # The function of case.py that gives further parameters.
@@ -113,7 +113,7 @@ def _texts(value: Any, path: Key = ()) -> Iterator[tuple[Key, str]]:
 def _check_integers(data: Any, file: str, path: Key = ()) -> None:
     """Raises HiresxError, which names `file` and key, for an integer in `data` that TOML does not have."""
     if type(data) is int and abs(data) > LARGEST_INTEGER:
-        raise HiresxError(f"{file}: {_dotted_key(path)} is an integer of more than 64 bits", "give a smaller one")
+        raise HiresxError(f"{file}: {dotted_key(path)} is an integer of more than 64 bits", "give a smaller one")
     if isinstance(data, Mapping):
         for key, entry in data.items():
             _check_integers(entry, file, (*path, key))
@@ -162,7 +162,7 @@ class _Formulas:
         if path in self._known:
             return self._known[path]
         if path in self._open:
-            raise self._fault(path, f"it depends on itself, by {_dotted_key(self._open[-1])}", "break the circle")
+            raise self._fault(path, f"it depends on itself, by {dotted_key(self._open[-1])}", "break the circle")
         self._open.append(path)
         text = self._formulas[path].lstrip()[1:].strip()
         try:
@@ -244,7 +244,7 @@ class _Formulas:
             except KeyError as error:
                 (there,) = error.args
                 raise self._fault(
-                    path, f"there is no {_formula_name(key)}", did_you_mean(_dotted_key(key), there, "keys")
+                    path, f"there is no {_formula_name(key)}", did_you_mean(dotted_key(key), there, "keys")
                 ) from None
         if type(value) not in (int, float):
             what = "has no value" if value is None else f"is not a number: {value!r:.40}"
@@ -261,7 +261,7 @@ class _Formulas:
     def _fault(self, path: Key, what: str, hint: str) -> HiresxError:
         text = self._formulas[path]
         shown = text if len(text) <= 200 else f"{text[:200]}..."
-        return HiresxError(f'{self._file}: {_dotted_key(path)} = "{shown}": {what}', hint)
+        return HiresxError(f'{self._file}: {dotted_key(path)} = "{shown}": {what}', hint)
 
 
 def _key(node: ast.expr) -> Key | None:
@@ -275,10 +275,6 @@ def _key(node: ast.expr) -> Key | None:
         before = _key(node.value)
         return before and (*before, node.slice.value)
     return None
-
-
-def _dotted_key(key: Key) -> str:
-    return ".".join(map(str, key))
 
 
 def valid_groups(alternatives: Any) -> tuple[tuple[str, ...], ...]:

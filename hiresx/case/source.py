@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from pydantic import Field
 from pydantic_core import PydanticCustomError
 
-from hiresx.case.formula import FUNCTIONS, Formula
+from hiresx.case.formula import FUNCTIONS, Formula, constant_errors, formula_of_case
 from hiresx.case.model import Table, case_error
 from hiresx.case.scalars import ScalarName
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
@@ -39,23 +38,16 @@ class Source(Table):
 def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
     """The formulas of a case by the keys of `Source.texts`, and the values of the parameters that they name. Raises
     ValueError for a text that is no formula, which names the key."""
-    if case.source is None:
-        return {}, {}
-    scalars = tuple(scalar.name for scalar in case.scalar)
-    variables = (*VARIABLES, *scalars)
-    numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
-    taken = {*variables, *FUNCTIONS}
-    known = {name: v for name, v in {"gamma": case.gas.gamma, **numbers}.items() if name not in taken}
-    found = {}
-    for key, text in case.source.texts().items():
+    found: dict[str, Formula] = {}
+    values: dict[str, float] = {}
+    variables = (*VARIABLES, *(scalar.name for scalar in case.scalar))
+    for key, text in case.source.texts().items() if case.source else ():
         try:
-            found[key] = Formula(text, variables, tuple(known))
+            found[key], own = formula_of_case(case, text, variables)
         except ValueError as error:
             raise ValueError(f"source.{key}: {error}") from None
-    used = {name for formula in found.values() for name in formula.names} & known.keys()
-    values = {name: known[name] for name in sorted(used)}
-    own = {key: Formula(f.text, variables, tuple(n for n in values if n in f.names)) for key, f in found.items()}
-    return own, values
+        values |= own
+    return found, dict(sorted(values.items()))
 
 
 def source_errors(case: Any) -> Iterator[PydanticCustomError]:
@@ -73,14 +65,8 @@ def source_errors(case: Any) -> Iterator[PydanticCustomError]:
             yield case_error(f'source: scalar "{scalar.name}" is called like a function; choose another name')
             return
     try:
-        formulas, parameters = source_formulas(case)
+        formulas, values = source_formulas(case)
     except ValueError as error:
         yield case_error(str(error))
         return
-    for key, formula in formulas.items():
-        if formula.names & {*formula.variables}:
-            continue
-        with np.errstate(all="ignore"):
-            value = formula.values({name: np.zeros(1) for name in formula.variables}, parameters)[0]
-        if not np.isfinite(value):
-            yield case_error(f'source.{key}: "{formula.text}" is {value} everywhere; give a formula that is finite')
+    yield from constant_errors({f"source.{key}": formula for key, formula in formulas.items()}, values)

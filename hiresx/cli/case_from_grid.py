@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from hiresx import grid
-from hiresx.base.arrays import triple
 from hiresx.base.shell import quote
 from hiresx.case import Case
 from hiresx.cli.grid_checks import check_grid
 from hiresx.decomposition import decompose, extended_coordinates, patched_donors
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Range, direction, rectangles
+from hiresx.grid.blocks import Range, directions_along, rectangles_of_face
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.starting_case import WAYS, Contact, case_text, contacts
@@ -96,16 +95,9 @@ def _is_wide(part: Range, contact: Contact) -> bool:
 
 def _rest(contact: Contact, parts: Sequence[Range]) -> list[Range]:
     """The nodes of a contact that lie in none of the `parts`."""
-    d = direction(contact.face)
-    across = [e for e in (2, 1, 0) if e != d]
+    across = directions_along(contact.face)
     first = [contact.nodes[e][0] for e in across]
     free = np.ones([contact.nodes[e][1] - contact.nodes[e][0] for e in across], dtype=bool)
     for part in parts:
         free[tuple(slice(part[e][0] - f, part[e][1] - f) for e, f in zip(across, first, strict=True))] = False
-    rest = []
-    for rectangle in rectangles(free):
-        left = list(contact.nodes)
-        for e, f, (lo, hi) in zip(across, first, rectangle, strict=True):
-            left[e] = (f + lo, f + hi)
-        rest.append(triple(left))
-    return rest
+    return rectangles_of_face(contact.face, contact.nodes, free)

@@ -14,6 +14,7 @@ from pathlib import Path
 from hiresx import kernels
 from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
+from hiresx.errors import HiresxError
 
 # Package of each thing by the system's package manager; the first that is on PATH is the one that is named.
 PACKAGES = {
@@ -148,7 +149,6 @@ def _answer(command: list[str], text: str) -> int:
 
 def _cache() -> Finding:
     from hiresx.device import cache
-    from hiresx.errors import HiresxError
 
     needed_for = "keeping compiled kernels"
     try:
@@ -183,7 +183,6 @@ def _broken_text(fault: str) -> str:
 def _cuda_driver() -> tuple[int | None, list[str]]:
     """Return (highest CUDA version that the driver supports, e.g. 12040; names of the GPUs) without making a
     context."""
-    from hiresx.errors import HiresxError
     from hiresx.topology.libcuda import Driver
 
     try:
@@ -198,7 +197,6 @@ def _cuda_driver() -> tuple[int | None, list[str]]:
 
 
 def _mpi() -> Iterator[Finding]:
-    from hiresx.errors import HiresxError
     from hiresx.launch import mpi_library
 
     needed_for = "runs on several ranks"

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 from hiresx.cli.options import argument, option
+from hiresx.errors import HiresxError
 
 
 def history(
@@ -71,7 +72,6 @@ def history(
 def _path(run: Path, name: str | None) -> Path | None:
     """The history file meant; None if all of a run are to be listed. Raises HiresxError when there is none."""
     from hiresx.case.error_messages import did_you_mean
-    from hiresx.errors import HiresxError
     from hiresx.output.watch import history as kept
 
     if run.is_file():

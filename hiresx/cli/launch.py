@@ -368,11 +368,9 @@ def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
             kind = launchers.OPEN_MPI  # not installed where the script is written
         written.append((pbs, pbs_script.script(made, str(pbs), kind), "qsub"))
     for path, text, _ in written:
-        try:
+        with files.naming_errors(path):
             path.write_text(text)
             path.chmod(0o755)
-        except OSError as error:
-            raise files.io_error(path, error) from None
     if as_json:
         terminal.print_json({"ranks": made.size, "out": made.out, "files": [str(path) for path, _, _ in written]})
         return 0

@@ -45,20 +45,15 @@ class LookOptions:
 
     def look(self) -> "Look":
         """The `Look` that these options describe. Raises HiresxError for an option that cannot be understood."""
-        from hiresx.errors import HiresxError
         from hiresx.output.show.look import Look
 
-        ends, box = options.numbers(self.limits, "--range", "0,2"), options.numbers(self.zoom, "--zoom", "0,10,-3,3")
-        if ends is not None and len(ends) != 2:
-            raise HiresxError(f'--range "{self.limits}" is not two numbers', "e.g. --range 0,2")
-        if box is not None and len(box) not in (2, 4):
-            raise HiresxError(f'--zoom "{self.zoom}" is not four numbers (two for curves)', "e.g. --zoom 0,10,-3,3")
-        values = options.numbers(self.levels, "--levels", "0.5,1")
-        number = int(self.levels) if self.levels is not None and self.levels.strip().isdigit() else values
-        # Lists of numbers, whose length is looked at above.
-        given: dict[str, Any] = {"limits": tuple(ends) if ends else None, "zoom": tuple(box) if box else None}
+        is_number = self.levels is not None and self.levels.strip().isdigit()
+        given: dict[str, Any] = {
+            "limits": options.numbers(self.limits, "--range", "0,2", 2),
+            "zoom": options.numbers(self.zoom, "--zoom", "0,10,-3,3", 2, 4),
+            "levels": int(self.levels or 0) if is_number else options.numbers(self.levels, "--levels", "0.5,1"),
+        }
         given |= {} if self.font is None else {"font": self.font}
-        given["levels"] = tuple(number) if isinstance(number, list) else number
         return Look(
             plane=self.plane, symmetric=self.symmetric, colours=self.colours, width=self.width, title=self.title,
             height=self.height, contours=self.contours, exponent=self.exponent, **given,

@@ -6,6 +6,7 @@ from typing import Annotated
 from hiresx.base.shell import quote
 from hiresx.cli import options, terminal
 from hiresx.cli.options import argument, option
+from hiresx.errors import HiresxError
 
 
 def new(
@@ -43,7 +44,6 @@ def new(
 def _from_grid(grid: Path, connectivity: Path | None, directory: Path | None, json: bool) -> int:
     """Print the case.toml that starts from a grid file, or write it to a new folder."""
     from hiresx.cli.case_from_grid import case_from_grid
-    from hiresx.errors import HiresxError
 
     with terminal.only_json(json):
         text, notes = case_from_grid(grid, connectivity)

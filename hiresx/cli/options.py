@@ -1,15 +1,15 @@
 """Arguments and options that several verbs share."""
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import typer
+
+from hiresx.errors import HiresxError
 
 
 def _finite(param: typer.CallbackParam, value: Any) -> Any:
     """Return the `value` of an option. Raises HiresxError for nan and inf."""
-    from hiresx.errors import HiresxError
-
     if isinstance(value, float) and not math.isfinite(value):
         raise HiresxError(f"{param.opts[0]} {value:g} is not a finite number", "give a number, or leave the option out")
     return value
@@ -47,13 +47,23 @@ Ranks = Annotated[int | None, option("--ranks", "N", "Show how N ranks share the
 Json = Annotated[bool, option("--json", None, "Print JSON, and nothing else, on stdout.")]
 
 
-def numbers(text: str | None, option: str, example: str) -> list[float] | None:
-    """The numbers of a list with commas. Raises HiresxError for anything else."""
-    from hiresx.errors import HiresxError
+@overload
+def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, ...]: ...
+@overload
+def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None: ...
+def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
+    """The numbers of a list with commas, None without a text; `counts`: how many there may be, all of them finite.
 
+    Raises HiresxError for anything else.
+    """
     if text is None:
         return None
     try:
-        return [float(word) for word in text.split(",")]
+        found = tuple(float(word) for word in text.split(","))
+        right = not counts or (len(found) in counts and all(map(math.isfinite, found)))
     except ValueError:
-        raise HiresxError(f'{option} "{text[:40]}": not a list of numbers', f"e.g. {option} {example}") from None
+        right = False
+    if not right:
+        wanted = f"{' or '.join(map(str, counts))} numbers" if counts else "a list of numbers"
+        raise HiresxError(f'{option} "{text[:40]}": not {wanted}', f"e.g. {option} {example}")
+    return found

@@ -288,8 +288,8 @@ def amplification(
 
 
 def _range(given: str | None, name: str) -> tuple[float, float] | None:
-    found = options.numbers(given, name, "1.5,4")
-    if found is not None and (len(found) != 2 or not found[0] < found[1]):
+    found = options.numbers(given, name, "1.5,4", 2)
+    if found is not None and not found[0] < found[1]:
         raise HiresxError(f"{name} {given}: wants two numbers, the smaller one first", f"e.g. {name} 1.5,4")
     return None if found is None else (found[0], found[1])
 
@@ -350,8 +350,8 @@ def isosurface(
     """Surfaces on which a variable of a 3-D field has a value, coloured by another one (needs PyVista)."""
     from hiresx.post.isosurface import isosurface as analyse
 
-    levels = options.numbers(values, "VALUES", "0.5,1") or ()
-    box = options.numbers(clip, "--clip", "0,10,-3,3,-1,1")
+    levels = options.numbers(values, "VALUES", "0.5,1")
+    box = options.numbers(clip, "--clip", "0,10,-3,3,-1,1", 6)
     return analyse(run, variable, levels, by, frame.which, subset, box, camera, opacity, look.look())
 
 
@@ -419,11 +419,9 @@ def wall(
     ] = "",
 ) -> Any:
     """Pressure, friction and heat flux along walls, their coefficients and y+, of the newest checkpoint."""
-    from hiresx.post.observers import numbers
     from hiresx.post.wall import wall as analyse
 
-    stream = None if velocity is None else numbers(velocity, 3, "--velocity", "0.5,0,0")
-    return analyse(run, force, at, stream, pressure, variable)
+    return analyse(run, force, at, options.numbers(velocity, "--velocity", "0.5,0,0", 3), pressure, variable)
 
 
 @_analysis("farfield")
@@ -461,8 +459,8 @@ def farfield(
     strouhal: Strouhal,
 ) -> Any:
     """Sound that observers hear of a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""
+    from hiresx.cli.observers import read
     from hiresx.post.farfield import farfield as analyse
-    from hiresx.post.observers import read
 
     places = read(observers, arc, centre, azimuth, azimuths)
     return analyse(

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from hiresx.cli import options, terminal
 from hiresx.cli.options import option
+from hiresx.errors import HiresxError
 
 MODES = ("strong", "weak")
 
@@ -35,8 +36,6 @@ def scaling(
 
     With --predict MACHINE.json also the curve of a machine that is not here (see docs/parallel.md).
     """
-    from hiresx.errors import HiresxError
-
     with terminal.only_json(json):
         from hiresx.bench.results import header
         from hiresx.case import load
@@ -90,8 +89,6 @@ def scaling(
 
 
 def _numbers(text: str) -> list[int]:
-    from hiresx.errors import HiresxError
-
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and int(word) > 0 for word in words):
         raise HiresxError(f"--ranks {text}: not numbers of ranks", "write for instance --ranks 1,2,4")

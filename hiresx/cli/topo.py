@@ -9,6 +9,7 @@ import typer
 from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 from hiresx.cli.options import option
+from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
     from hiresx.topology.machine import Machine
@@ -93,8 +94,6 @@ def plan(
     json: options.Json = False,
 ) -> int:
     """Place ranks on the GPUs of a machine: every strategy, what it costs, and the busiest link."""
-    from hiresx.errors import HiresxError
-
     with terminal.only_json(json):
         if bytes_ is not None and case is not None:
             raise HiresxError(
@@ -208,8 +207,6 @@ def verify(
     elsewhere."""
     from dataclasses import asdict
 
-    from hiresx.errors import HiresxError
-
     with terminal.only_json(json):
         from hiresx.topology.place import STRATEGIES
 
@@ -285,7 +282,6 @@ def _machine(recording: Path | None) -> "Machine":
 
 def _matrix(path: Path) -> list[list[float]]:
     """Numbers of a CSV file, commas or blanks between them; lines that begin with # are passed over."""
-    from hiresx.errors import HiresxError
     from hiresx.topology.machine import read_text
 
     rows = []
@@ -310,8 +306,6 @@ def _matrix(path: Path) -> list[list[float]]:
 
 
 def _indexes(text: str | None, option: str) -> list[int] | None:
-    from hiresx.errors import HiresxError
-
     if text is None:
         return None
     words = text.replace(",", " ").split()

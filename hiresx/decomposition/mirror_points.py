@@ -18,7 +18,7 @@ from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.decomposition.wall_edges import near_edges
 from hiresx.grid import Block
 from hiresx.grid.blended import BlendedMap
-from hiresx.grid.blocks import FACES, direction, layer, side, whole_box
+from hiresx.grid.blocks import FACES, direction, directions_along, layer, side, whole_box
 from hiresx.grid.patched import BEYOND, WIDTH
 
 Coordinates = Sequence[np.ndarray]
@@ -123,7 +123,7 @@ def _apart_from_edges(
 
 def _on_face(mask: np.ndarray, face: str, nodes: np.ndarray) -> np.ndarray:
     """Values of a mask of a face, [k, j, i] without its direction, at `nodes` (n, 3) beside or on it."""
-    across = [e for e in (2, 1, 0) if e != direction(face)]
+    across = directions_along(face)
     return np.asarray(mask[tuple(np.clip(nodes[:, e], 0, mask.shape[n] - 1) for n, e in enumerate(across))])
 
 

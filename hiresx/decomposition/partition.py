@@ -17,7 +17,7 @@ from hiresx.decomposition.rank_cost import SAME, capacity, costs
 from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, equal_parts, sides_of
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Range
+from hiresx.grid.blocks import Range, format_size
 
 # The cheapest partitions of several blocks are refined: at most so many, at least 3, with about so many boxes in total.
 REFINED, REFINED_BOXES = 12, 3000
@@ -152,7 +152,7 @@ def _check_room(decomposition: Decomposition, ranks: int) -> None:
     makes = []
     for b in sorted(range(len(most)), key=lambda b: -most[b])[:3]:
         block = decomposition.blocks[b]
-        size = " x ".join(map(str, block.size))
+        size = format_size(block.size)
         cuts = " x ".join(str(block.size[d] // least) for d in block.active)
         makes.append(f"block '{block.name}' of {size} nodes makes {cuts}")
     more = f", {len(most) - 3} smaller ones the rest" if len(most) > 3 else ""

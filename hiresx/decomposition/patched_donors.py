@@ -12,9 +12,9 @@ from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Range, direction, face_range, rectangles, side
+from hiresx.grid.blocks import Range, direction, face_range, rectangles_of_face, side
 from hiresx.grid.motions import format_vector
-from hiresx.grid.patched import BEYOND, CHUNK, PATCHED, WIDTH, BlockMap, wraps
+from hiresx.grid.patched import BEYOND, PATCHED, WIDTH, BlockMap, nearest_nodes, wraps
 
 # Cells of the donor by which a node of a patched face may lie off the donor's face.
 OFF = 0.5
@@ -74,16 +74,8 @@ def find_interpolable(
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)
     for patch, search in ((whole.patches[n], _search(whole, here, maps, n)) for n in places):
-        d = direction(patch.face)
-        across = [e for e in (2, 1, 0) if e != d]
         fits = (search.best <= BEYOND).all(axis=0) & (search.off <= OFF)
-        parts = []
-        for rectangle in rectangles(fits.reshape([patch.range[e][1] - patch.range[e][0] for e in across])):
-            part = list(patch.range)
-            for e, (lo, hi) in zip(across, rectangle, strict=True):
-                part[e] = (patch.range[e][0] + lo, patch.range[e][0] + hi)
-            parts.append(triple(part))
-        found.append((patch, parts))
+        found.append((patch, rectangles_of_face(patch.face, patch.range, fits)))
     return found
 
 
@@ -191,23 +183,12 @@ def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> H
 
 def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> np.ndarray:
     """Places (n, 3) of nodes on faces of a block that are near to points (n, dimensions)."""
-    block, index, nodes = other.block, [], []
-    for face in block.faces:
-        if face == skip:
-            continue
-        lines = [np.arange(lo, hi, SEEDS) for lo, hi in face_range(face, block.size)]
-        i, j, k = chosen = np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1)
-        index.append(chosen)
-        nodes.append(np.stack([c[k, j, i] for c in (block.x, block.y, block.z)[: other.dimensions]]))
-    where, places = np.concatenate(index, axis=1), np.concatenate(nodes, axis=1)
-    centre = places.mean(axis=1, keepdims=True)
-    places = places - centre
-    squares = np.sum(places**2, axis=0)
-    found = np.empty((len(points), 3))
-    for n in range(0, len(points), CHUNK):
-        near = np.argmin(squares - 2 * (points[n : n + CHUNK] - centre[:, 0]) @ places, axis=1)
-        found[n : n + CHUNK] = where[:, near].T
-    return found
+    index = []
+    for face in other.block.faces:
+        if face != skip:
+            lines = [np.arange(lo, hi, SEEDS) for lo, hi in face_range(face, other.block.size)]
+            index.append(np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1))
+    return nearest_nodes(other.block, np.concatenate(index, axis=1), points)
 
 
 @dataclass(frozen=True, eq=False)

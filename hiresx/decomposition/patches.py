@@ -23,15 +23,17 @@ from hiresx.grid.blocks import (
     FACES,
     Range,
     direction,
+    directions_along,
     face_range,
     intersection,
     layer,
     read_whole,
-    rectangles,
+    rectangles_of_face,
     slices,
     whole_box,
 )
 from hiresx.grid.connections import periodic_connections
+from hiresx.grid.motions import format_vector
 from hiresx.grid.patched import PATCHED
 
 if TYPE_CHECKING:
@@ -216,13 +218,7 @@ class _Cover:
 
     def free_nodes(self, b: int, face: str) -> list[Range]:
         """Return the nodes of a face that no connection or condition has, as disjoint rectangles."""
-        block = self.grid.blocks[b]
-        across = [d for d in (2, 1, 0) if d != direction(face)]
-        ranges = []
-        for rectangle in rectangles(self.holder[b, face] == 0):
-            by_direction = dict(zip(across, rectangle, strict=True))
-            ranges.append(triple(by_direction.get(d, layer(face, block.size)) for d in range(3)))
-        return ranges
+        return rectangles_of_face(face, face_range(face, self.grid.blocks[b].size), self.holder[b, face] == 0)
 
     def check_complete(self) -> None:
         for (b, face), holder in self.holder.items():
@@ -243,11 +239,10 @@ class _Cover:
     def _node(self, b: int, face: str, at: np.ndarray, range_: Range) -> str:
         """Index triple and coordinates of the place `at` within the plane of `range_`, in words."""
         node = [range_[d][0] for d in range(3)]
-        for d, m in zip([d for d in (2, 1, 0) if d != direction(face)], at, strict=True):
+        for d, m in zip(directions_along(face), at, strict=True):
             node[d] += int(m)
-        block = self.grid.blocks[b]
-        x, y, z = block.node(*node)
-        return f"(i, j, k) = ({node[0]}, {node[1]}, {node[2]}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g})"
+        xyz = format_vector(self.grid.blocks[b].node(*node))
+        return f"(i, j, k) = ({node[0]}, {node[1]}, {node[2]}), (x, y, z) = {xyz}"
 
 
 def _in_plane(face: str, range_: Range) -> tuple[slice, ...]:

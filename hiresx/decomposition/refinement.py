@@ -29,7 +29,15 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
-from hiresx.grid.blocks import Range, direction, face_range, intersection, rectangles, slices, whole_box
+from hiresx.grid.blocks import (
+    Range,
+    direction,
+    face_range,
+    intersection,
+    rectangles_of_face,
+    slices,
+    whole_box,
+)
 from hiresx.grid.cutting import Piece, cut_connections, cuts, within
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH
@@ -370,12 +378,8 @@ def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str
         free = np.ones([hi - lo for lo, hi in reversed(whole)], bool)
         for range_ in taken:
             free[slices(triple((0, 1) if e == d else ends for e, ends in enumerate(range_)))] = False
-        across = [e for e in (2, 1, 0) if e != d]
-        for rectangle in rectangles(np.squeeze(free, axis=2 - d)):
-            rows = list(face_range(face, block.size))
-            for e, ends in zip(across, rectangle, strict=True):
-                rows[e] = ends
-            yield face, triple(rows)
+        for part in rectangles_of_face(face, whole, free):
+            yield face, part
 
 
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise, product
 from math import prod
 
-from hiresx.base.arrays import triple
+from hiresx.base.arrays import prime_factors, triple
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
 from hiresx.grid.blocks import Range
 
@@ -101,7 +101,7 @@ class Sections:
     def _counts(self, first: int, last: int, most: int) -> list[tuple[int, ...]]:
         """Ways to give the ranks to 2 to `most` sections: of one number of ranks, and of one speed."""
         ranks = last - first
-        divisors = {2, *_primes(ranks)} if ranks > FEW else {2, 3, *_primes(ranks)}
+        divisors = {2, *prime_factors(ranks)} if ranks > FEW else {2, 3, *prime_factors(ranks)}
         numbers = sorted(m for m in divisors if m <= min(ranks, most))
         found = [] if self._even else [self._fair(first, last, m) for m in numbers]
         if self._even or ranks <= FEW:
@@ -210,13 +210,3 @@ def _inner(sides: Sides, d: int, n: int, count: int) -> Sides:
 def _even(ranks: int, m: int) -> tuple[int, ...]:
     edges = [n * ranks // m for n in range(m + 1)]
     return tuple(b - a for a, b in pairwise(edges))
-
-
-def _primes(number: int) -> list[int]:
-    found, p = [], 2
-    while p * p <= number:
-        while number % p == 0:
-            found.append(p)
-            number //= p
-        p += 1
-    return [*found, number] if number > 1 else found

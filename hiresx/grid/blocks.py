@@ -3,7 +3,7 @@
 Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples) is in the order i, j, k.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -35,6 +35,11 @@ def direction(face: str) -> int:
 def side(face: str) -> int:
     """-1 for imin, jmin, kmin and +1 for imax, jmax, kmax."""
     return 2 * (FACES.index(face) % 2) - 1
+
+
+def directions_along(face: str) -> list[int]:
+    """The two directions along a face, in the order of arrays [k, j, i]."""
+    return [d for d in (2, 1, 0) if d != direction(face)]
 
 
 def layer(face: str, size: tuple[int, int, int]) -> tuple[int, int]:
@@ -95,6 +100,23 @@ def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]
         free[row:stop, first:last] = False
         found.append(((row, stop), (first, last)))
     return found
+
+
+def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range]:
+    """Return disjoint ranges that cover the True entries of a mask [k, j, i] of the nodes `range_` of a face; see
+    `rectangles`."""
+    along, found = directions_along(face), []
+    for rectangle in rectangles(free.reshape([range_[d][1] - range_[d][0] for d in along])):
+        nodes = list(range_)
+        for d, (lo, hi) in zip(along, rectangle, strict=True):
+            nodes[d] = (range_[d][0] + lo, range_[d][0] + hi)
+        found.append(triple(nodes))
+    return found
+
+
+def format_size(size: Iterable[int]) -> str:
+    """Text of a size, such as 33 x 17 x 1."""
+    return " x ".join(map(str, size))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from hiresx.case.model import Listed, Table, Vector
 from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid import foreign
-from hiresx.grid.blocks import AXES, Block, Range, direction, layer
+from hiresx.grid.blocks import AXES, Block, Range, direction, format_size, layer
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.connectivity_check import misfit
 from hiresx.grid.face_ownership import FacePart, assign_nodes
@@ -165,7 +165,7 @@ def _nodes(where: str, block: Block, face: str, nodes: Nodes) -> Range:
     """The range of some nodes of a face; negative indexes count from the end."""
     if face not in block.faces:
         raise HiresxError(
-            f"{where}: block '{block.name}' of {' x '.join(map(str, block.size))} nodes has no face {face}",
+            f"{where}: block '{block.name}' of {format_size(block.size)} nodes has no face {face}",
             f"its faces are {', '.join(block.faces)}",
         )
     result = []
@@ -260,7 +260,7 @@ def _connection(where: str, table: ConnectionTable, blocks: list[Block], index: 
         return join(where, own, donor, matrix, table.layout, moved)
     trials = [join(where, own, donor, matrix, table.layout, moved) for matrix in possible_matrices(blocks, own, donor)]
     if not trials:
-        mine, theirs = (" x ".join(map(str, extents(range_))) for _, _, range_ in (own, donor))
+        mine, theirs = (format_size(extents(range_)) for _, _, range_ in (own, donor))
         raise HiresxError(
             f"{where}: {mine} nodes of block '{blocks[b].name}' do not meet {theirs} of block '{blocks[p].name}'",
             "correct range or donor_range",

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, direction, layer, side
+from hiresx.grid.blocks import Block, direction, format_size, layer, side
 from hiresx.grid.connections import TOLERANCE, Connection, broken_seam
 from hiresx.grid.motions import Motion, format_vector
 from hiresx.grid.orientation import (
@@ -110,13 +110,15 @@ def _check_form(blocks: Sequence[Block], c: Connection, where: str) -> None:
     if c.face not in block.faces or tuple(c.range[direction(c.face)]) != layer(c.face, block.size):
         raise HiresxError(f"{where}: the range is not on the face", "correct the connection")
     if any(not 0 <= lo < hi <= n for (lo, hi), n in zip(c.range, block.size, strict=True)):
-        raise HiresxError(f"{where}: the range leaves the block of {_size(block)} nodes", "correct the connection")
+        size = format_size(block.size)
+        raise HiresxError(f"{where}: the range leaves the block of {size} nodes", "correct the connection")
     m = np.array(c.matrix)
     if m.shape != (3, 3) or (np.abs(m).sum(axis=0) != 1).any() or (np.abs(m).sum(axis=1) != 1).any():
         raise HiresxError(f"{where}: {m.tolist()} is no permutation of the directions with signs", "correct the matrix")
     if {e for d in block.active for e in range(3) if m[e, d]} != set(donor.active):
         raise HiresxError(
-            f"{where}: a block of {_size(block)} nodes does not go on in one of {_size(donor)} nodes that way",
+            f"{where}: a block of {format_size(block.size)} nodes does not go on in one of "
+            f"{format_size(donor.size)} nodes that way",
             "correct the connection, or connect blocks of the same number of dimensions",
         )
     ghosts = c.donors(c.ghosts(DIFFERENCE_REACH, block.size)).reshape(3, -1)
@@ -124,13 +126,9 @@ def _check_form(blocks: Sequence[Block], c: Connection, where: str) -> None:
     if outside.any():
         raise HiresxError(
             f"{where}: there is no donor node (i, j, k) = {_index(ghosts[:, np.argmax(outside.any(axis=0))])} in a "
-            f"block of {_size(donor)} nodes",
+            f"block of {format_size(donor.size)} nodes",
             "correct the ranges of the connection",
         )
-
-
-def _size(block: Block) -> str:
-    return " x ".join(map(str, block.size))
 
 
 def _index(index: Iterable[int]) -> str:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Range, direction, layer, rectangles
+from hiresx.grid.blocks import Block, Range, directions_along, rectangles_of_face
 
 
 @dataclass(frozen=True)
@@ -35,19 +34,13 @@ def assign_nodes(
     assigned: list[list[Range]] = []
     everything = [*owned, *parts]
     for number, part in enumerate(everything):
-        block, d = blocks[part.block], direction(part.face)
-        across = [e for e in (2, 1, 0) if e != d]
+        block, across = blocks[part.block], directions_along(part.face)
         of_face = owners.setdefault((part.block, part.face), np.full([block.size[e] for e in across], -1))
         nodes = of_face[tuple(slice(*part.range[e]) for e in across)]
         if number >= len(owned):
             if strict:
                 _check_overlap(block, part, everything, nodes, across)
-            assigned.append([])
-            for rectangle in rectangles(nodes < 0):
-                range_ = [layer(part.face, block.size)] * 3
-                for e, (lo, hi) in zip(across, rectangle, strict=True):
-                    range_[e] = (lo + part.range[e][0], hi + part.range[e][0])
-                assigned[-1].append(triple(range_))
+            assigned.append(rectangles_of_face(part.face, part.range, nodes < 0))
         nodes[nodes < 0] = number
     return assigned
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, Block, direction
+from hiresx.grid.blocks import AXES, FACES, Block, direction, format_size
 from hiresx.grid.patched import PATCHED
 
 TOGETHER = "take files that belong together"
@@ -160,7 +160,7 @@ def _check_sizes(lines: Lines, sizes: Sequence[Sequence[int]], blocks: Sequence[
     found = [block.size for block in blocks]
     for n, (given, there) in enumerate(zip(sizes, found, strict=False), 1):
         if tuple(given) != there:
-            texts = [" x ".join(map(str, size)) for size in (given, there)]
+            texts = [format_size(size) for size in (given, there)]
             lines.error(
                 f"block {n} has {texts[0]} nodes here and {texts[1]} in the grid file",
                 "take files that belong together",

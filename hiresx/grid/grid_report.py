@@ -6,11 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, one_inside, rectangles, slices
+from hiresx.grid.blocks import (
+    AXES,
+    FACES,
+    Block,
+    Range,
+    direction,
+    directions_along,
+    face_range,
+    one_inside,
+    rectangles_of_face,
+    slices,
+)
 from hiresx.grid.connections import Grid, Touching
 from hiresx.grid.doubled import doubled_line
 from hiresx.grid.from_file import describe_form, form, load_grid, read_raw
@@ -123,17 +133,14 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
         held = [(c.face, c.range) for c in grid.connections if c.block == b]
         held += [part for parts in block.regions.values() for part in parts]
         for face in block.faces:
-            across = [e for e in (2, 1, 0) if e != direction(face)]
+            across = directions_along(face)
             free = np.ones([block.size[e] for e in across], dtype=bool)
             for _, range_ in (part for part in held if part[0] == face):
                 free[tuple(slice(*range_[e]) for e in across)] = False
-            for rectangle in rectangles(free):
-                patch = [layer(face, block.size)] * 3
-                for e, part in zip(across, rectangle, strict=True):
-                    patch[e] = part
+            for patch in rectangles_of_face(face, face_range(face, block.size), free):
                 # A line of free nodes beside a patch is not reported: it belongs to the patch.
                 if all(patch[e][1] - patch[e][0] > 1 for e in across if block.size[e] > 1):
-                    centre, normal = _place(block, face, triple(patch))
+                    centre, normal = _place(block, face, patch)
                     row = {
                         "block": block.name,
                         "face": face,
@@ -141,7 +148,7 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
                         "centre": centre,
                         "normal": normal,
                     }
-                    if triple(patch) == face_range(face, block.size) and collapsed_direction(block, face) is not None:
+                    if patch == face_range(face, block.size) and collapsed_direction(block, face) is not None:
                         row["collapsed"] = "to a line"
                     found.append(row)
     return found

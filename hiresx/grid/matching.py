@@ -86,7 +86,7 @@ def _face_nodes(blocks: Sequence[Block], faces: Sequence[Place]) -> tuple[Reals,
     for f, (b, face) in enumerate(faces):
         block = blocks[b]
         i, j, k = (m.ravel() for m in np.meshgrid(*[np.arange(*r) for r in face_range(face, block.size)]))
-        nodes.append(np.stack([block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]], axis=1))
+        nodes.append(block.node(i, j, k).T)
         owner.append(np.full(len(i), f))
         index.append(np.stack([i, j, k]))
     return np.concatenate(nodes), np.concatenate(owner), np.concatenate(index, axis=1)

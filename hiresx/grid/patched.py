@@ -67,6 +67,19 @@ def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]
     return value, slope
 
 
+def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Of the nodes `index` (3, m) of a block, the one nearest to each of the points (n, dimensions): float64 (n, 3)."""
+    nodes = block.node(*index)[: points.shape[1]]
+    centre = nodes.mean(axis=1, keepdims=True)
+    nodes = nodes - centre
+    squares = np.sum(nodes**2, axis=0)
+    found = np.empty((len(points), 3))
+    for n in range(0, len(points), CHUNK):
+        distance = squares - 2 * (points[n : n + CHUNK] - centre[:, 0]) @ nodes
+        found[n : n + CHUNK] = index[:, np.argmin(distance, axis=1)].T
+    return found
+
+
 @dataclass(frozen=True)
 class Wrap:
     """A direction in which a block continues in itself: beyond its upper (lower) end comes the node `step` before

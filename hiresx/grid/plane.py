@@ -14,7 +14,7 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, Block, RawBlock
+from hiresx.grid.blocks import AXES, Block, RawBlock, format_size
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.motions import Motion, Vector, motion
 from hiresx.grid.quality import hands
@@ -47,8 +47,8 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
         if not found:
             other = grid.blocks[next(n for n, there in enumerate(thin) if there)]
             raise HiresxError(
-                f"block '{block.name}' of {_size(block)} nodes is three-dimensional, block '{other.name}' of "
-                f"{_size(other)} is not",
+                f"block '{block.name}' of {format_size(block.size)} nodes is three-dimensional, block "
+                f"'{other.name}' of {format_size(other.size)} is not",
                 "give blocks of the same number of dimensions",
             )
     blocks = grid.blocks
@@ -56,7 +56,8 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
     if lines:
         if len(lines) != len(blocks) or any(len(found) > 2 for found in thin):
             raise HiresxError(
-                f"block '{blocks[lines[0]].name}' of {_size(blocks[lines[0]])} nodes is thin in two directions",
+                f"block '{blocks[lines[0]].name}' of {format_size(blocks[lines[0]].size)} nodes is thin in two "
+                "directions",
                 "a 2-D grid has two directions of 7 nodes or more; of a 1-D grid all blocks are thin in two",
             )
         return _align_with_x(grid, thin)
@@ -171,10 +172,6 @@ def checked_grid(grid: Grid) -> Grid:
 
 def _thin(block: Block) -> list[int]:
     return [d for d in range(3) if block.size[d] in THIN]
-
-
-def _size(block: Block) -> str:
-    return " x ".join(map(str, block.size))
 
 
 def _extent(blocks: Sequence[Block]) -> float:

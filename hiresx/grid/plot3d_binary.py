@@ -19,7 +19,8 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.grid import stored_coordinates
-from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, check_size, format_size, points
+from hiresx.grid.blocks import format_size
+from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, check_size, points
 from hiresx.grid.plot3d_others import binary_kind, no_grid
 from hiresx.grid.stored_coordinates import Bytes, Nodes, StoredCoordinates
 

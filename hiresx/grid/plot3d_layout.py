@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.grid.blocks import format_size
 
 EXPORT = "export the grid again as Plot3D: ASCII, unformatted or binary, nodes only, no IBLANK values behind them"
 
@@ -35,11 +36,6 @@ def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) ->
             f"({i}, {j}, {k})",
             "HiResX computes at every node: cut the blocks there, or export all nodes without IBLANK",
         )
-
-
-def format_size(size: list[int]) -> str:
-    """Text of a size, such as 33 x 17 x 1."""
-    return " x ".join(map(str, size))
 
 
 def points(sizes: list[list[int]]) -> int:

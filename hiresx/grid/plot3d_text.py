@@ -9,7 +9,8 @@ from typing import NoReturn
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, format_size, points
+from hiresx.grid.blocks import format_size
+from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, points
 from hiresx.grid.plot3d_others import kind_of, no_grid
 
 # Characters; a repeat count and a quadruple-precision number take fewer.

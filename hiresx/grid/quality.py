@@ -12,6 +12,7 @@ from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, RawBlock, direction, side, slices
 from hiresx.grid.connections import TOLERANCE, Grid
+from hiresx.grid.motions import format_vector
 from hiresx.grid.singular import PAGE, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
@@ -92,11 +93,10 @@ def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Non
     """Raises HiresxError that names the node with the smallest 1/J when that is not positive. `poles`: see
     `not_positive`."""
     for found in not_positive(grid, poles):
-        (i, j, k), (x, y, z) = found.node, found.place
         raise HiresxError(
             f"block '{found.block.name}': the Jacobian is not positive at {found.count} of {found.block.points} nodes; "
-            f"worst 1/J = {found.worst:.6g} at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
-            f"({x:.6g}, {y:.6g}, {z:.6g}): {found.what}",
+            f"worst 1/J = {found.worst:.6g} at node (i, j, k) = {found.node}, (x, y, z) = "
+            f"{format_vector(found.place)}: {found.what}",
             found.hint,
         )
 
@@ -301,11 +301,9 @@ def _ghosts(grid: Grid, b: int, face: str) -> np.ndarray:
     for c in grid.connections:
         if c.block == b and c.face == face:
             own = c.ghosts(REACH, block.size)
-            i, j, k = c.donors(own)
-            donor = grid.blocks[c.donor]
+            donors = c.motion(grid.blocks[c.donor].node(*c.donors(own)))
             own[d] -= own[d].min()
-            value = np.stack([donor.x[k, j, i], donor.y[k, j, i], donor.z[k, j, i]])
-            ghosts[:, own[2], own[1], own[0]] = c.motion(value)
+            ghosts[:, own[2], own[1], own[0]] = donors
     return ghosts
 
 

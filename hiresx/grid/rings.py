@@ -240,8 +240,7 @@ def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int) -> np.ndar
     index = np.zeros((3, layers, len(line)), dtype=int)
     index[found.normal], index[found.around] = (found.pole + step * np.arange(layers))[:, None], g
     index[found.along] = line
-    i, j, k = np.tensordot(member.matrix, index, axes=1) + member.offset[:, None, None]
-    return np.stack([block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]])
+    return block.node(*(np.tensordot(member.matrix, index, axes=1) + member.offset[:, None, None]))
 
 
 def connections_across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]:

@@ -20,8 +20,9 @@ from hiresx.grid.blocks import (
     Range,
     Regions,
     direction,
+    directions_along,
     face_range,
-    rectangles,
+    rectangles_of_face,
     side,
     slices,
 )
@@ -171,15 +172,9 @@ def _in_plane(grid: Grid, b: int, face: str, flat: np.ndarray) -> list[Range]:
             inner = triple((lo + (lo > 0), hi - (hi < n)) for (lo, hi), n in zip(c.range, block.size, strict=True))
             inner = triple(whole[e] if e == direction(face) else inner[e] for e in range(3))
             mask[tuple(slice(lo - f, hi - f) for (lo, hi), (f, _) in zip(inner, whole, strict=True))[::-1]] = False
-    across = [e for e in (2, 1, 0) if e != direction(face)]
-    found = []
-    for rectangle in rectangles(mask.reshape([block.size[e] for e in across])):
-        range_ = list(whole)
-        for e, part in zip(across, rectangle, strict=True):
-            range_[e] = part
-        if all(range_[e][1] - range_[e][0] > 1 for e in across if block.size[e] > 1):
-            found.append(triple(range_))
-    return found
+    across = [e for e in directions_along(face) if block.size[e] > 1]
+    found = rectangles_of_face(face, whole, mask)
+    return [range_ for range_ in found if all(range_[e][1] - range_[e][0] > 1 for e in across)]
 
 
 def _without(regions: Regions, parts: set[tuple[str, Range]]) -> Regions:

@@ -2,98 +2,64 @@
 together."""
 
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from hiresx.mpi.communicator import Communicator
 
 
 class Writer:
     """Executes jobs (functions without arguments) in the background, one after the other. At most `outstanding` jobs
-    are running or waiting: whoever submits another one waits for the first of them. `waited`: the seconds of all such
-    waits. After a failure no further job is executed; the failure is raised once, by the next call. The thread lives as
-    long as there are jobs, and keeps the process alive until they are done."""
+    are running or waiting: whoever submits another one waits for the first of them. `seconds_waited`: of all such
+    waits; `busy`: seconds of the jobs. After a failure no further job is executed, since a gap in a series would be
+    worse than its end; the failure is raised once, by the next call. The process lives until all jobs are done."""
 
     def __init__(self, outstanding: int = 2):
         self.outstanding = outstanding
-        self.seconds_waited = 0.0
-        self.busy = 0.0
-        self._jobs: deque[Callable[[], None]] = deque()
-        self._running = False
+        self.seconds_waited = self.busy = 0.0
+        self.has_failed = False
         self._failure: BaseException | None = None
-        self._failed = False
-        self._changed = threading.Condition()
-
-    @property
-    def has_failed(self) -> bool:
-        """True if a job has failed, even if its error was raised before."""
-        return self._failed
+        self._thread = ThreadPoolExecutor(1, "output")
+        self._jobs: deque[Future[None]] = deque()
 
     def submit(self, job: Callable[[], None]) -> None:
         """Submit a job. Raises the failure of an earlier one; if that was already raised, the job is dropped."""
-        with self._changed:
-            began = time.perf_counter()
-            while len(self._jobs) >= self.outstanding:
-                self._changed.wait()
-            self.seconds_waited += time.perf_counter() - began
-            self._raise()
-            if self._failed:
-                return
-            self._jobs.append(job)
-            if not self._running:
-                self._running = True
-                threading.Thread(target=self._work, name="output").start()
+        while self._jobs and self._jobs[0].done():
+            self._jobs.popleft()
+        self.until(lambda: len(self._jobs) < self.outstanding)
+        self.check()
+        if not self.has_failed:
+            self._jobs.append(self._thread.submit(self._execute, job))
 
     def check(self) -> None:
         """Raise the failure of an earlier job, if it was not raised before."""
-        if self._failed:
-            with self._changed:
-                self._raise()
-
-    def drain(self) -> None:
-        """Wait until every job is done. Raises nothing: see `check`."""
-        with self._changed:
-            while self._jobs:
-                self._changed.wait()
-
-    def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until `ready` is true; it is called after every job. The time counts as `waited`."""
-        with self._changed:
-            began = time.perf_counter()
-            while not ready():
-                self._changed.wait()
-            self.seconds_waited += time.perf_counter() - began
-
-    def _raise(self) -> None:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                if not self._jobs:
-                    self._running = False
-                    return
-                job = self._jobs[0]
-            began = time.perf_counter()
-            failure = None
-            try:
-                job()
-            except BaseException as error:
-                failure = error
-            del job  # it holds the fields
-            with self._changed:
-                self.busy += time.perf_counter() - began
-                if failure is None:
-                    self._jobs.popleft()
-                else:
-                    # What waits behind it came later: a gap in the series would be worse than its end.
-                    self._jobs.clear()
-                    self._failure, self._failed = failure, True
-                self._changed.notify_all()
+    def drain(self) -> None:
+        """Wait until every job is done. Raises nothing: see `check`."""
+        while self._jobs:
+            self._jobs.popleft().result()
+
+    def until(self, ready: Callable[[], bool]) -> None:
+        """Wait until `ready` is true; it is called after every job. The time counts as `seconds_waited`."""
+        began = time.perf_counter()
+        while not ready():
+            self._jobs.popleft().result()
+        self.seconds_waited += time.perf_counter() - began
+
+    def _execute(self, job: Callable[[], None]) -> None:
+        if self.has_failed:
+            return
+        began = time.perf_counter()
+        try:
+            job()
+        except BaseException as error:
+            self._failure, self.has_failed = error, True
+        self.busy += time.perf_counter() - began
 
 
 class Work:
@@ -121,7 +87,7 @@ class JointWriter:
     (`advance`, `drain`, `submit`) find out that all ranks have written; the background threads do not communicate. A
     failure of one rank is raised on all ranks, once; nothing is written after it. Whoever submits more than
     `outstanding` works waits until the first is published, because the next one may be written under the same name.
-    `waited`, `busy`: see `Writer`.
+    `seconds_waited`, `busy`: see `Writer`.
     """
 
     def __init__(self, comm: Communicator, outstanding: int = 2):

@@ -57,7 +57,7 @@ class Result:
     def _one(self, path: Path, ending: str = "") -> Path:
         kind, there = ending or path.suffix.lower(), path.exists()
         more = {**self.more, **self.on_request}
-        try:
+        with files.naming_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if kind in more:
                 with files.replacing(path) as temporary:
@@ -80,8 +80,6 @@ class Result:
             else:
                 others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *more])
                 raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")
-        except OSError as error:
-            raise files.io_error(path, error) from None
         self.replaced += [path] * there
         return path
 

@@ -21,8 +21,8 @@ from hiresx.post.budgets import (
     statistics,
     stress_budgets,
 )
+from hiresx.post.profile_walls import wall_frame, walls_and_units
 from hiresx.post.result import Result, as_run, dataset, file_stem
-from hiresx.post.walls import wall_frame, walls_and_units
 
 _RATE = "rho_ref c_ref^3 / L"
 
@@ -34,7 +34,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     stresses too with stress_budgets = true; wall units come where one direction is left and ends at a no-slip or
     modelled wall, of which a `[[force]]` has the stress.
 
-    `frame`: of velocities, stresses and their budgets, "xyz" or "wall" (`hiresx.post.walls.wall_frame`; u along the
+    `frame`: of velocities, stresses and their budgets, "xyz" or "wall" (`profile_walls.wall_frame`; u along the
     wall, v off it), for averages that vary along one direction only.
 
     Raises HiresxError for averages that do not exist, a grid of several blocks or without such a direction, and an

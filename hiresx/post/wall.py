@@ -11,6 +11,7 @@ from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.monitors import Coefficients, Force
 from hiresx.errors import HiresxError
+from hiresx.output.fields import cut
 from hiresx.output.saved import checkpoint
 from hiresx.output.show import picture_file
 from hiresx.output.watch.force_coefficients import ForceCoefficients
@@ -199,35 +200,35 @@ def _wall_units(
 
 
 def _cut(nodes: WallNodes, at: str) -> WallNodes:
-    """Values where the grid lines of the walls cross the plane `at`."""
-    axis, _, text = at.replace(" ", "").partition("=")
-    try:
-        level = float(text)
-    except ValueError:
-        level = np.nan
-    if axis not in _AXES or not np.isfinite(level):
+    """Values where the grid lines of the walls cross the plane `at`, along the index direction in which most do."""
+    (axis, level), *more = cut.parse(at, "plane").items()
+    if more or level is None:
         raise HiresxError(f'"{at}" is no plane', "e.g. --at z=0.5")
-    above = nodes.places[_AXES[axis]] - level
-    number = {tuple(node): n for n, node in enumerate(nodes.where.T.tolist())}
-    best: tuple[list[int], list[int]] = ([], [])
-    for direction in (1, 2, 3):
-        ends: tuple[list[int], list[int]] = ([], [])
-        for node, n in number.items():
-            next_ = number.get(tuple(m + (e == direction) for e, m in enumerate(node)))
-            if next_ is not None and (above[n] < 0) != (above[next_] < 0):
-                ends[0].append(n)
-                ends[1].append(next_)
-        best = max(best, ends, key=lambda pair: len(pair[0]))
-    if not best[0]:
-        x = nodes.places[_AXES[axis]]
-        raise HiresxError(f"{at} cuts none of these walls", f"they reach from {axis} = {x.min():g} to {x.max():g}")
-    a, b = np.array(best[0]), np.array(best[1])
-    share = above[a] / (above[a] - above[b])
+    along = nodes.places[_AXES[axis]]
+    found = max((_crossings(nodes.where, along, level, d) for d in range(3)), key=lambda found: found.nodes.size)
+    if not found.nodes.size:
+        raise HiresxError(
+            f"{at} cuts none of these walls", f"they reach from {axis} = {along.min():g} to {along.max():g}"
+        )
+    places = np.stack([found(row) for row in nodes.places])
+    return WallNodes(nodes.where[:, found.nodes[0]], places, {name: found(v) for name, v in nodes.values.items()})
 
-    def between(values: np.ndarray) -> np.ndarray:
-        return np.asarray((1 - share) * values[..., a] + share * values[..., b])
 
-    return WallNodes(nodes.where[:, a], between(nodes.places), {name: between(v) for name, v in nodes.values.items()})
+def _crossings(where: np.ndarray, along: np.ndarray, level: float, direction: int) -> cut.WeightedPlaces:
+    """Where `along`, given at the nodes `where`, is `level` on grid lines of one index direction."""
+    found = []
+    for b in np.unique(where[0]):
+        of_block = np.flatnonzero(where[0] == b)
+        index = where[:0:-1, of_block]
+        place = tuple(index - index.min(axis=1, keepdims=True))
+        number = np.zeros(np.ptp(index, axis=1) + 1, dtype=int)
+        number[place] = of_block
+        values = np.full(number.shape, np.nan)
+        values[place] = along[of_block]
+        part = cut.crossings({"": values}, "", level, 2 - direction)
+        found.append(np.stack([number.ravel()[part.nodes], part.weights]))
+    nodes, weights = np.concatenate(found, axis=2)
+    return cut.WeightedPlaces(nodes.astype(int), weights)
 
 
 def _draw(data: Any, summary: dict[str, Any], names: list[str]) -> Any:

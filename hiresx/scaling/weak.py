@@ -1,5 +1,6 @@
 """A case with more nodes, so that every rank has as many as one rank had."""
 
+from hiresx.base.arrays import prime_factors
 from hiresx.case import Case
 from hiresx.errors import HiresxError
 
@@ -18,20 +19,9 @@ def refine_for_ranks(case: Case, times: int) -> Case:
             "take --mode strong, or a case with the generator box or wavy",
         )
     nodes = list(n)
-    for factor in _factors(times):
+    for factor in reversed(prime_factors(times)):
         d = min((m for m in range(len(nodes)) if nodes[m] > 1), key=lambda m: nodes[m])
         nodes[d] *= factor
     dump = case.model_dump(mode="json")
     dump["grid"]["n"] = nodes
     return Case.from_dict(dump, case.directory, case.name)
-
-
-def _factors(number: int) -> list[int]:
-    """Prime factors, the largest first."""
-    found, p = [], 2
-    while number > 1:
-        while number % p == 0:
-            found.append(p)
-            number //= p
-        p += 1
-    return sorted(found, reverse=True)

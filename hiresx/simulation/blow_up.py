@@ -11,6 +11,7 @@ from hiresx.case.source import source_formulas
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range
+from hiresx.grid.motions import format_vector
 from hiresx.output.fields import field_file as fields
 from hiresx.solver import Solver
 
@@ -87,11 +88,11 @@ def find_in_source(solver: Solver) -> BlowUp | None:
     found = [first for first in solver.comm.allgather(_first_of_source(solver)) if first is not None]
     if not found:
         return None
-    whole, (k, j, i), key, value, (x, y, z), t, rank = min(found, key=lambda first: first[:2])
+    whole, (k, j, i), key, value, xyz, t, rank = min(found, key=lambda first: first[:2])
     text = solver.case.source.texts()[key]
     error = BlowUp(
         f"source.{key} = \"{text}\" is {value} in block '{solver.grid.blocks[whole].name}' at "
-        f"node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), time {t:.6g}",
+        f"node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = {format_vector(xyz)}, time {t:.6g}",
         "change the formula so that it is a number there: maximum(a, 0), or where(a < b, c, d) around the whole",
         whole,
         (i, j, k),
@@ -162,10 +163,10 @@ def _first(solver: Solver) -> Found | None:
 
 
 def _error(solver: Solver, first: Found, moment: str | None = None) -> BlowUp:
-    whole, order, (k, j, i), value, (x, y, z), rank = first
+    whole, order, (k, j, i), value, xyz, rank = first
     return BlowUp(
         f"the flow blew up: {('rho', 'p')[order]} = {value:.4g} in block '{solver.grid.blocks[whole].name}' at node "
-        f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), {moment or _moment(solver)}",
+        f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = {format_vector(xyz)}, {moment or _moment(solver)}",
         f"{_hint(solver)}; look at the grid and the conditions near that place",
         whole,
         (i, j, k),

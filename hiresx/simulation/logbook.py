@@ -4,69 +4,23 @@ import math
 import time as wall
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from hiresx.base.signals import SIGNALLED
-from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError, describe, error_text
 from hiresx.output.saved import identity, record
-from hiresx.output.watch.watched import WatchedRun
 from hiresx.placement import Placement
-from hiresx.simulation.adapted_run import Adaptations
 from hiresx.solver import Solver
 
-
-class LoggedRun(WatchedRun, Protocol):
-    """The properties of a simulation that a logbook records."""
-
-    begun: bool
-
-    @property
-    def backend(self) -> Backend:
-        """The backend of this rank."""
-
-    @property
-    def placement(self) -> Placement:
-        """The cores and the GPU of this rank."""
-
-    @property
-    def prints(self) -> Any:
-        """Fingerprint of the grid, by which a restart recognises it."""
-
-    @property
-    def epochs(self) -> list[dict[str, Any]]:
-        """Records of the decompositions, one for each time that the grid was cut."""
-
-    @property
-    def adaptations(self) -> Adaptations | None:
-        """Record of the refinements; None without refinement."""
-
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """The case with all its keys."""
-
-    @property
-    def restarts(self) -> list[dict[str, Any]]:
-        """Records of the restarts."""
-
-    @property
-    def retries(self) -> list[dict[str, Any]]:
-        """Records of the blow-ups after which the run went back to a checkpoint."""
-
-    @property
-    def step_count(self) -> int:
-        """Number of steps so far."""
-
-    @property
-    def time(self) -> float:
-        """Time reached, in L / c_ref."""
+if TYPE_CHECKING:
+    from hiresx.simulation.simulation import Simulation
 
 
 class Logbook:
     """Keeps run.json during one `Simulation.run`, which ends after `last_step` at the latest (None: only by time).
     Without a run directory the record is only returned."""
 
-    def __init__(self, simulation: LoggedRun, last_step: int | None = None):
+    def __init__(self, simulation: "Simulation", last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
         self._began, self._first_step = wall.perf_counter(), simulation.step_count
         self._first_node_steps = 0 if simulation.adaptations is None else simulation.adaptations.node_steps

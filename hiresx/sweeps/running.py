@@ -211,14 +211,12 @@ def _one(
         member.clear(out, one)
     line = command(launcher, how.ranks, counts.cores(), arguments(out, one, need, how.words))
     path = member.log(out, one)
-    try:
+    with files.naming_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as log:
             log.write(f"\n{member.BEGUN}{shell.quote_all(line)}\n")
             with redirect_stdout(_Tee(log, None)), redirect_stderr(_Tee(log, prefix)):
                 ended = job.run(line, how.ranks, launcher is not None and launcher.hydra)
-    except OSError as error:
-        raise files.io_error(path, error) from None
     if ended.status not in (0, 2, 3) and ended.asked is None:
         _explain(place, path, ended)
     if ended.asked is None and ended.status - 128 in ENDING:

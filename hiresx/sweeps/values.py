@@ -1,6 +1,7 @@
 """The varied keys of a sweep with their values, as written in `--set KEY=V,V,...`."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -76,7 +77,7 @@ def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[di
     if not axes:
         raise HiresxError("there is nothing to sweep over", _WRITE)
     lengths = {key: len(values) for key, values in axes.items()}
-    total = max(lengths.values()) if zipped else _product(lengths.values())
+    total = max(lengths.values()) if zipped else math.prod(lengths.values())
     if zipped and {n for n in lengths.values() if n > 1} - {total}:
         counts = ", ".join(f"{key} {n}" for key, n in lengths.items())
         raise HiresxError(
@@ -92,13 +93,6 @@ def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[di
     else:
         rows = itertools.product(*axes.values())
     return (dict(zip(axes, row, strict=True)) for row in rows)
-
-
-def _product(numbers: Any) -> int:
-    total = 1
-    for n in numbers:
-        total *= n
-    return total
 
 
 def format_value(value: Any) -> str:

@@ -17,18 +17,20 @@ MOST = 4
 def crossed(directory: Path, *settings: str) -> set[str]:
     """The files of a write in the middle of a run, from the step after which it is due until its files have their
     names, in all threads."""
-    run = Run(periodic("output.every_steps=2", *settings), directory).steps(3)
-    run.output.capture()
-    run.solver.step(run.solver.dt)
-    found, before = set(), set(directory.rglob("*"))
+    found = set()
 
     def note(frame, event, _):
         if event == "call" and Path(frame.f_code.co_filename).is_relative_to(ROOM):
             found.add(Path(frame.f_code.co_filename).relative_to(ROOM).as_posix())
 
-    threading.setprofile(note)
-    sys.setprofile(note)
+    threading.setprofile(note)  # of the thread that writes, which begins with the first write
     try:
+        run = Run(periodic("output.every_steps=2", *settings), directory).steps(3)
+        run.output.capture()
+        run.solver.step(run.solver.dt)
+        before = set(directory.rglob("*"))
+        found.clear()
+        sys.setprofile(note)
         run.output.after_step(run.solver)
         run.output.capture()
     finally:

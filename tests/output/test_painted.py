@@ -131,7 +131,7 @@ def test_what_is_asked_for_is_what_is_drawn(tmp_path, monkeypatch):
     ("words", "message"),
     [
         (["--range", "2,1"], "not possible"),
-        (["--zoom", "1,2,3"], "not four numbers"),
+        (["--zoom", "1,2,3"], "not 2 or 4 numbers"),
         (["--zoom", "1,2"], "four numbers"),
         (["--width", "100"], "not possible"),
         (["--font", "1"], "cannot be read"),

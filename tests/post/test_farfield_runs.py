@@ -11,10 +11,10 @@ from acoustic_sources import OBSERVERS, OMEGA, SMALL, dipole, fitted, monopole, 
 from hiresx import Case, HiresxError, Simulation
 from hiresx import open as open_run
 from hiresx.cli import execute
+from hiresx.cli.observers import read
 from hiresx.output.watch import monitors
 from hiresx.post import farfield_picture
 from hiresx.post.farfield import ObserverArc, farfield
-from hiresx.post.observers import read
 
 P = 1 / 1.4
 MACH, DT, SAMPLES = 0.3, 0.2, 150
@@ -188,9 +188,9 @@ def test_observers_as_a_command_line_names_them(tmp_path):
     for observers, arc, said in (
         (None, None, "--observers or by --arc"),
         ("1,2,3", "1,2,3,4", "--observers or by --arc"),
-        ("1,2", None, "is not 3 numbers"),
+        ("1,2", None, "not 3 numbers"),
         (None, "1,2,3,4.5", "whole one"),
-        (None, "1,2,x,4", "is not 4 numbers"),
+        (None, "1,2,x,4", "not 4 numbers"),
         (str(tmp_path / "a.csv"), None, "no table of observers"),
         (str(tmp_path / "b.csv"), None, "b.csv"),
     ):

@@ -153,7 +153,7 @@ def test_a_slice_is_the_field(run, tmp_path, capsys):
     ("words", "message"),
     [
         (["slice", "machh"], 'no variable "machh"'),
-        (["slice", "p", "--zoom", "1,2,3"], "not four numbers"),
+        (["slice", "p", "--zoom", "1,2,3"], "not 2 or 4 numbers"),
         (["slice", "p", "--zoom", "20,30,0,1"], "no flow"),
         (["slice", "p", "--range", "2,1"], "not possible"),
         (["slice", "p", "--colours", "mud"], 'no colour map "mud"'),

@@ -64,6 +64,7 @@ def test_a_plane_cuts_the_lines_of_a_wall_linearly(run):
     assert found.data["z"].values == pytest.approx(np.linspace(0, 0.6, 7))
     assert found.data["cp"].values == pytest.approx(0.013 / 0.25, abs=1e-6)
     assert wall(run, "low", at="z = 0.25").data.sizes["node"] == 9
+    assert wall(run, "low", at="z=0").data["z"].values.tolist() == [0.0] * 9
 
 
 def test_at_an_edge_the_areas_of_both_sides_are_added(tmp_path):
@@ -94,7 +95,8 @@ def test_at_an_edge_the_areas_of_both_sides_are_added(tmp_path):
     [
         ((), "2 forces"),
         (("lower",), 'no force "lower"'),
-        (("low", "z=nine"), '"z=nine" is no plane'),
+        (("low", "z=nine"), 'plane "z=nine" is not understood'),
+        (("low", "z=0.1,x=0.2"), '"z=0.1,x=0.2" is no plane'),
         (("low", "y=0.5"), "y=0.5 cuts none"),
         (("low", None, None, None, "cp,mach"), 'no "mach"'),
     ],

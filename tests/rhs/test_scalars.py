@@ -1,5 +1,6 @@
 """Passive scalars: carried with the mass flux of the gas, spread by mu/Sc, through every condition, cut and backend."""
 
+import bytes_moved
 import numpy as np
 import pytest
 from arrangements import saved, shaken
@@ -25,7 +26,6 @@ from touched import touched
 from wall_sums import total
 
 from hiresx import Simulation
-from hiresx.bench import bytes_moved
 from hiresx.device import backend
 from hiresx.grid import Grid
 from hiresx.solver import Solver

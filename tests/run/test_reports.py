@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import exchange_times as exchange
+import kernel_costs
 import pytest
 import reported
 from patched_grids import beside, case
@@ -116,14 +117,14 @@ def test_bench(capsys):
             kernel | {"plan": "decomposed", "threads": None, "precision": "fp32"},
         ],
     }  # fmt: skip
-    bench.show(result)
+    kernel_costs.show(result)
     pair = {"name": "viscous", "before": 10.0, "now": 8.0, "ratio": 0.8, "loop": 1.23456, "apart": True}
     pairs = [pair, pair | {"apart": False}, pair | {"apart": None}]
     compared = {"with": "2026-01-01", "unlike": ["points: 1 before, 2 now"], "pairs": pairs}
     start = {"run": "hiresx run sod", "first_s": 12.345, "later_s": 0.678}
-    bench.show(result | {"rhs": [], "kernels": [], "compared": compared, "start_up": start})
+    kernel_costs.show(result | {"rhs": [], "kernels": [], "compared": compared, "start_up": start})
     reported.check("bench", capsys.readouterr().out)
-    assert bench._counts(None) is None and bench._counts("1, 2") == [1, 2]
+    assert bench.thread_counts(None) is None and bench.thread_counts("1, 2") == [1, 2]
 
 
 def test_verify(capsys, monkeypatch):

@@ -4,12 +4,16 @@ import json
 import subprocess
 import sys
 
+import bytes_moved
+import kernel_costs
+import kernel_times
 import numpy as np
 import pytest
 from touched import touched
 
 from hiresx import bench, cli
-from hiresx.bench import bytes_moved, kernel_times, results, rhs, start_up
+from hiresx.bench import results, rhs, start_up
+from hiresx.bench.kernel_times import Launch, TimingBackend
 from hiresx.case.scalars import Scalar
 from hiresx.device import backend, rates
 from hiresx.device.call import Call
@@ -30,7 +34,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_run(cache):
-    result = bench.run("cpu", POINTS, repeats=3, threads=[1, 2], precisions=["fp64"], start_up=False)
+    result = kernel_costs.run("cpu", POINTS, repeats=3, threads=[1, 2], precisions=["fp64"], start_up=False)
     json.dumps(result, allow_nan=False)
     assert result["kind"] == "bench" and result["backend"] == "cpu" and result["points"] == POINTS**3
     assert result["copy_gb_per_s"] > 0 and result["hardware"]["cpu"] and "host" not in result["hardware"]
@@ -61,7 +65,7 @@ def test_run(cache):
 
 @pytest.mark.slow
 def test_run_without_threads(cache):
-    result = bench.run("emulated", 8, repeats=1, precisions=["fp32"], start_up=False)
+    result = kernel_costs.run("emulated", 8, repeats=1, precisions=["fp32"], start_up=False)
     assert {row["plan"] for row in result["kernels"]} == {"fused", "decomposed"}
     assert {row["calibration_ns"] for row in result["rhs"] + result["kernels"]} == {None}
 
@@ -75,7 +79,7 @@ def test_what_the_first_run_takes_is_measured_if_asked(asked, monkeypatch):
         (rhs, "measure", []), (start_up, "start_up", {"first_s": 8.0}), (rates, "store_rates", kept),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, lambda *given, found=found: found.append(*given) if found is kept else found)
-    result = bench.run("cpu", POINTS, repeats=2, precisions=["fp64"], start_up=asked)
+    result = kernel_costs.run("cpu", POINTS, repeats=2, precisions=["fp64"], start_up=asked)
     assert result.get("start_up") == ({"first_s": 8.0} if asked else None) and kept == [result]
     assert result["gflop_per_s"] == {"fp64": 30.0} and result["copy_gb_per_s"] == 20.0 and result["points"] == POINTS**3
 
@@ -111,7 +115,7 @@ def with_scalars(case, count):
 )
 def test_traffic_is_what_kernels_touch(plan, scalars):
     """Every kernel of a stage once more, on its own: which variables it changes, and which of all matter to those."""
-    timed = kernel_times.TimingBackend(backend("cpu"))
+    timed = TimingBackend(backend("cpu"))
     solver = Solver(with_scalars(rhs.flow(8, True, "fp64"), scalars), timed, plan=plan)
     solver.initialize()
     timed.launches = noted = []
@@ -132,7 +136,7 @@ def test_a_scalar_moves_a_quarter_more_at_most():
     """Of the bytes of a stage by the fused plan."""
     moved = []
     for scalars in (0, 1):
-        timed = kernel_times.TimingBackend(backend("emulated"))
+        timed = TimingBackend(backend("emulated"))
         solver = Solver(with_scalars(rhs.flow(8, True, "fp64"), scalars), timed, plan="fused")
         solver.initialize()
         moved.append(sum(row["bytes_per_point"] or 0 for row in kernel_times.stage_rows(solver, timed, 1)))
@@ -172,11 +176,17 @@ def test_command_line(cache, capsys, monkeypatch):
     monkeypatch.setattr(
         start_up, "start_up", lambda backend, repeats: {"run": "hiresx run", "first_s": 9, "later_s": 1}
     )
-    words = ["bench", "--backend", "cpu", "--points", str(POINTS), "--repeats", "1", "--precision", "fp64"]
-    assert cli.execute([*words, "--threads", "2", "--json"]) == 0
+    words = ["--backend", "cpu", "--points", str(POINTS), "--repeats", "1", "--precision", "fp64"]
+    assert cli.execute(["bench", *words, "--threads", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row["threads"] for row in found["rhs"]} == {2} and found["start_up"]["first_s"] == 9
+    assert cli.execute(["bench", *words]) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("calibration", "9.0 s"))
+    assert kernel_costs.main([*words, "--threads", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {row["threads"] for row in found["rhs"] + found["kernels"]} == {2} and found["start_up"]["first_s"] == 9
-    assert cli.execute(words) == 0
+    assert kernel_costs.main(words) == 0
     out = capsys.readouterr().out
     assert all(word in out for word in ("inviscid_sweep", "interpolate", "calibration", "9.0 s", "GB/s"))
 
@@ -213,7 +223,7 @@ def test_points_of_a_launch():
 
     def visited(kernel, extent, **arguments):
         signature = Signature(kernel, (), "", "KERNEL")
-        return kernel_times.Launch(Call(signature, extent, arguments, None), None, None).points_visited
+        return Launch(Call(signature, extent, arguments, None), None, None).points_visited
 
     assert visited("update", (4, 5, 6)) == 120 and visited("column_norms", (4, 5, 1), height=6) == 120
     assert visited("sweep_along", (1, 2, 6), rows=5, n=4, chunk=50) == 120

@@ -3,12 +3,12 @@
 import copy
 import json
 
+import comparison
+import kernel_costs
 import pytest
 import stage_costs as counted
 from paths import ROOT
 
-from hiresx import cli
-from hiresx.bench import comparison
 from hiresx.errors import HiresxError
 
 COUNTED = ROOT / "docs/results/performance-counted.json"
@@ -16,7 +16,7 @@ COUNTED = ROOT / "docs/results/performance-counted.json"
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
-    """A result of `hiresx bench`, and the file that it lies in."""
+    """A result of kernel_costs.py, and the file that it lies in."""
     rhs = {"precision": "fp64", "viscous": True, "threads": 1, "ns_per_point_rhs": 100.0, "least": 95.0, "most": 108.0}
     kernel = {"plan": "pencils", "precision": "fp64", "kernel": "inviscid_sweep", "direction": "i"}
     result = {
@@ -50,7 +50,7 @@ def test_ratios_of_two_results(bench):
 def test_what_is_no_result_is_refused_before_anything_is_measured(tmp_path, capsys, text):
     path = tmp_path / "old.json"
     path.write_text(text)
-    assert cli.execute(["bench", "--compare", str(path)]) == 2
+    assert kernel_costs.main(["--compare", str(path)]) == 2
     assert "old.json" in capsys.readouterr().err
     if "counted" not in text:
         with pytest.raises(HiresxError):

@@ -147,7 +147,7 @@ def test_a_file_that_is_no_result(tmp_path, capsys, content):
     path.write_text(content)
     assert page.main([str(path), "--out", str(tmp_path / "p.md")]) == 2
     said = capsys.readouterr().err
-    assert f"{path} holds no results" in said and "hiresx bench --json" in said and not (tmp_path / "p.md").exists()
+    assert f"{path} holds no results" in said and "kernel_costs.py --json" in said and not (tmp_path / "p.md").exists()
 
 
 def test_a_page_that_cannot_be_written(tmp_path, capsys):

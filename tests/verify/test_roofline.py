@@ -1,9 +1,10 @@
 """Operations are counted as one would by hand; kernels stand beside the ceilings of their device."""
 
+import operations
 import pytest
 import reported
+import roofline
 
-from hiresx.bench import operations, roofline
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 

@@ -108,7 +108,7 @@ def line_samples(
 ) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
     """Return the line as samples of the pieces with these numbers, then `order` (n,), which selects the samples to keep
     among all of them, then the gaps. See `line`."""
-    parts = [(n, _crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
+    parts = [(n, crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
     parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:
         _outside(pieces, axis, value)
@@ -186,13 +186,14 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[WeightedPlaces]:
     return sheets
 
 
-def _crossings(piece: Piece, axis: str, value: float, direction: int) -> WeightedPlaces:
+def crossings(piece: Piece, axis: str, value: float, direction: int) -> WeightedPlaces:
+    """Where grid lines along an axis of the arrays of a piece, `direction`, cross the plane `axis` = `value`."""
     s = np.moveaxis(_distance(piece, axis, value), direction, 0)
     nodes = np.moveaxis(np.arange(s.size).reshape(piece[axis].shape), direction, 0)
-    n, other = np.nonzero(_meets(s))
-    after = np.minimum(n + 1, s.shape[0] - 1)
-    t = _fraction(s[n, other], s[after, other])
-    return WeightedPlaces(np.stack([nodes[n, other], nodes[after, other]]), np.stack([1 - t, t]))
+    n, *others = np.nonzero(_meets(s))
+    here, after = (n, *others), (np.minimum(n + 1, s.shape[0] - 1), *others)
+    t = _fraction(s[here], s[after])
+    return WeightedPlaces(np.stack([nodes[here], nodes[after]]), np.stack([1 - t, t]))
 
 
 def _fraction(s0: np.ndarray, s1: np.ndarray) -> np.ndarray:

@@ -64,16 +64,16 @@ def write(
     with comm.together():
         laid, end = _lay_out(by_rank)
     with ExitStack() as undone:
-        with comm.together(), _naming_errors(path):
+        with comm.together(), files.naming_errors(path):
             temporary = undone.enter_context(files.replacing(path)) if comm.root else None
             if temporary is not None:
                 os.truncate(temporary, end)
         temporary = comm.bcast(temporary)
-        with comm.together(), _naming_errors(path):
+        with comm.together(), files.naming_errors(path):
             hashes = _write_arrays(temporary, mine, laid[comm.rank])
         del mine
         hashes = comm.allgather(hashes)
-        with comm.together(), _naming_errors(path):
+        with comm.together(), files.naming_errors(path):
             if comm.root:
                 index = _index(values, laid, hashes)
                 with _writable(temporary) as handle:
@@ -160,14 +160,6 @@ def _writable(path: Path) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-@contextmanager
-def _naming_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise files.io_error(path, error) from None
 
 
 def _json_number(value: Any) -> Any:
@@ -286,11 +278,8 @@ class Container:
 
     @contextmanager
     def _open_file(self) -> Iterator[BufferedReader]:
-        try:
-            with self.path.open("rb") as file:
-                yield file
-        except OSError as error:
-            raise files.io_error(self.path, error, "read") from None
+        with files.naming_errors(self.path, "read"), self.path.open("rb") as file:
+            yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
         """The error that this file is damaged, with the `reason`."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator, single_process
-from hiresx.output.saved.files import io_error, on_root, replacing
+from hiresx.output.saved.files import io_error, naming_errors, on_root, replacing
 
 # Longest time until other hosts see a new file or directory: network file systems cache for up to half a minute that a
 # name does not exist.
@@ -53,12 +53,10 @@ def make_directory(path: str | Path, comm: Communicator | None = None) -> Path:
 
 
 def _make_directory(path: Path) -> None:
-    try:
+    with naming_errors(path, "write to"):
         path.mkdir(parents=True, exist_ok=True)
         with replacing(path / "writable", keep=False):
             pass
-    except OSError as error:
-        raise io_error(path, error, "write to") from None
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hiresx.base.whole_files import io_error as io_error
+from hiresx.base.whole_files import naming_errors as naming_errors
 from hiresx.base.whole_files import replacing as replacing
 from hiresx.base.whole_files import sync as sync
 from hiresx.base.whole_files import temporary_path
@@ -49,10 +50,8 @@ def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
 def remove(paths: Iterable[Path]) -> None:
     """Remove files; one that is gone already is no fault. Raises HiresxError for the first that cannot go."""
     for path in paths:
-        try:
+        with naming_errors(path, "remove"):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise io_error(path, error, "remove") from None
 
 
 class FileLayout:
@@ -157,7 +156,7 @@ class JointFile:
         """On rank 0, write everything but arrays, and the `numbers`, which are arrays of one item."""
         if not self._root:
             return
-        try:
+        with naming_errors(self.path):
             # Other processes may have begun to write.
             there = 512 * os.fstat(self._file).st_blocks
             if shutil.disk_usage(self.path.parent).free + there < self._layout.size:
@@ -165,8 +164,6 @@ class JointFile:
             self._layout.frame(self._file)
             for key, number in (numbers or {}).items():
                 self._layout.put_number(self._file, key, number)
-        except OSError as error:
-            raise io_error(self.path, error) from None
 
     def holds(self, key: Key) -> bool:
         """True if the file has this array."""
@@ -175,19 +172,15 @@ class JointFile:
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
         """The values `place` of the array `key`. `parts`: arrays of the shape of `place`, which lie side by side at
         every node of the file: one for numbers, three for vectors."""
-        try:
+        with naming_errors(self.path):
             self._layout.put(self._file, key, place, parts)
-        except OSError as error:
-            raise io_error(self.path, error) from None
 
     def publish(self, synced: bool = True) -> None:
         """Give the file its name: on rank 0, once all processes have left it. `synced`: and have that on disk."""
-        try:
+        with naming_errors(self.path):
             os.replace(self._temporary, self.path)
             if synced:
                 sync(self.path.parent)
-        except OSError as error:
-            raise io_error(self.path, error) from None
 
     def discard(self) -> None:
         """Remove what was written: on rank 0, once no process writes to it."""

@@ -95,11 +95,8 @@ class _Side:
 def _is_checkpoint(path: Path) -> bool:
     if not path.is_file():
         return False
-    try:
-        with path.open("rb") as file:
-            return path.suffix == ".hxc" or file.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        raise files.io_error(path, error, "read") from None
+    with files.naming_errors(path, "read"), path.open("rb") as file:
+        return path.suffix == ".hxc" or file.read(len(MAGIC)) == MAGIC
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any], keys: Sequence[str]) -> list[dict[str, Any]]:

@@ -33,11 +33,8 @@ def describe(path: str | Path) -> Mapping[str, Any]:
     path = Path(path)
     if os.path.isdir(path):
         return _read(_run, path)
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except OSError as error:
-        raise files.io_error(path, error, "read") from None
+    with files.naming_errors(path, "read"), path.open("rb") as file:
+        head = file.read(4096)
     for kind, reader in _KINDS:
         if kind(path, head):
             return _read(reader, path)

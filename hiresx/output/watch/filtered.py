@@ -8,7 +8,7 @@ that frequency. Multiples of the sampling rate, which would appear as a change o
 import math
 import time as wall
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,21 +22,14 @@ from hiresx.output.watch.sampling import ROUND_OFF, SampleTimes
 from hiresx.solver import Solver
 from hiresx.time.step_clock import MOST_SAMPLES
 
+if TYPE_CHECKING:
+    from hiresx.output.watch.monitors.probe import ProbeMonitor
+
 # Number of samples that are summed at a time, and number of intervals until one is complete.
 SUMS, BEHIND = 4, 2
 # Largest number of samples that stay on the device until the host fetches them, largest number of their bytes, and
 # longest time, in s.
 STAY, BYTES, SECONDS = MOST_SAMPLES, 1 << 26, 0.25
-
-
-class SampleReader(Protocol):
-    """A probe whose samples are filtered."""
-
-    def awaits(self, number: int, step: int, time: float) -> None:
-        """Record that the device has ended the interval `number` by itself, at `time`, after `step` steps."""
-
-    def take(self, first: int, samples: np.ndarray) -> None:
-        """Receive complete `samples` (samples, variables, nodes), numbered from `first` on."""
 
 
 class FilteredNodes(Attachment):
@@ -56,7 +49,7 @@ class FilteredNodes(Attachment):
         self._variables = equations(solver.case).variables
         self.names = list(Gas.of(solver.case).primitive(np.ones((self._variables, 1))))
         self._interval = solver.backend.zeros((3,), "float64")
-        self.readers: list[SampleReader] = []
+        self.readers: list[ProbeMonitor] = []
         self._stay = max(1, min(STAY, BYTES // (8 * self._variables * len(nodes.ids))))
         self._parts = [_Part(solver, nodes, n, self._interval, self._stay) for n in np.unique(nodes.states)]
         self.columns = self._columns()[nodes.inverse]

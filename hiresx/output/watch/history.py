@@ -113,7 +113,7 @@ class History:
             self.samples = len(self._rows)
             return self.samples
         self._header = self._encode_header()
-        try:
+        with files.naming_errors(self.path):
             there = self.path.exists()
             if kept is not None and there and self._resume(kept, digest):
                 self.samples = kept
@@ -123,8 +123,6 @@ class History:
             elif restarted and kept:
                 self.notes.append(f"{self.path} is not there, which had {plural(kept, 'sample')}: a new history begins")
             self._create()
-        except OSError as error:
-            raise files.io_error(self.path, error) from None
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
@@ -135,11 +133,9 @@ class History:
         if self._file is None:
             self._rows.append(row)
         else:
-            try:
+            with files.naming_errors(self._there):
                 _write_at(self._file, row, len(self._header) + self.samples * self._record.itemsize)
                 _write_at(self._file, struct.pack(">i", self.samples + 1), _COUNT)
-            except OSError as error:
-                raise files.io_error(self._there, error) from None
             self.digest = zlib.crc32(row, self.digest)
         self.samples += 1
         return self.samples
@@ -148,11 +144,9 @@ class History:
         """Return when every sample is on the disk. Raises HiresxError when that fails or the file was removed."""
         if self._file is None:
             return
-        try:
+        with files.naming_errors(self._there):
             os.fsync(self._file)
             gone = os.fstat(self._file).st_nlink == 0
-        except OSError as error:
-            raise files.io_error(self._there, error) from None
         if gone:
             raise HiresxError(f"{self.path} was removed while the run writes to it", "restart from a checkpoint")
 

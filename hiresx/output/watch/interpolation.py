@@ -17,7 +17,7 @@ from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, rows, shape_maps
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.grid.blocks import direction, side
-from hiresx.grid.patched import CHUNK, WIDTH, BlockMap, wraps
+from hiresx.grid.patched import WIDTH, BlockMap, nearest_nodes, wraps
 from hiresx.output.saved import files
 from hiresx.output.watch.locate import OUTSIDE, Locator
 
@@ -69,18 +69,8 @@ def _map(decomposition: Decomposition, b: int) -> BlockMap:
 
 def _seeds(known: BlockMap, places: np.ndarray) -> np.ndarray:
     """Nodes (n, 3) of a block that are near to places (n, dimensions)."""
-    block = known.block
-    lines = [np.unique(np.append(np.arange(0, n, _SEEDS), n - 1)) for n in block.size]
-    i, j, k = chosen = np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1)
-    nodes = np.stack([np.asarray(c)[k, j, i] for c in (block.x, block.y, block.z)[: places.shape[1]]])
-    centre = nodes.mean(axis=1, keepdims=True)
-    nodes = nodes - centre
-    squares = np.sum(nodes**2, axis=0)
-    found = np.empty((len(places), 3))
-    for n in range(0, len(places), CHUNK):
-        distance = squares - 2 * (places[n : n + CHUNK] - centre[:, 0]) @ nodes
-        found[n : n + CHUNK] = chosen[:, np.argmin(distance, axis=1)].T
-    return found
+    lines = [np.unique(np.append(np.arange(0, n, _SEEDS), n - 1)) for n in known.block.size]
+    return nearest_nodes(known.block, np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1), places)
 
 
 def _in_gap_before_neighbour(

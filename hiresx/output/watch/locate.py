@@ -181,8 +181,7 @@ class Locator:
         result = np.empty(nodes.indexes.shape)
         for b in np.unique(nodes.blocks):
             at, block = nodes.blocks == b, self._blocks[b]
-            i, j, k = nodes.indexes[:, at]
-            result[:, at] = [block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]]
+            result[:, at] = block.node(*nodes.indexes[:, at])
         return rotate(nodes.turns, result) + nodes.shifts
 
     # ---- the stencil

@@ -16,7 +16,7 @@ import numpy as np
 from hiresx import kernels
 from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
-from hiresx.grid.blocks import FACES, Range, direction, layer, side, whole_box
+from hiresx.grid.blocks import FACES, Range, direction, directions_along, layer, side, whole_box
 from hiresx.grid.connections import Connection
 
 # How a line of nodes ends: at a no-slip wall, at another physical face, at a node that the neighbour has too, or beside
@@ -54,7 +54,7 @@ def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) ->
     """Kinds of ends of the lines at every node of a face of block `b`: [k, j, i] without the face's direction. With
     `kept`, no-slip walls have a kind of their own."""
     block = decomposition.blocks[b]
-    across = [e for e in (2, 1, 0) if e != direction(face)]
+    across = directions_along(face)
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
     for patch in decomposition.patches:
         if kept and patch.block == b and patch.face == face and patch.condition.kernel == "no_slip":
@@ -115,7 +115,7 @@ def face_weights(
     except at the end of the block if the grid continues behind it.
     """
     block = decomposition.blocks[b]
-    across = [e for e in (2, 1, 0) if e != direction(face)]
+    across = directions_along(face)
     if chosen is None:
         chosen = np.ones([block.size[e] for e in across], dtype=bool)
     weights = chosen.astype(float)
@@ -138,6 +138,6 @@ def face_weights(
 
 def _line_ends(decomposition: Decomposition, b: int, face: str, end: str, kept: bool) -> np.ndarray:
     """Kinds of ends, at the face `end`, of the lines on `face` that run to it: one entry per line."""
-    across = [e for e in (2, 1, 0) if e != direction(end)]
+    across = directions_along(end)
     at = layer(face, decomposition.blocks[b].size)[0]
     return np.take(ends(decomposition, b, end, kept), at, axis=across.index(direction(face)))

@@ -19,7 +19,7 @@ from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.wall_edges import edges, nodes_beyond
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH
-from hiresx.grid.blocks import FACES, direction, face_range, layer, side
+from hiresx.grid.blocks import FACES, direction, directions_along, face_range, layer, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
 from hiresx.output.watch.quadrature import REACH, corrections
@@ -69,7 +69,7 @@ def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray])
     lines: dict[tuple[Place, int], _Lines] = {}
     found: list[_Run] = []
     for place, mask in walls.items():
-        for e in _tangents(place[1]):
+        for e in directions_along(place[1]):
             if decomposition.blocks[place[0]].size[e] > 1:
                 lines[place, e] = _Lines(decomposition, place, e)
                 found += _runs(decomposition, over, place, e, mask, lines[place, e].edges)
@@ -84,7 +84,7 @@ def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray])
         beyond = _beyond(found, links, n, False), _beyond(found, links, n, True)
         lines[run.place, run.along].add(run, beyond, _along(found, links, n, beyond))
     return {
-        place: _shares(place, mask, {e: lines[place, e] for e in _tangents(place[1]) if (place, e) in lines})
+        place: _shares(place, mask, {e: lines[place, e] for e in directions_along(place[1]) if (place, e) in lines})
         for place, mask in walls.items()
     }
 
@@ -142,7 +142,7 @@ def _shares(place: Place, mask: np.ndarray, lines: Mapping[int, _Lines]) -> list
         weights, near = mask.astype(float), np.zeros(mask.shape, dtype=bool)
         slopes = [np.reshape(unit, (3, *(1 for _ in mask.shape))) + np.zeros(mask.shape) for unit in np.eye(3)]
         for e, other in of.items():
-            axis = _tangents(face).index(e)
+            axis = directions_along(face).index(e)
             weights *= np.moveaxis(lines[e].weights[other], -1, axis)
             near |= np.moveaxis(lines[e].near[other], -1, axis)
             slopes[e] = np.moveaxis(lines[e].tangents[other], -1, 1 + axis)
@@ -152,11 +152,6 @@ def _shares(place: Place, mask: np.ndarray, lines: Mapping[int, _Lines]) -> list
         areas = side(face) * np.cross(slopes[(d + 1) % 3], slopes[(d + 2) % 3], axis=0)
         found.append(Shares(weights, np.where(near, areas, np.nan)))
     return found
-
-
-def _tangents(face: str) -> list[int]:
-    """Directions of the axes of an array over a face."""
-    return [e for e in (2, 1, 0) if e != direction(face)]
 
 
 def _runs(
@@ -170,7 +165,7 @@ def _runs(
     """Yield the pieces between edges of the lines of nodes of a `mask`, from the lower end on. An edge at an end of the
     block belongs to both its sides: where the nodes of a connection are not doubled, one of them is the node alone."""
     size = decomposition.blocks[place[0]].size[e]
-    for m, line in enumerate(np.moveaxis(mask, _tangents(place[1]).index(e), -1)):
+    for m, line in enumerate(np.moveaxis(mask, directions_along(place[1]).index(e), -1)):
         for lo, hi in runs(line):
             open_ = [lo == 0, hi == size]
             alone = [False, False]
@@ -192,7 +187,7 @@ def _runs(
 def _node(decomposition: Decomposition, place: Place, e: int, line: int, number: int) -> np.ndarray:
     """Indexes (3, 1) of a node of a line along e on a face."""
     b, face = place
-    (other,) = (a for a in _tangents(face) if a != e)
+    (other,) = (a for a in directions_along(face) if a != e)
     node = np.zeros((3, 1), dtype=np.int64)
     node[direction(face)], node[other], node[e] = layer(face, decomposition.blocks[b].size)[0], line, number
     return node
@@ -251,7 +246,7 @@ def _joined(
     size, e = decomposition.blocks[c.donor].size, c.donor_direction
     if any(not 0 <= there[a] < size[a] for a in range(3)) or there[axis] != layer(place[1], size)[0]:
         return None
-    (other,) = (a for a in _tangents(place[1]) if a != e)
+    (other,) = (a for a in directions_along(place[1]) if a != e)
     n = ends.get((place, e, int(there[other]), int(there[e])))
     return None if n is None else _End(n, bool(there[e] > 0), shared)
 

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.decomposition import Decomposition
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH, ONE_SIDED_DIFFERENCES
-from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection, side
+from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, intersection, side
 from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
 from hiresx.output.watch.gather import Take
@@ -142,8 +142,7 @@ class WatchedSurface:
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]
-            i, j, k = nodes[1:, here]
-            found[:, here] = [c[k, j, i] for c in (block.x, block.y, block.z)]
+            found[:, here] = block.node(*nodes[1:, here])
         return found
 
     def measure(self) -> FaceFlow:
@@ -309,7 +308,7 @@ def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -
 
 def mask(decomposition: Decomposition, b: int, face: str, range_: Range) -> np.ndarray:
     """Mask of the nodes of a face that lie in `range_`: [k, j, i] without the face's direction."""
-    across = [e for e in (2, 1, 0) if e != direction(face)]
+    across = directions_along(face)
     inside = np.zeros([decomposition.blocks[b].size[e] for e in across], dtype=bool)
     inside[tuple(slice(*range_[e]) for e in across)] = True
     return inside

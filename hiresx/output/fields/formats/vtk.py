@@ -78,10 +78,8 @@ class VtkFrame:
         self._published = 0
 
     def __enter__(self) -> "VtkFrame":
-        try:
+        with files.naming_errors(self.path.parent):
             self.path.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise files.io_error(self.path.parent, error) from None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -113,13 +111,11 @@ class VtkFrame:
         for file in self._files:
             self._published += 1
             file.publish(synced=False)
-        try:
+        with files.naming_errors(self.path):
             files.sync(self.path.parent)
             with files.replacing(self.path) as temporary:
                 temporary.write_text(_multiblock(self._blocks, self.path.stem, self._time, self._step))
             _append(self._directory, self.path, self._time, self._name)
-        except OSError as error:
-            raise files.io_error(self.path, error) from None
 
     def discard(self) -> None:
         """Remove all files of this time, instead of `publish` or after it failed."""
@@ -176,14 +172,12 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
         # The .vtm file is removed first, so that it never names a missing file.
         files.remove([path, *path.parent.glob(f"{path.stem}_*.vts")])
     target = series(directory, name)
-    try:
+    with files.naming_errors(target):
         kept = [(time, path) for time, path in _read_series(target) if (target.parent / path).is_file()]
         if kept:
             _write_series(target, kept)
         else:
             target.unlink(missing_ok=True)
-    except OSError as error:
-        raise files.io_error(target, error) from None
 
 
 def _append(directory: Path, path: Path, time: float, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Compares two results of `hiresx bench`."""
+"""Compares two results of kernel_costs.py."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,14 +31,14 @@ class Pair(NamedTuple):
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Read a stored result of `hiresx bench --json`. Raises HiresxError for another file."""
-    hint = "name a file that hiresx bench --json wrote"
+    """Read a stored result of kernel_costs.py --json. Raises HiresxError for another file."""
+    hint = "name a file that python docs/make/kernel_costs.py --json wrote"
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise HiresxError(f"{path} cannot be read: {error}", hint) from None
     if not isinstance(found, dict) or found.get("kind") != "bench":
-        raise HiresxError(f"{path} holds no result of hiresx bench", hint)
+        raise HiresxError(f"{path} holds no result of kernel_costs.py", hint)
     return found
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hiresx.cli.options import numbers
 from hiresx.errors import HiresxError
 from hiresx.output.show import lines
 from hiresx.post.farfield import ObserverArc
@@ -23,7 +24,8 @@ def read(
     if (observers is None) == (arc is None):
         raise HiresxError("observers are given by --observers or by --arc", "give one of them, e.g. --arc 50,20,160,15")
     if arc is not None:
-        values, middle = numbers(arc, 4, "--arc", "50,20,160,15"), numbers(centre or "0,0,0", 3, "--centre", "0,0,0")
+        values = numbers(arc, "--arc", "50,20,160,15", 4)
+        middle = numbers(centre or "0,0,0", "--centre", "0,0,0", 3)
         if values[3] != int(values[3]) or not values[3] >= 1:
             raise HiresxError(f'--arc "{arc}": the number of observers is a whole one, 1 or more', "--arc 50,20,160,15")
         radius, start, end, number = values
@@ -38,15 +40,4 @@ def read(
             raise HiresxError(f"{observers} is no table of observers", "its columns are x, y, z, numbers in L")
         return np.stack([table[axis] for axis in "xyz"], axis=1)
     rows = [text for text in observers.split(";") if text.strip()]
-    return np.array([numbers(text, 3, "--observers", "10,20,0;30,40,0") for text in rows]).reshape(-1, 3)
-
-
-def numbers(text: str, count: int, option: str, example: str) -> list[float]:
-    """`count` numbers separated by commas. Raises HiresxError, which names the option and an example, for others."""
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) != count or not np.isfinite(values).all():
-        raise HiresxError(f'{option} "{text}" is not {count} numbers', f"e.g. {option} {example}")
-    return values
+    return np.array([numbers(text, "--observers", "10,20,0;30,40,0", 3) for text in rows]).reshape(-1, 3)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from hiresx.bench import kernel_times
+import kernel_times
+
 from hiresx.device import emulated
 from hiresx.device.configuration import Configuration
 
@@ -73,7 +74,7 @@ class CountingBackend(emulated.EmulatedBackend):
 
 @cache
 def per_point(plan: str) -> Mapping[tuple[str, str | None], float]:
-    """Floating-point operations per point, by kernel and direction, of the kernels of `hiresx.bench.kernel_times` that
+    """Floating-point operations per point, by kernel and direction, of the kernels of `kernel_times.stage_rows` that
     visit all points of a block, run by `plan`. A sum, a product, a quotient and a root are one each, so that a fused
     multiply-add is two; comparisons are none. A fused sweep is given the operations of the kernels of the paper's plan
     that it replaces: operations that it repeats at the joints of its pieces do not count."""

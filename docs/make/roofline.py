@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hiresx.bench import operations
+import operations
+
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 
@@ -13,7 +14,7 @@ MARKS = "osD^vP*Xh<>pd8"
 
 
 def rate(result: dict[str, Any]) -> None:
-    """Add three numbers to every kernel of a result of `hiresx.bench.run`: `operations_per_point`, `gflop_per_s`, and
+    """Add three numbers to every kernel of a result of `kernel_costs.run`: `operations_per_point`, `gflop_per_s`, and
     `of_ceiling`, its share of the lower of the two ceilings of the roofline (None if its bytes are unknown)."""
     for row in result["kernels"]:
         done = operations.per_point(row["plan"]).get((row["kernel"], row["direction"]))
@@ -25,7 +26,7 @@ def rate(result: dict[str, Any]) -> None:
 
 def _ceiling(result: Mapping[str, Any], row: Mapping[str, Any]) -> float:
     intensity = row["operations_per_point"] / row["bytes_per_point"]
-    return min(result["gflop_per_s"][row["precision"]], intensity * result["copy_gb_per_s"])
+    return float(min(result["gflop_per_s"][row["precision"]], intensity * result["copy_gb_per_s"]))
 
 
 def draw(result: Mapping[str, Any], target: Path, precision: str | None = None) -> Path:
@@ -39,7 +40,10 @@ def draw(result: Mapping[str, Any], target: Path, precision: str | None = None) 
         row for row in result["kernels"] if (row["plan"], row["precision"]) == (plan, precision) and row["gflop_per_s"]
     ]
     if not rows or precision is None:
-        raise HiresxError("the result has no kernels whose arithmetic is known", "run hiresx bench --roofline again")
+        raise HiresxError(
+            "the result has no kernels whose arithmetic is known",
+            "run python docs/make/kernel_costs.py --roofline again",
+        )
     peak, copied = result["gflop_per_s"][precision], result["copy_gb_per_s"]
     intensities = [row["operations_per_point"] / row["bytes_per_point"] for row in rows]
     low, high = min(*intensities, peak / copied) / 2, max(*intensities, peak / copied) * 2
