@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pages
-from robustness_flows import FLOWS, StrongFlow
+
+from hiresx.verify.groups.robustness import FLOWS, StrongFlow
 
 DEFAULT = ("steger_warming", "js", "limiter")
 

@@ -3,7 +3,8 @@
     python docs/make/robustness_runs.py --backend cpu --jobs 16 --out docs/results/robustness-cpu.json
 
 With `--weights low_dissipation` the runs are those of that scheme.choice, by the default positivity alone.
-robustness.py makes docs/robustness.md of the results. With `--small` the flows run in their small forms.
+robustness.py makes docs/robustness.md of the results. The group "robustness" of `hiresx verify` runs the small forms of
+the same flows with the default positivity.
 """
 
 import argparse
@@ -17,8 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from robustness_flows import FLOWS, WEIGHTS, StrongFlow, least
-
 from hiresx import kernels
 from hiresx.base.plural import plural
 from hiresx.case.named_scheme import LOW_DISSIPATION
@@ -26,6 +25,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.saved import files, machine_record
 from hiresx.verify import runner
 from hiresx.verify.checks import Check, CompletedRun, Workbench, at_least
+from hiresx.verify.groups.robustness import FLOWS, WEIGHTS, StrongFlow, least
 
 POSITIVITY = ("limiter", "fallback", "none")
 

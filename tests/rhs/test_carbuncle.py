@@ -3,13 +3,13 @@ as sharp, and that slow flow keeps more of its energy."""
 
 import numpy as np
 import pytest
-import robustness_flows
 
 from hiresx import Case
 from hiresx.device import backend
 from hiresx.exact import normal_shock
 from hiresx.solver import Solver
 from hiresx.verify.checks import CheckRun, CompletedRun
+from hiresx.verify.groups import robustness
 
 MACH, GAMMA = 6.0, 1.4
 P = 1 / GAMMA
@@ -73,11 +73,11 @@ def test_the_cure_is_the_same_in_its_cuda_form():
 def test_the_stagnation_line_of_a_blunt_body():
     """Rayleigh's pressure at the Mach 20 cylinder, and symmetry: by Roe's flux the pressure is 55 % off on this grid,
     and the density is not symmetric by 29 % of its largest value."""
-    flow = next(flow for flow in robustness_flows.FLOWS if flow.title == "Mach 20 cylinder")
+    flow = next(flow for flow in robustness.FLOWS if flow.title == "Mach 20 cylinder")
     coarse = ("grid.n_around=129", "grid.n_normal=25")
     run = CheckRun(flow.case, flow.preset, (*coarse, 'scheme.flux="hllc_lm"', 'scheme.weights="js"'))
     finished = CompletedRun(run, "cpu")
-    assert abs(robustness_flows.pitot_error(finished)) < 0.02
+    assert abs(robustness.pitot_error(finished)) < 0.02
     rho = finished.state("rho")
     assert abs(rho - rho[:, :, ::-1]).max() < 0.02 * rho.max()
 

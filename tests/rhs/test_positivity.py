@@ -6,7 +6,6 @@ import shlex
 
 import numpy as np
 import pytest
-import robustness_flows
 import robustness_runs
 
 from hiresx import Simulation, kernels, load
@@ -18,6 +17,7 @@ from hiresx.grid import Block, Grid
 from hiresx.output.fields import field_file
 from hiresx.simulation.blow_up import BlowUp, write_neighbourhood
 from hiresx.verify.checks import CompletedRun
+from hiresx.verify.groups import robustness
 
 SIX_OVER = 1 / 1.4
 
@@ -140,18 +140,18 @@ FIVE += [pytest.param("steger_warming", name, marks=pytest.mark.slow) for name i
 
 
 @pytest.mark.parametrize(("flux", "weights"), FIVE)
-@pytest.mark.parametrize("flow", robustness_flows.FLOWS, ids=[flow.title for flow in robustness_flows.FLOWS])
+@pytest.mark.parametrize("flow", robustness.FLOWS, ids=[flow.title for flow in robustness.FLOWS])
 def test_the_default_lives(flow, flux, weights):
     run = flow.run(flux, weights, "limiter", small=True)
     assert run.loaded_case.scheme.positivity == load("sod").scheme.positivity
     finished = CompletedRun(run, "cpu")
-    assert finished.time == pytest.approx(run.loaded_case.time.end) and robustness_flows.least(finished) > 1e-12
+    assert finished.time == pytest.approx(run.loaded_case.time.end) and robustness.least(finished) > 1e-12
 
 
 HARD = {
     # the steady Mach 20 cylinder lives since its ghosts know the wall's curvature
     "fallback": ("Noh, planar", "vacuum", "Mach 20 cylinder, all round"),
-    "none": tuple(flow.title for flow in robustness_flows.FLOWS),
+    "none": tuple(flow.title for flow in robustness.FLOWS),
 }
 
 
@@ -159,7 +159,7 @@ HARD = {
 @pytest.mark.parametrize("positivity", HARD)
 def test_the_flows_are_hard(positivity):
     """Otherwise the list would prove nothing."""
-    for flow in robustness_flows.FLOWS:
+    for flow in robustness.FLOWS:
         if flow.title in HARD[positivity]:
             cell = robustness_runs.outcome(flow, "steger_warming", "js", positivity, "cpu", True)
             assert "blew up" in cell.get("stopped", ""), flow.title
@@ -168,10 +168,10 @@ def test_the_flows_are_hard(positivity):
 @pytest.mark.slow
 def test_single_precision_lives():
     for title in ("Sedov's blast", "123 problem", "cylindrical blast"):
-        flow = next(flow for flow in robustness_flows.FLOWS if flow.title == title)
+        flow = next(flow for flow in robustness.FLOWS if flow.title == title)
         run = flow.run("steger_warming", "js", "limiter", small=True)
         single = CompletedRun(type(run)(run.case, run.preset, (*run.sets, 'scheme.precision="fp32"')), "cpu")
-        assert robustness_flows.least(single) > 1e-12, title
+        assert robustness.least(single) > 1e-12, title
 
 
 def test_a_step_that_fails_is_taken_again():

@@ -124,7 +124,7 @@ def test_stored_references_agree_with_independent_ones(name, file, threshold):
 
 
 def test_groups_are_chosen_by_name():
-    assert set(verify.names(long=True)) == {"bow-shock", "flat-plate", "mms", "precision", "taylor-green"}
+    assert set(verify.names(long=True)) == {"bow-shock", "flat-plate", "mms", "precision", "robustness", "taylor-green"}
     assert runner.choose_groups([]) == verify.names(long=False)
     assert runner.choose_groups(["long"]) == verify.names(long=True)
     assert runner.choose_groups(["all"]) == runner.choose_groups(["long", *verify.names(long=False)]) == verify.names()
