@@ -66,12 +66,20 @@ def test_every_flux_in_a_ring_with_isothermal_walls(flux):
 
 
 @pytest.mark.slow
-@WALLS
-def test_heat_between_lines_oblique_in_two_directions(adiabatic):
-    errors = [Gap(n, (0.6, 0.3), adiabatic).errors() for n in (17, 33)]
-    found = orders(errors)[0]
-    assert (found > ([3.9, 3.7, 2.6] if adiabatic else [4.6, 3.8, 3.5])).all(), (errors, found)
-    assert (errors[1] < ([3e-4, 2.6e-4, 4.8e-3] if adiabatic else [1.1e-5, 2.2e-5, 2.7e-4])).all(), errors
+@pytest.mark.parametrize(
+    ("nodes", "adiabatic"),
+    [((25, 33), True), ((25, 33), False), ((33, 49), True)],
+    ids=["adiabatic", "isothermal", "adiabatic, finer"],
+)
+def test_heat_between_lines_oblique_in_two_directions(nodes, adiabatic):
+    """T, the velocity and the pressure. From 17 nodes to 25 the order of the pressure between adiabatic walls is 2.9,
+    from 49 to 65 it is 3.5."""
+    errors = np.array([Gap(n, (0.6, 0.3), adiabatic).errors() for n in nodes])
+    found = np.log(errors[0] / errors[1]) / np.log((nodes[1] - 1) / (nodes[0] - 1))
+    assert (found > ([4.0, 4.0, 3.1] if adiabatic else [4.2, 3.9, 3.9])).all(), (errors, found)
+    if 33 in nodes:
+        errors = errors[nodes.index(33)]
+        assert (errors < ([3e-4, 2.6e-4, 4.8e-3] if adiabatic else [1.1e-5, 2.2e-5, 2.7e-4])).all(), errors
 
 
 @pytest.mark.slow
@@ -237,27 +245,41 @@ def test_mass_is_kept_where_a_slip_wall_goes_on_as_a_no_slip_one(spatial):
     assert vessel(walls, spatial) < 1e-13
 
 
-def test_forces_and_heat_of_oblique_walls():
-    """Friction and heat flux at each node of both walls, of third order: gradients have their tangential part."""
-    for adiabatic in (True, False):
-        errors = []
-        for n in (17, 33):
-            gap = Gap(n, 0.6, adiabatic)
-            simulation = gap.run()
-            block, exact = simulation.blocks[0], gap.mode(simulation.time)
-            shares = np.full((1, n - 1), 1.0 / (n - 1))
-            found = []
-            for face, y, side in (("jmin", 0, -1), ("jmax", n - 1, 1)):
-                nodes = FaceNodes(0, face, shares, 0)
-                flow = WatchedSurface(simulation.solver, [nodes], 1).measure()
-                across, phase = (c[:, y] for c in gap.place(block.x, block.y, block.z))
-                area = np.linalg.norm(flow.push, axis=0)
-                shear = (exact.at("shear", across) * phase).real.ravel() / REYNOLDS
-                slope = (exact.at("slope", across) * phase).real.ravel() / (REYNOLDS * PRANDTL * (GAMMA - 1))
-                found.append(abs(flow.friction[0] / area / AMPLITUDE + side * shear).max())
+@WALLS
+@pytest.mark.parametrize(
+    ("gap", "nodes"),
+    [
+        ({"skew": 0.6}, (17, 33)),
+        pytest.param({"skew": 0.6, "ring": True}, (33, 65), marks=pytest.mark.slow),
+        pytest.param({"skew": (0.6, 0.3)}, (17, 33), marks=pytest.mark.slow),
+    ],
+    ids=["plane", "curved", "3-D"],
+)
+def test_friction_and_heat_of_oblique_walls(gap, nodes, adiabatic):
+    """Friction and heat flux at each node of both walls, of third order: gradients have their tangential part. No heat
+    at all passes adiabatic walls."""
+    errors = []
+    for n in nodes:
+        flow_of = Gap(n, adiabatic=adiabatic, **gap)
+        simulation = flow_of.run()
+        block, exact = simulation.blocks[0], flow_of.mode(simulation.time)
+        shares = np.full([m for m, d in zip(block.x.shape, "kji", strict=True) if d != "j"], 0.5)
+        found = []
+        for face, row, side in (("jmin", 0, -1), ("jmax", n - 1, 1)):
+            flow = WatchedSurface(simulation.solver, [FaceNodes(0, face, shares, 0)], 1).measure()
+            places = [c[:, row].ravel() for c in (block.x, block.y, block.z)]
+            across, phase = flow_of.place(*places)
+            area, along = np.linalg.norm(flow.push, axis=0), flow_of.directions(*places)[1]
+            shear = (exact.at("shear", across) * phase).real / REYNOLDS
+            friction = (flow.friction * along).sum(axis=0)
+            found.append(abs(friction / area / AMPLITUDE + side * shear).max())
+            if adiabatic:
+                assert not flow.heat.any()
+            else:
+                slope = (exact.at("slope", across) * phase).real / (REYNOLDS * PRANDTL * (GAMMA - 1))
                 found.append(abs(flow.heat / area / AMPLITUDE + side * slope).max())
-            errors.append(found)
-        assert (orders(errors) > (3.3 if adiabatic else 2.9)).all(), (errors, orders(errors))
+        errors.append(found)
+    assert (orders(errors) > 3.2).all(), (errors, orders(errors))
 
 
 # --- the same however it is computed
