@@ -32,11 +32,12 @@ def test_heat_between_oblique_lines(skew, adiabatic):
     """T, the velocity along the walls and the pressure (17 to 65 nodes). Where the derivative along the line is taken
     for that normal to the wall, the adiabatic one has an error of T of 0.12 and 0.23 however fine the grid; with half
     weights at walls the orders are lower, those of the velocity 2.4 to 2.8; with a parabola for the pressure behind
-    walls of given temperature that of the pressure is 2.7."""
+    walls of given temperature that of the pressure is 2.7. Without the quartic of the normal velocity the pressure
+    between adiabatic walls has the error 1.7e-4 on 65 nodes."""
     errors = [Gap(n, skew, adiabatic).errors() for n in (17, 33, 65)]
     mean = np.log2(errors[0] / errors[2]) / 2
-    assert (mean > ([4.0, 4.3, 3.0] if adiabatic else [4.3, 4.0, 3.7])).all(), (errors, mean)
-    assert (errors[2] < ([1e-5, 4e-6, 2e-4] if adiabatic else [7e-7, 5e-7, 6e-6])).all(), errors
+    assert (mean > ([4.0, 4.3, 3.4] if adiabatic else [4.3, 4.0, 3.7])).all(), (errors, mean)
+    assert (errors[2] < ([7e-6, 3e-6, 8e-5] if adiabatic else [7e-7, 5e-7, 6e-6])).all(), errors
 
 
 @WALLS
@@ -44,8 +45,25 @@ def test_heat_in_a_ring_with_oblique_lines(adiabatic):
     """Curved walls, and lines that are closer at one of them: the metrics go on behind the walls as the lines do."""
     errors = [Gap(n, 0.6, adiabatic, ring=True).errors() for n in (17, 33)]
     found = orders(errors)[0]
-    assert (found > ([3.4, 3.6, 2.4] if adiabatic else [4.2, 3.6, 3.6])).all(), (errors, found)
-    assert (errors[1] < ([2.4e-4, 9e-5, 1.3e-3] if adiabatic else [1.8e-5, 1.2e-5, 1.2e-4])).all(), errors
+    assert (found > ([3.9, 3.8, 3.0] if adiabatic else [4.2, 3.6, 3.6])).all(), (errors, found)
+    assert (errors[1] < ([1.7e-4, 7e-5, 7e-4] if adiabatic else [1.8e-5, 1.2e-5, 1.2e-4])).all(), errors
+
+
+@pytest.mark.slow
+def test_heat_in_a_ring_with_adiabatic_walls_on_fine_grids():
+    errors = [Gap(n, 0.6, True, ring=True).errors() for n in (33, 65, 129)]
+    assert (orders(errors) > 3).all(), (errors, orders(errors))
+    assert (errors[2] < [1.2e-6, 1.5e-7, 6.3e-6]).all(), errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flux", OTHERS)
+def test_every_flux_in_a_ring_with_adiabatic_walls(flux):
+    """With the parabola of the pressure and the curvature of the cubic alone, the order of the pressure was 2.8 by
+    HLLC-LM, which hardly damps sound in slow flow, on 65 nodes and on 129, and 3.0 to 3.1 by others."""
+    errors = [Gap(n, 0.6, True, ring=True, scheme={"flux": flux}).errors() for n in (33, 65)]
+    assert (orders(errors)[0] > 3.4).all(), (errors, orders(errors))
+    assert (errors[1] < [1.9e-5, 3.6e-6, 6.6e-5]).all(), errors
 
 
 @pytest.mark.slow
@@ -66,39 +84,22 @@ def test_every_flux_in_a_ring_with_isothermal_walls(flux):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("nodes", "adiabatic"),
-    [((25, 33), True), ((25, 33), False), ((33, 49), True)],
-    ids=["adiabatic", "isothermal", "adiabatic, finer"],
-)
-def test_heat_between_lines_oblique_in_two_directions(nodes, adiabatic):
-    """T, the velocity and the pressure. From 17 nodes to 25 the order of the pressure between adiabatic walls is 2.9,
-    from 49 to 65 it is 3.5."""
-    errors = np.array([Gap(n, (0.6, 0.3), adiabatic).errors() for n in nodes])
-    found = np.log(errors[0] / errors[1]) / np.log((nodes[1] - 1) / (nodes[0] - 1))
-    assert (found > ([4.0, 4.0, 3.1] if adiabatic else [4.2, 3.9, 3.9])).all(), (errors, found)
-    if 33 in nodes:
-        errors = errors[nodes.index(33)]
-        assert (errors < ([3e-4, 2.6e-4, 4.8e-3] if adiabatic else [1.1e-5, 2.2e-5, 2.7e-4])).all(), errors
+@WALLS
+def test_heat_between_lines_oblique_in_two_directions(adiabatic):
+    errors = [Gap(n, (0.6, 0.3), adiabatic).errors() for n in (17, 33)]
+    found = orders(errors)[0]
+    assert (found > ([4.0, 4.0, 3.2] if adiabatic else [4.6, 3.8, 3.5])).all(), (errors, found)
+    assert (errors[1] < ([2.4e-4, 2.1e-4, 3e-3] if adiabatic else [1.1e-5, 2.2e-5, 2.7e-4])).all(), errors
 
 
 @pytest.mark.slow
 @WALLS
-@pytest.mark.parametrize("flux", [flux for flux in OTHERS if flux != "hllc_lm"])
+@pytest.mark.parametrize("flux", OTHERS)
 def test_every_flux_between_oblique_lines(flux, adiabatic):
     errors = [Gap(n, 0.6, adiabatic, scheme={"flux": flux}).errors() for n in (17, 33)]
-    assert (orders(errors)[0] > ([3.7, 4.1, 2.6] if adiabatic else [4.2, 3.6, 3.4])).all(), errors
-    assert (errors[1] < ([2.6e-4, 9e-5, 1.8e-3] if adiabatic else [1.6e-5, 1.5e-5, 1.7e-4])).all(), errors
-
-
-@pytest.mark.slow
-@WALLS
-def test_a_flux_of_little_dissipation_between_oblique_lines(adiabatic):
-    """HLLC-LM hardly damps sound that crosses slow flow: T of adiabatic walls and p of isothermal ones have larger
-    errors than with other fluxes, by a third and a tenth, and the order of T on these nodes is a little lower."""
-    errors = [Gap(n, 0.6, adiabatic, scheme={"flux": "hllc_lm"}).errors() for n in (17, 33)]
-    assert (orders(errors)[0] > ([3.6, 4.0, 2.9] if adiabatic else [4.2, 3.6, 3.4])).all(), errors
-    assert (errors[1] < ([3.5e-4, 8e-5, 1.7e-3] if adiabatic else [8e-6, 1.7e-5, 1.9e-4])).all(), errors
+    assert (orders(errors)[0] > ([4.0, 4.2, 3.2] if adiabatic else [4.2, 3.6, 3.4])).all(), errors
+    isothermal = [8e-6, 1.7e-5, 1.9e-4] if flux == "hllc_lm" else [1.6e-5, 1.5e-5, 1.7e-4]
+    assert (errors[1] < ([2.1e-4, 7.5e-5, 1.1e-3] if adiabatic else isothermal)).all(), errors
 
 
 # --- steady flow: nothing is left to time
