@@ -77,6 +77,12 @@ class FaceCondition:
         taken = self.state.interior(self.state.areas[d])[(slice(None), *slices(box))]
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
+    def places(self) -> np.ndarray:
+        """Indexes of the face's nodes in the padded arrays, (n,)."""
+        first, second = (np.arange(n) * self._nodes[step] for n, step in zip(self.extent, ("s1", "s2"), strict=True))
+        found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
+        return found
+
     @property
     def order(self) -> tuple[int, int, int]:
         """Conditions write nodes and ghosts in ascending order of this tuple, those with equal tuples together."""

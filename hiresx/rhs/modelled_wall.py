@@ -108,12 +108,6 @@ class ModelledWall(FaceCondition):
             modelled=self._modelled, m=self._normal, flux=flux,
         )  # fmt: skip
 
-    def places(self) -> np.ndarray:
-        """Indexes of the wall's nodes in the padded arrays, (n,)."""
-        first, second = (np.arange(n) * self._nodes[step] for n, step in zip(self.extent, ("s1", "s2"), strict=True))
-        found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
-        return found
-
     def wall_fluxes(self) -> np.ndarray:
         """Wall fluxes (4, n) of the present state at `places`: the force of the gas on the wall per area, along x, y,
         z, in rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""

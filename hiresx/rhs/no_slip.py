@@ -76,6 +76,13 @@ class NoSlip(FaceCondition):
         """Whether the temperature of the wall is given."""
         return self._temperature > 0
 
+    def wall_heat(self) -> np.ndarray:
+        """Heat flux (n,) into the gas at `places`, in rho_ref c_ref^3, of a wall whose temperature is not given: the
+        given one at the time of the state, 0 at an adiabatic wall."""
+        if self._heat is None:
+            return np.zeros(self._count["count"])
+        return self._backend.to_host(self._heat).ravel().astype(np.float64)
+
     def meet(self, found: Shares, walls: np.ndarray) -> None:
         """Set the share of this wall in the values of nodes where other no-slip walls meet it. `walls`: see
         `beside_walls`."""

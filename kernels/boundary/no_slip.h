@@ -262,46 +262,41 @@ struct OddPart {
     HD real at(int l) const { return real(l) * slope + real(l * l * l) * third; }
 };
 
-// That of the cubic through the wall's node and three more (`cubic`), or of the parabola through it and two more.
-HD OddPart odd_part(const real *f, bool cubic) {
-    if (!cubic) return {real(4) * f[1] - real(3) * f[0] - f[2], real(0)};
+// That of the cubic through the wall's node and three more.
+HD OddPart odd_part(const real *f) {
     return {(real(18) * f[1] - real(11) * f[0] - real(9) * f[2] + real(2) * f[3]) * real(1.0 / 3),
             (f[3] - real(3) * f[2] + real(3) * f[1] - f[0]) * real(1.0 / 3)};
 }
 
-// Added after no_slip_ghost, what the mirror image lacks: along the grid line the pressure is continued with the slope
-// of the parabola, and the whole velocity with the curvature of the cubic, through the face's node and those before it.
-// So p is right where friction or an oblique line give it a slope, and the normal velocity where the layer grows. Where
-// the temperature is given, the pressure is continued with the odd part of the cubic, and the velocity normal to the
-// wall with the even part of the quartic: both enter the equation of mass, which alone determines the density of the
-// wall's node. Adiabatic walls keep the parabola: with the cubic the error of the pressure was larger by 60 % there.
-// Where it is given and the wall is `curved`, the density goes on by the cubic, as the flux splittings interpolate it:
-// the parabola of T leaves an error of second order in the rate of mass of the wall's node. Where density or pressure
-// jumps, and as far as velocity, pressure and temperature would leave their range, the mirror image is used. m: area
-// vectors of the wall's direction.
+// Added after no_slip_ghost, what the mirror image lacks: along the grid line the pressure is continued with the odd part
+// of the cubic, and the whole velocity with the curvature of the cubic, through the face's node and those before it. So p
+// is right where friction or an oblique line give it a slope. The velocity normal to the wall is continued with the even
+// part of the quartic, since it enters the equation of mass, which alone determines the density of the wall's node.
+// Where the temperature is given and the wall is `curved`, the density goes on by the cubic, as the flux splittings
+// interpolate it: the parabola of T leaves an error of second order in the rate of mass of the wall's node. Where
+// density or pressure jumps, and as far as velocity, pressure and temperature would leave their range, the mirror image
+// is used. m: area vectors of the wall's direction.
 KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
        real v, real w, optional<const real *> blown, int of_mass, int curved, real temperature, const_work_field<3> m,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real wall[3];
     gas_at_wall(u, v, w, blown, of_mass, (long long)j * n1 + i, direction, m, p, sv, q[p], wall);
-    const bool given = temperature > real(0);
     real flow[before_wall + 1][3], size[before_wall + 1], pressure[before_wall + 1], t[before_wall + 1], bend[3];
     flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
-    const OddPart odd = odd_part(pressure, given);
+    const OddPart odd = odd_part(pressure);
     const real cold = real(0.5) * least_with(smaller(smaller(t[0], t[1]), smaller(t[2], t[3])), t);
     const real hot = real(2) * most_with(larger(larger(t[0], t[1]), larger(t[2], t[3])), t);
     const real least = least_with(smaller(smaller(pressure[0], pressure[1]), smaller(pressure[2], pressure[3])), pressure);
     const real most = most_with(larger(larger(pressure[0], pressure[1]), larger(pressure[2], pressure[3])), pressure);
-    real fourth[3] = {real(0), real(0), real(0)}, through = real(0), area2 = real(0);
+    real fourth[3], through = real(0), area2 = real(0);
     for (int c = 0; c < 3; ++c) {
         bend[c] = real(2) * flow[0][c] - real(5) * flow[1][c] + real(4) * flow[2][c] - flow[3][c];
         const real n = m[c * sv + p];
         through += n * (flow[0][c] - real(4) * flow[1][c] + real(6) * flow[2][c] - real(4) * flow[3][c] + flow[4][c]);
         area2 += n * n;
     }
-    if (given)
-        for (int c = 0; c < 3; ++c) fourth[c] = through / area2 * m[c * sv + p] * real(1.0 / 12);
+    for (int c = 0; c < 3; ++c) fourth[c] = through / area2 * m[c * sv + p] * real(1.0 / 12);
     auto even = [&](int l, int c) { return real(l * l) * (bend[c] + real(11 + l * l) * fourth[c]); };
     const real fast = real(2) * most_with(larger(size[1], larger(size[2], size[3])), size)
                       + real(0.5) * square_root(t[0]);
@@ -324,7 +319,7 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
         const real mirror[3] = {s.u, s.v, s.w};
         const real found = s.p - share * odd.at(l);
         real density = s.rho * found / s.p;
-        if (given && curved) {
+        if (temperature > real(0) && curved) {
             auto rho = [&](int n) { return real(q[p + (long long)n * sn]); };
             const real a = rho(0), b = rho(1), c = rho(2), third = rho(3) - real(3) * (c - b) - a;
             const real cubic = a - real(l) * (b - a) + real(l * (l + 1) / 2) * (a - real(2) * b + c)

@@ -32,11 +32,12 @@ def test_heat_between_oblique_lines(skew, adiabatic):
     """T, the velocity along the walls and the pressure (17 to 65 nodes). Where the derivative along the line is taken
     for that normal to the wall, the adiabatic one has an error of T of 0.12 and 0.23 however fine the grid; with half
     weights at walls the orders are lower, those of the velocity 2.4 to 2.8; with a parabola for the pressure behind
-    walls of given temperature that of the pressure is 2.7."""
+    walls of given temperature that of the pressure is 2.7. Without the quartic of the normal velocity the pressure
+    between adiabatic walls has the error 1.7e-4 on 65 nodes."""
     errors = [Gap(n, skew, adiabatic).errors() for n in (17, 33, 65)]
     mean = np.log2(errors[0] / errors[2]) / 2
-    assert (mean > ([4.0, 4.3, 3.0] if adiabatic else [4.3, 4.0, 3.7])).all(), (errors, mean)
-    assert (errors[2] < ([1e-5, 4e-6, 2e-4] if adiabatic else [7e-7, 5e-7, 6e-6])).all(), errors
+    assert (mean > ([4.0, 4.3, 3.4] if adiabatic else [4.3, 4.0, 3.7])).all(), (errors, mean)
+    assert (errors[2] < ([7e-6, 3e-6, 8e-5] if adiabatic else [7e-7, 5e-7, 6e-6])).all(), errors
 
 
 @WALLS
@@ -44,8 +45,25 @@ def test_heat_in_a_ring_with_oblique_lines(adiabatic):
     """Curved walls, and lines that are closer at one of them: the metrics go on behind the walls as the lines do."""
     errors = [Gap(n, 0.6, adiabatic, ring=True).errors() for n in (17, 33)]
     found = orders(errors)[0]
-    assert (found > ([3.4, 3.6, 2.4] if adiabatic else [4.2, 3.6, 3.6])).all(), (errors, found)
-    assert (errors[1] < ([2.4e-4, 9e-5, 1.3e-3] if adiabatic else [1.8e-5, 1.2e-5, 1.2e-4])).all(), errors
+    assert (found > ([3.9, 3.8, 3.0] if adiabatic else [4.2, 3.6, 3.6])).all(), (errors, found)
+    assert (errors[1] < ([1.7e-4, 7e-5, 7e-4] if adiabatic else [1.8e-5, 1.2e-5, 1.2e-4])).all(), errors
+
+
+@pytest.mark.slow
+def test_heat_in_a_ring_with_adiabatic_walls_on_fine_grids():
+    errors = [Gap(n, 0.6, True, ring=True).errors() for n in (33, 65, 129)]
+    assert (orders(errors) > 3).all(), (errors, orders(errors))
+    assert (errors[2] < [1.2e-6, 1.5e-7, 6.3e-6]).all(), errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flux", OTHERS)
+def test_every_flux_in_a_ring_with_adiabatic_walls(flux):
+    """With the parabola of the pressure and the curvature of the cubic alone, the order of the pressure was 2.8 by
+    HLLC-LM, which hardly damps sound in slow flow, on 65 nodes and on 129, and 3.0 to 3.1 by others."""
+    errors = [Gap(n, 0.6, True, ring=True, scheme={"flux": flux}).errors() for n in (33, 65)]
+    assert (orders(errors)[0] > 3.4).all(), (errors, orders(errors))
+    assert (errors[1] < [1.9e-5, 3.6e-6, 6.6e-5]).all(), errors
 
 
 @pytest.mark.slow
@@ -70,27 +88,18 @@ def test_every_flux_in_a_ring_with_isothermal_walls(flux):
 def test_heat_between_lines_oblique_in_two_directions(adiabatic):
     errors = [Gap(n, (0.6, 0.3), adiabatic).errors() for n in (17, 33)]
     found = orders(errors)[0]
-    assert (found > ([3.9, 3.7, 2.6] if adiabatic else [4.6, 3.8, 3.5])).all(), (errors, found)
-    assert (errors[1] < ([3e-4, 2.6e-4, 4.8e-3] if adiabatic else [1.1e-5, 2.2e-5, 2.7e-4])).all(), errors
+    assert (found > ([4.0, 4.0, 3.2] if adiabatic else [4.6, 3.8, 3.5])).all(), (errors, found)
+    assert (errors[1] < ([2.4e-4, 2.1e-4, 3e-3] if adiabatic else [1.1e-5, 2.2e-5, 2.7e-4])).all(), errors
 
 
 @pytest.mark.slow
 @WALLS
-@pytest.mark.parametrize("flux", [flux for flux in OTHERS if flux != "hllc_lm"])
+@pytest.mark.parametrize("flux", OTHERS)
 def test_every_flux_between_oblique_lines(flux, adiabatic):
     errors = [Gap(n, 0.6, adiabatic, scheme={"flux": flux}).errors() for n in (17, 33)]
-    assert (orders(errors)[0] > ([3.7, 4.1, 2.6] if adiabatic else [4.2, 3.6, 3.4])).all(), errors
-    assert (errors[1] < ([2.6e-4, 9e-5, 1.8e-3] if adiabatic else [1.6e-5, 1.5e-5, 1.7e-4])).all(), errors
-
-
-@pytest.mark.slow
-@WALLS
-def test_a_flux_of_little_dissipation_between_oblique_lines(adiabatic):
-    """HLLC-LM hardly damps sound that crosses slow flow: T of adiabatic walls and p of isothermal ones have larger
-    errors than with other fluxes, by a third and a tenth, and the order of T on these nodes is a little lower."""
-    errors = [Gap(n, 0.6, adiabatic, scheme={"flux": "hllc_lm"}).errors() for n in (17, 33)]
-    assert (orders(errors)[0] > ([3.6, 4.0, 2.9] if adiabatic else [4.2, 3.6, 3.4])).all(), errors
-    assert (errors[1] < ([3.5e-4, 8e-5, 1.7e-3] if adiabatic else [8e-6, 1.7e-5, 1.9e-4])).all(), errors
+    assert (orders(errors)[0] > ([4.0, 4.2, 3.2] if adiabatic else [4.2, 3.6, 3.4])).all(), errors
+    isothermal = [8e-6, 1.7e-5, 1.9e-4] if flux == "hllc_lm" else [1.6e-5, 1.5e-5, 1.7e-4]
+    assert (errors[1] < ([2.1e-4, 7.5e-5, 1.1e-3] if adiabatic else isothermal)).all(), errors
 
 
 # --- steady flow: nothing is left to time
@@ -237,27 +246,41 @@ def test_mass_is_kept_where_a_slip_wall_goes_on_as_a_no_slip_one(spatial):
     assert vessel(walls, spatial) < 1e-13
 
 
-def test_forces_and_heat_of_oblique_walls():
-    """Friction and heat flux at each node of both walls, of third order: gradients have their tangential part."""
-    for adiabatic in (True, False):
-        errors = []
-        for n in (17, 33):
-            gap = Gap(n, 0.6, adiabatic)
-            simulation = gap.run()
-            block, exact = simulation.blocks[0], gap.mode(simulation.time)
-            shares = np.full((1, n - 1), 1.0 / (n - 1))
-            found = []
-            for face, y, side in (("jmin", 0, -1), ("jmax", n - 1, 1)):
-                nodes = FaceNodes(0, face, shares, 0)
-                flow = WatchedSurface(simulation.solver, [nodes], 1).measure()
-                across, phase = (c[:, y] for c in gap.place(block.x, block.y, block.z))
-                area = np.linalg.norm(flow.push, axis=0)
-                shear = (exact.at("shear", across) * phase).real.ravel() / REYNOLDS
-                slope = (exact.at("slope", across) * phase).real.ravel() / (REYNOLDS * PRANDTL * (GAMMA - 1))
-                found.append(abs(flow.friction[0] / area / AMPLITUDE + side * shear).max())
+@WALLS
+@pytest.mark.parametrize(
+    ("gap", "nodes"),
+    [
+        ({"skew": 0.6}, (17, 33)),
+        pytest.param({"skew": 0.6, "ring": True}, (33, 65), marks=pytest.mark.slow),
+        pytest.param({"skew": (0.6, 0.3)}, (17, 33), marks=pytest.mark.slow),
+    ],
+    ids=["plane", "curved", "3-D"],
+)
+def test_friction_and_heat_of_oblique_walls(gap, nodes, adiabatic):
+    """Friction and heat flux at each node of both walls, of third order: gradients have their tangential part. No heat
+    at all passes adiabatic walls."""
+    errors = []
+    for n in nodes:
+        flow_of = Gap(n, adiabatic=adiabatic, **gap)
+        simulation = flow_of.run()
+        block, exact = simulation.blocks[0], flow_of.mode(simulation.time)
+        shares = np.full([m for m, d in zip(block.x.shape, "kji", strict=True) if d != "j"], 0.5)
+        found = []
+        for face, row, side in (("jmin", 0, -1), ("jmax", n - 1, 1)):
+            flow = WatchedSurface(simulation.solver, [FaceNodes(0, face, shares, 0)], 1).measure()
+            places = [c[:, row].ravel() for c in (block.x, block.y, block.z)]
+            across, phase = flow_of.place(*places)
+            area, along = np.linalg.norm(flow.push, axis=0), flow_of.directions(*places)[1]
+            shear = (exact.at("shear", across) * phase).real / REYNOLDS
+            friction = (flow.friction * along).sum(axis=0)
+            found.append(abs(friction / area / AMPLITUDE + side * shear).max())
+            if adiabatic:
+                assert not flow.heat.any()
+            else:
+                slope = (exact.at("slope", across) * phase).real / (REYNOLDS * PRANDTL * (GAMMA - 1))
                 found.append(abs(flow.heat / area / AMPLITUDE + side * slope).max())
-            errors.append(found)
-        assert (orders(errors) > (3.3 if adiabatic else 2.9)).all(), (errors, orders(errors))
+        errors.append(found)
+    assert (orders(errors) > 3.2).all(), (errors, orders(errors))
 
 
 # --- the same however it is computed

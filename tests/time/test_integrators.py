@@ -20,6 +20,7 @@ from hiresx.solver import Solver
 from hiresx.solver import solver as solver_module
 from hiresx.time.integrator import Integrator
 from hiresx.time.integrators import integrator, remarks
+from hiresx.time.step_recording import StepRecording
 from hiresx.verify.turned_blocks import difference
 
 # Explicit ones; the others are in test_implicit.py and test_bdf2.py.
@@ -307,18 +308,26 @@ def test_a_failed_step_that_cannot_be_taken_back_names_its_place(dt):
     assert simulation.solver.retaken == 0
 
 
-@pytest.mark.parametrize("times", [{"dt": 4e-3}, {"dt": None, "cfl": 0.4}], ids=["fixed", "by the limits"])
-def test_what_a_device_is_given_beyond_the_end_is_not_taken(times):
-    """32 steps are launched where 3 reach the time that is asked for."""
-    case, ends = periodic("ssp_rk3", 24, time=times), 0.01
+@pytest.mark.parametrize(
+    ("times", "ends", "count"),
+    [({"dt": 4e-3}, 0.24, 100), ({"dt": None, "cfl": 0.4}, 0.04, 32)],
+    ids=["fixed", "by the limits"],
+)
+def test_what_a_device_is_given_beyond_the_end_is_not_taken(monkeypatch, times, ends, count):
+    """62 fixed steps are launched where 60 reach the time that is asked for, and 32 by the limits where 4 do."""
+    case = periodic("ssp_rk3", 24, time=times)
+    launched = []
+    given = StepRecording.__call__
+    monkeypatch.setattr(StepRecording, "__call__", lambda self, n, *rest: launched.append(n) or given(self, n, *rest))
     solvers = [Solver(case, backend(device)) for device in ("emulated", "cpu")]
     for solver in solvers:
         x = solver.states[0].block.x
         solver.set_state(0, 1 + 0.1 * np.sin(2 * np.pi * x), 0.5, 0.0, 0.0, 1 / 1.4)
         solver.complete_state()
         while solver.time < ends:
-            solver.advance(32, ends)
+            solver.advance(count, ends)
     device, host = solvers
+    assert sum(launched) > device.steps + 1
     assert device.time == pytest.approx(ends, rel=1e-14) and device.steps == host.steps
     np.testing.assert_allclose(whole(device)[0], whole(host)[0], rtol=0, atol=1e-13)
 

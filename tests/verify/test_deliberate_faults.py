@@ -3,6 +3,8 @@ the script tells what is caught from what is not. Trying all of it takes minutes
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 
 import deliberate_faults as script
@@ -35,6 +37,17 @@ def test_every_test_is_there():
         for test in fault.tests:
             file, _, function = test.partition("::")
             assert re.sub(r"\[.*", "", function) in functions(file), f"{fault.name}: {test}"
+
+
+@pytest.mark.slow
+def test_every_test_with_parameters_is_collected():
+    """A parameter that a test got later changes its name, and nothing is tried then."""
+    named = {test: fault.name for fault in FAULTS for test in fault.tests if "[" in test}
+    files = sorted({test.partition("::")[0] for test in named})
+    pytest_ = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", "-m", "slow or not slow"]
+    done = subprocess.run([*pytest_, *files], cwd=script.ROOT, capture_output=True, text=True, timeout=300)
+    collected = set(done.stdout.splitlines())
+    assert {test: name for test, name in named.items() if test not in collected} == {}, done.stderr
 
 
 def test_the_list_is_long_enough_and_covers_every_package():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_r
 from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
 from hiresx.output.watch.gather import Take
+from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.modelled_wall import ModelledWall
+from hiresx.rhs.no_slip import NoSlip
 from hiresx.solver import Solver
+
+_Wall = TypeVar("_Wall", bound=FaceCondition)
 
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
 _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
@@ -102,7 +106,11 @@ class WatchedSurface:
         self._take = Take(solver, states.ravel(), places.ravel())
         self.states, self.places = states[0].copy(), places[0].copy()
         self._rows = len(places)
-        self._modelled = list(_of_modelled_walls(solver, self.states, self.places))
+        face = np.concatenate([np.full(piece.n, FACES.index(piece.face)) for piece in pieces])
+        self._modelled = list(_of_walls(ModelledWall, solver, self.states, self.places, face))
+        no_slip = _of_walls(NoSlip, solver, self.states, self.places, face)
+        # the scheme puts the heat of these into their viscous flux and differentiates no temperature
+        self._heated = [found for found in no_slip if not found[0].holds]
         if self._viscous:
             self.inner = places[1].copy()
             self._factors, self._slopes = (
@@ -166,10 +174,12 @@ class WatchedSurface:
         if self._viscous:
             friction, heat = self._viscous_terms(rows)
             working = np.stack([u, v, w])
-            for condition, nodes, mine in self._modelled:
-                modelled = condition.wall_fluxes()[:, nodes] * np.linalg.norm(area[:, mine], axis=0)
+            for modelled_wall, nodes, mine in self._modelled:
+                modelled = modelled_wall.wall_fluxes()[:, nodes] * np.linalg.norm(area[:, mine], axis=0)
                 friction[:, mine], heat[mine] = modelled[:3], -modelled[3]
-                working[:, mine] = condition.velocity[:, None]  # not that at which the flow slips
+                working[:, mine] = modelled_wall.velocity[:, None]  # not that at which the flow slips
+            for wall, nodes, mine in self._heated:
+                heat[mine] = -wall.wall_heat()[nodes] * np.linalg.norm(area[:, mine], axis=0)
             fluxes[1:4] += friction
             fluxes[4] += (working * friction).sum(axis=0) + heat
         square = (area * area).sum(axis=0)
@@ -221,7 +231,7 @@ class _Piece:
     (1 + tangents, 3, n), by which the derivatives inwards and along the face count in those with respect to x, y, z."""
 
     def __init__(self, solver: Solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
-        self.state, self.group, self.mirror = n, nodes.group, nodes.mirror
+        self.state, self.face, self.group, self.mirror = n, nodes.face, nodes.group, nodes.mirror
         state, block = solver.states[n], solver.decomposition.blocks[nodes.block]
         d = direction(nodes.face)
         across = [e for e in (2, 1, 0) if e != d]
@@ -274,18 +284,22 @@ class _Piece:
         self.places = np.stack(places)
 
 
-def _of_modelled_walls(
-    solver: Solver, states: np.ndarray, places: np.ndarray
-) -> Iterator[tuple[ModelledWall, np.ndarray, np.ndarray]]:
-    """The walls with a model among nodes at `places` (n,) of the padded arrays of `states`: which of their nodes are
-    among these, and where."""
+def _of_walls(
+    kind: type[_Wall], solver: Solver, states: np.ndarray, places: np.ndarray, faces: np.ndarray
+) -> Iterator[tuple[_Wall, np.ndarray, np.ndarray]]:
+    """The conditions of this kind on the faces, numbers in `FACES` (n,), of nodes at `places` (n,) of the padded arrays
+    of `states`: which of their nodes are among these, and where."""
     for condition in solver.conditions:
-        if isinstance(condition, ModelledWall):
-            (part,) = (n for n, state in enumerate(solver.states) if state is condition.state)
-            here = np.flatnonzero(states == part)
-            _, nodes, found = np.intersect1d(condition.places(), places[here], return_indices=True)
-            if found.size:
-                yield condition, nodes, here[found]
+        if not isinstance(condition, kind):
+            continue
+        (part,) = (n for n, state in enumerate(solver.states) if state is condition.state)
+        here = np.flatnonzero((states == part) & (faces == FACES.index(condition.patch.face)))
+        own = condition.places()
+        order = np.argsort(own)
+        nodes = order[np.minimum(np.searchsorted(own, places[here], sorter=order), len(own) - 1)]
+        found = own[nodes] == places[here]  # a node that counts in several quadratures is there as many times
+        if found.any():
+            yield condition, nodes[found], here[found]
 
 
 def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -> tuple[np.ndarray, np.ndarray]:
