@@ -176,6 +176,9 @@ class ImplicitOperators(Linearised):
             least = min(least, float(backend.to_host(share).min()))
         return float(self._blocks.comm.min([least])[0])
 
+    def show(self, rates: Vector) -> None:
+        self._launch("largest_of_node", lambda s: {"largest": s.array("residual")}, x=rates)
+
     def largest(self, rates: Vector) -> tuple[float, Place]:
         found: list[tuple[float, Place]] = []
         for s, array in zip(self._blocks.states, rates.arrays, strict=True):
