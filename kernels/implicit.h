@@ -30,6 +30,15 @@ KERNEL(over_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_f
     for (int v = 0; v < block_variables; ++v) x[v * sv + p] = f[v * sv + p] / dt[p];
 }
 
+// The largest magnitude among the variables x of a node
+KERNEL(largest_of_node, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<block_variables> x,
+       field<1> largest) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    real found = real(0);
+    for (int v = 0; v < block_variables; ++v) found = larger(found, absolute(x[v * sv + p]));
+    largest[p] = found;
+}
+
 // Variable `which` of the nodes on physical faces is shifted by the share `length` of a scale of it.
 HD real shift_of(const real *q, long long p, long long sv, int which, real length) {
     return length * (which == 0 || which > 4 ? q[p] : which == 4 ? q[4 * sv + p] : square_root(q[p] * q[4 * sv + p]));

@@ -6,6 +6,7 @@ one Newton step, and what a sweep costs.
 
 Printed are tables of docs/implicit.md. `residuals`: the flow after so many Newton steps, and the residual of the linear
 equations at this CFL number, over that without an update, after sweeps of each storage; the matrix is that of fp32.
+`--picture FILE.png` draws them too: docs/implicit-sweeps.png, from the same command.
 `times`: on one core; a part of measure_gpu.py measures the same on a GPU.
 """
 
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import kernel_times
@@ -29,6 +31,7 @@ from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
 from hiresx.equations.storage import BLOCK_BITS, SweepPrecision
 from hiresx.errors import HiresxError
+from hiresx.output.show import picture_file
 from hiresx.solver import Solver
 from hiresx.solver.coloured_arrays import diagonal_blocks, in_precision, neighbour_blocks
 from hiresx.time.linearised import EXPLICIT_CFL, Implicit
@@ -63,8 +66,29 @@ def residuals(case: Case, steps: int, cfl: float) -> Iterator[Row]:
             for count in SWEEPS:
                 _, _, update = _solved(_with(case, storage=storage, lines=lines, sweeps=count), flow, cfl)
                 rest = [_rest(exact, n, *pieces) for n, pieces in enumerate(zip(blocks, right, update, strict=True))]
-                found[str(count)] = f"{_norm(rest) / _norm([_interior(exact, n, b) for n, b in enumerate(right)]):.1e}"
+                found[str(count)] = _norm(rest) / _norm([_interior(exact, n, b) for n, b in enumerate(right)])
             yield found
+
+
+def draw(rows: Sequence[Row], path: Path) -> Path:
+    """Draw the rows of `residuals`: a panel for sweeps over nodes and one for those over lines. Raises HiresxError for
+    want of matplotlib and for a file that cannot be written."""
+    picture_file.require_matplotlib()
+    with picture_file.style({"savefig.dpi": 120}):
+        figure = picture_file.figure(2.8)
+        panels = figure.subplots(1, 2, sharey=True)
+        colours = dict(zip(BLOCK_BITS, picture_file.distinct_colours(len(BLOCK_BITS)), strict=True))
+        for ax, over in zip(panels, ("nodes", "lines"), strict=True):
+            for row, look in zip((row for row in rows if row["sweeps over"] == over), ("o-", "x--", "s:"), strict=True):
+                name = row["storage"]
+                ax.loglog(SWEEPS, [row[str(n)] for n in SWEEPS], look, ms=4, color=colours[name], label=name)
+            ax.set_xticks(SWEEPS, [str(n) for n in SWEEPS])
+            ax.minorticks_off()
+            ax.set_title(f"sweeps over {over}")
+            ax.set_xlabel("sweeps")
+        panels[0].set_ylabel("linear residual / that at the start")
+        panels[0].legend()
+        return picture_file.save(figure, path)
 
 
 def _with(case: Case, **keys: Any) -> Case:
@@ -125,12 +149,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     of_flow.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY=VALUE")
     of_flow.add_argument("--steps", type=int, default=10, help="default: %(default)s")
     of_flow.add_argument("--cfl", type=float, default=1000.0, help="default: %(default)s")
+    of_flow.add_argument("--picture", type=Path, metavar="FILE.png")
     parts.add_parser("times").add_argument("--nodes", type=int, default=64, help="in a direction; default: %(default)s")
     given = parser.parse_args(arguments)
     try:
         if given.part == "residuals":
             overrides = ['time.integrator="implicit"', *given.overrides]
-            rows = [*residuals(load(given.case, preset=given.preset, overrides=overrides), given.steps, given.cfl)]
+            found = [*residuals(load(given.case, preset=given.preset, overrides=overrides), given.steps, given.cfl)]
+            if given.picture:
+                draw(found, given.picture)
+            rows = [
+                {name: f"{value:.1e}" if isinstance(value, float) else value for name, value in row.items()}
+                for row in found
+            ]
         else:
             device = find_backend("cpu")
             with rhs.only(device, 1):

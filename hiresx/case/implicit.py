@@ -37,6 +37,7 @@ class Implicit(Table):
 
     Of steady flow the CFL number begins at `time.cfl` (2 where it is not given) and grows as the residual falls. A step
     is one of `time.steps` (500 where they are not given), at most; the run ends when the residual has fallen by `drop`.
+    Output may have the `residual` of each node after the last step.
     """
 
     drop: Annotated[float, Field(gt=1)] = Field(

@@ -28,9 +28,9 @@ class Layout:
     (`transported`), the distance to the nearest wall (`wall_distance`), the spacings of the grid that a detached-eddy
     model knows (`spacings`), and of it the `length_ratio` and the `resolved_share`, a `body_force`, an explicit
     filter (`filtered`), viscous terms that also damp what alternates (`damped`), `coordinates` that kernels read, and
-    an `implicit` integrator with its `implicit_lines`, the number of directions in which a block may have lines at
-    once, its `implicit_storage` of blocks, and the
-    `sweep_precision` of inverses and updates."""
+    an `implicit` integrator, one that keeps the `residual` of steady flow at nodes, its `implicit_lines`, the number
+    of directions in which a block may have lines at once, its `implicit_storage` of blocks, and the `sweep_precision`
+    of inverses and updates."""
 
     storage: Storage
     equations: Equations = GAS
@@ -53,6 +53,7 @@ class Layout:
     damped: bool = False
     coordinates: bool = False
     implicit: bool = False
+    residual: bool = False
     implicit_lines: int = 0
     implicit_storage: BlockStorage = "fp32"
     sweep_precision: SweepPrecision = "fp64"
@@ -289,6 +290,14 @@ FIELDS: tuple[Field, ...] = (
     Field("line_factors", "real", _of_inverse, count=lambda layout: layout.implicit_lines),
     # the update at the nodes whose values are exchanged, and in the ghosts
     Field("update", "work", _of_state, count=lambda layout: int(layout.implicit), halo="term"),
+    # of iterations towards steady flow: where the residual is (hiresx.time.integrators.implicit)
+    Field(
+        "residual",
+        "real",
+        count=lambda layout: int(layout.residual),
+        shown="largest rate of change of the conservative variables in an explicit step with the boundary conditions, "
+        "of the last step of an implicit run",
+    ),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )

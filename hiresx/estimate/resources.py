@@ -249,7 +249,8 @@ def layout(case: Case, plan: str) -> Layout:
         spacings=spacings, **written,
         body_force=case.body_force is not None, filtered=case.filter is not None, damped=viscous_damping(case) > 0,
         coordinates=case.source is not None,
-        implicit=scheme.implicit, implicit_lines=case.implicit.directions if scheme.implicit else 0,
+        implicit=scheme.implicit, residual=scheme.implicit and scheme.steady,
+        implicit_lines=case.implicit.directions if scheme.implicit else 0,
         implicit_storage=case.implicit.storage, sweep_precision=case.implicit.sweep_precision,
     )  # fmt: skip
 

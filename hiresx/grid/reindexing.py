@@ -57,7 +57,7 @@ class Reindexing:
         return FACES[2 * d + ((side(name) > 0) != self.reverse[d])]
 
     def range(self, range_: Range, size: tuple[int, int, int]) -> Range:
-        """A half-open node range; its ends must be nodes that are kept."""
+        """The half-open range of those nodes of another one that are kept."""
         result = []
         for d, old in enumerate(self.order):
             lo, hi = range_[old]
@@ -66,7 +66,7 @@ class Reindexing:
                 continue
             if self.reverse[d]:
                 lo, hi = size[old] - hi, size[old] - lo
-            result.append((lo // self.step[d], (hi - 1) // self.step[d] + 1))
+            result.append((-(-lo // self.step[d]), (hi - 1) // self.step[d] + 1))
         return triple(result)
 
 

@@ -3,6 +3,7 @@
 Regions, connections and periods are changed with the nodes.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -42,8 +43,8 @@ Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 
 def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
     """Return (the grid of every second node, notes). A direction of blocks is coarsened if that keeps both ends of the
-    blocks and of their regions and connections, if 7 nodes or more are left, and if it can be coarsened in all
-    connected blocks as well."""
+    blocks and of their regions and connections, or the first node of a region behind a region, or the end of a region
+    beside a connection; if 7 nodes or more are left, and if it can be coarsened in all connected blocks as well."""
     directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
     group = {place: n for n, place in enumerate(directions)}
 
@@ -54,18 +55,22 @@ def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
                 group[place] = new
 
     kept = {(b, d): _halves(0, grid.blocks[b].size[d]) for b, d in directions}
+    ends = _ends(grid)
     for b, d in directions:
         kept[b, d] &= (grid.blocks[b].size[d] + 1) // 2 >= MINIMUM_NODES
         for parts in grid.blocks[b].regions.values():
             for face, range_ in parts:
-                kept[b, d] &= d == direction(face) or _halves(*range_[d])
+                begins, _ = ends[b, face, d]
+                kept[b, d] &= d == direction(face) or _begins_and_ends(*range_[d], begins, set())
     for c in grid.connections:
         normal = direction(c.face)
         for d in grid.blocks[c.block].active:
             e = next(e for e in range(3) if c.matrix[e][d])
             join((c.block, d), (c.donor, e))
             # where nodes are one step apart, every second ones are not two steps apart
-            holds = layout_of(c, grid.blocks) == "shared" if d == normal else _halves(*c.range[d])
+            even = c.offset[e] % 2 == 0  # every second node lies at such a one of the other block
+            beside = even and _begins_and_ends(*c.range[d], *ends[c.block, c.face, d])
+            holds = layout_of(c, grid.blocks) == "shared" if d == normal else beside
             kept[c.block, d] &= holds
     bad = {group[place] for place, holds in kept.items() if not holds}
     by = [
@@ -84,6 +89,23 @@ def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
 
 def _halves(lo: int, hi: int) -> bool:
     return lo % 2 == 0 and (hi - 1) % 2 == 0
+
+
+def _ends(grid: Grid) -> dict[tuple[int, str, int], tuple[set[int], set[int]]]:
+    """Where the half-open ranges of regions begin and end, by block, face and direction."""
+    found: dict[tuple[int, str, int], tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+    for b, block in enumerate(grid.blocks):
+        for face, range_ in (part for parts in block.regions.values() for part in parts):
+            for d, (lo, hi) in enumerate(range_):
+                begins, ends = found[b, face, d]
+                begins.add(lo)
+                ends.add(hi)
+    return found
+
+
+def _begins_and_ends(lo: int, hi: int, begins: set[int], ends: set[int]) -> bool:
+    """Whether a half-open range begins at a second node, or where a region ends with one, and the like at its end."""
+    return lo + lo % 2 < hi and (lo % 2 == 0 or lo in ends) and (hi % 2 == 1 or hi in begins)
 
 
 def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:

@@ -63,13 +63,15 @@ class Logbook:
         if s.adaptations is not None:
             node_steps = s.adaptations.node_steps - self._first_node_steps
         evaluations = s.solver.integrator.stages * node_steps
+        known = "step" not in stages and not s.solver.integrator.implicit
         return {
             "steps": s.step_count,
             "time": s.time,
             "last_step": self._last_step,
             "wall_s": seconds,
-            # of whole steps it is not known what the right-hand side takes
-            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 and "step" not in stages else None,
+            # of whole steps it is not known what the right-hand side takes, and of those that solve equations how many
+            # there were
+            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 and known else None,
             "point_steps_per_s": node_steps / sum(stages.values()) if steps > 0 else None,
             "stages": stages,
             "grid_hash": identity.grid_hash(s.prints),

@@ -1,7 +1,7 @@
 """The flow on the local blocks as a `System` for time integrators, and the task lists of steps."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import TypeAlias
 
@@ -27,6 +27,10 @@ from hiresx.time.ode_system import Basis, Earlier, System, Vector
 
 # Performs tasks in order, for a stage.
 Perform: TypeAlias = Callable[[Sequence[Task], int], None]
+# Times a part of the step by its name.
+Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
+# The part that operations on vectors are.
+VECTORS = "vectors"
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
@@ -37,7 +41,8 @@ def one_after_another(tasks: Sequence[Task], stage: int) -> None:
 
 class FlowSystem(System):
     """The tasks of the parts of this rank. `tasks`: of a stage of an explicit integrator, or of a right-hand side of
-    one that iterates. `rates_tasks`: of a right-hand side. `perform` executes tasks; the context `by` replaces it."""
+    one that iterates. `rates_tasks`: of a right-hand side. `perform` executes tasks; the context `by` replaces it.
+    `timed`: times what an integrator that iterates does besides tasks."""
 
     def __init__(
         self,
@@ -48,9 +53,10 @@ class FlowSystem(System):
         integrator: Integrator,
         perform: Perform,
         case: Case,
+        timed: Timed,
     ):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
-        self._integrator, self._perform = integrator, perform
+        self._integrator, self._perform, self.timed = integrator, perform, timed
         self.time = self.dt = 0.0
         self._filter, self._steps = case.filter, 0
         self.epsilon = float(np.finfo(blocks.configuration.storage.stored).eps)
@@ -190,19 +196,23 @@ class FlowSystem(System):
         return self._vectors.new()
 
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
-        self._vectors.combine(a, x, b, y)
+        with self.timed(VECTORS):
+            self._vectors.combine(a, x, b, y)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        return self._vectors.dot(x, y)
+        with self.timed(VECTORS):
+            return self._vectors.dot(x, y)
 
     def basis(self, count: int) -> Basis:
         return self._vectors.basis(count)
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
-        return self._vectors.products(basis, count, x)
+        with self.timed(VECTORS):
+            return self._vectors.products(basis, count, x)
 
     def add_sum(self, weights: np.ndarray, basis: Basis, x: Vector) -> None:
-        self._vectors.add_sum(weights, basis, x)
+        with self.timed(VECTORS):
+            self._vectors.add_sum(weights, basis, x)
 
     def gather(self, x: Vector) -> np.ndarray:
         return self._vectors.gather(x)
@@ -218,7 +228,8 @@ class FlowSystem(System):
     # ---- the flow
 
     def state(self, into: Vector) -> None:
-        self._vectors.from_state(into)
+        with self.timed(VECTORS):
+            self._vectors.from_state(into)
 
     def accept(self, x: Vector, time: float) -> None:
         self._put(x, time)
@@ -227,11 +238,12 @@ class FlowSystem(System):
     def rates(self, x: Vector, time: float, into: Vector) -> None:
         self._put(x, time)
         self.compute_rates()
-        self._vectors.from_rates(into)
+        with self.timed(VECTORS):
+            self._vectors.from_rates(into)
 
     def impose(self, x: Vector, time: float) -> None:
         self._put(x, time)
-        self._vectors.from_state(x)
+        self.state(x)
 
     def fill_ghosts(self, x: Vector, time: float) -> None:
         self._put(x, time)

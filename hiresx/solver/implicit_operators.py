@@ -15,7 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
-from hiresx.solver.flow_system import FlowSystem
+from hiresx.solver.flow_system import VECTORS, FlowSystem
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.sweeps import Sweeps
@@ -101,20 +101,27 @@ class ImplicitOperators(Linearised):
     def change(self, x: Vector, into: Vector) -> None:
         system, term = self._system, self._in_time
         system.rates(x, self._time, into)  # the state is x with its conditions, and r its rates
-        if term is None:
-            self._launch("explicit_change", _flow)
-        else:
-            self._launch("implicit_change", _flow, over_time=term.over_time, constant=term.constant)
-        self._conditions.nodes(self._time)
+        with system.timed(VECTORS):
+            if term is None:
+                self._launch("explicit_change", _flow)
+            else:
+                self._launch("implicit_change", _flow, over_time=term.over_time, constant=term.constant)
+        with system.timed("boundary"):
+            self._conditions.nodes(self._time)
         system.state(into)
         system.axpy(-1.0, x, into)
 
     def rates(self, change: Vector, into: Vector) -> None:
-        self._launch("over_step", lambda s: {"dt": s.dt}, f=change, x=into)
+        with self._system.timed(VECTORS):
+            self._launch("over_step", lambda s: {"dt": s.dt}, f=change, x=into)
 
     # ---- blocks
 
     def assemble(self, x: Vector, over_cfl: float) -> None:
+        with self._system.timed("blocks"):
+            self._assemble(x, over_cfl)
+
+    def _assemble(self, x: Vector, over_cfl: float) -> None:
         system = self._system
         system.copy(x, self._kept)
         system.impose(self._kept, self._time)
@@ -161,7 +168,8 @@ class ImplicitOperators(Linearised):
         return {**self._of_sides(s), "blocks": s.array("implicit_blocks")}
 
     def precondition(self, right: Vector, into: Vector) -> None:
-        self._sweeps(right, into)
+        with self._system.timed("sweeps"):
+            self._sweeps(right, into)
 
     # ---- how far, and where
 
@@ -176,6 +184,9 @@ class ImplicitOperators(Linearised):
             )  # fmt: skip
             least = min(least, float(backend.to_host(share).min()))
         return float(self._blocks.comm.min([least])[0])
+
+    def show(self, rates: Vector) -> None:
+        self._launch("largest_of_node", lambda s: {"largest": s.array("residual")}, x=rates)
 
     def largest(self, rates: Vector) -> tuple[float, Place]:
         found: list[tuple[float, Place]] = []

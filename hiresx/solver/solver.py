@@ -109,7 +109,8 @@ class Solver:
         # The number of steps repeated with a smaller dt.
         self.retaken = 0
         self.system = FlowSystem(
-            self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed, case
+            self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed, case,
+            lambda name: self.stopwatch(name),
         )  # fmt: skip
         connect(case, self.integrator, self._blocks, self._ghosts, self._conditions, self.step_size, self.system)
         self._lookers: dict[int, list[Call]] = {}

@@ -86,6 +86,10 @@ class Linearised(ABC):
         more than a fixed factor at any node; 0 if there is none."""
 
     @abstractmethod
+    def show(self, rates: Vector) -> None:
+        """Set the field `residual` of steady runs, at each node, to the largest magnitude of a vector there."""
+
+    @abstractmethod
     def largest(self, rates: Vector) -> tuple[float, Place]:
         """Return the largest entry of a vector and its place."""
 

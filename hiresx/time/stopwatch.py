@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import TypeAlias
 
@@ -15,6 +15,9 @@ PENDING = 2000
 # all of its launches. More often, that would be noticed where levels follow the flow and make launches every few steps.
 SAMPLED = 64
 
+# What is timed within another part.
+_NOTHING = nullcontext()
+
 # The name of a timed part, its start and its end.
 _Entry: TypeAlias = tuple[str, Event, Event]
 
@@ -22,8 +25,8 @@ _Entry: TypeAlias = tuple[str, Event, Event]
 class Stopwatch:
     """`with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once `collect` has read the events.
 
-    `together`: whether the current step is timed as a whole. `seconds` divides the time of such steps among the parts,
-    in proportion to the steps timed by parts.
+    A part within another one, while it is `within`, counts as that one. `together`: whether the current step is timed
+    as a whole. `seconds` divides the time of such steps among the parts, in proportion to the steps timed by parts.
     """
 
     def __init__(self, backend: Backend):
@@ -33,9 +36,12 @@ class Stopwatch:
         self._seconds: dict[str, float] = defaultdict(float)
         self._steps = 0
         self.together = False
+        self.within = False
 
-    def __call__(self, name: str) -> "_Span":
-        return _Span(self._pending, "" if self.together else name, self._event(), self._event())
+    def __call__(self, name: str) -> AbstractContextManager[None]:
+        if self.within:
+            return _NOTHING
+        return _Span(self, self._pending, "" if self.together else name, self._event(), self._event())
 
     @contextmanager
     def step(self, can_be_one: bool) -> Iterator[None]:
@@ -80,17 +86,19 @@ class _Span:
     """A timed part; one that ends with an exception is not counted. A class, as a generator would cost as much as a
     small task."""
 
-    __slots__ = ("_entry", "_pending")
+    __slots__ = ("_entry", "_pending", "_stopwatch")
 
-    def __init__(self, pending: list[_Entry], name: str, start: Event, stop: Event):
-        self._pending, self._entry = pending, (name, start, stop)
+    def __init__(self, stopwatch: Stopwatch, pending: list[_Entry], name: str, start: Event, stop: Event):
+        self._stopwatch, self._pending, self._entry = stopwatch, pending, (name, start, stop)
 
     def __enter__(self) -> None:
+        self._stopwatch.within = True
         self._entry[1].record()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self._stopwatch.within = False
         if kind is None:
             self._entry[2].record()
             self._pending.append(self._entry)

@@ -11,7 +11,7 @@ from arrangements import FAR, decomposed, free_stream_residual, shaken
 from multiblock import Arrangement
 from plot3d_files import write
 
-from hiresx.case import toml
+from hiresx.case import load, toml
 from hiresx.case.boundaries import Periodic
 from hiresx.case.grid_file import GridFile
 from hiresx.case.grids import Box
@@ -30,6 +30,7 @@ from hiresx.grid import (
 )
 from hiresx.grid.plane import flatten, make_right_handed, reverse_i
 from hiresx.grid.reindexing import Reindexing, reindex
+from hiresx.grid.shaping import coarsen
 from hiresx.output.show.describe import describe
 from hiresx.output.show.plot_quality import worst
 
@@ -310,6 +311,26 @@ def test_regions_and_neighbours_hold_their_nodes_when_coarsened(tmp_path):
     grid = saved(tmp_path, Grid(tuple(halves), tuple(matched_connections(halves))), coarsen=1)
     # i of both is one grid line, and the region begins at an odd node
     assert [b.size for b in grid.blocks] == [(17, 9, 1)] * 2
+
+
+def test_patches_side_by_side_are_coarsened_between_them(tmp_path):
+    """One of two begins at a node that stays; so do the wall and the cut of a C-grid, whose sides lie in reverse."""
+    whole = build(Box(n=(17, 17, 1), lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 0.0))).blocks[0]
+    found = {}
+    for at in (7, 8):
+        regions = {name: (("jmin", ((lo, hi), (0, 1), (0, 1))),) for name, lo, hi in (("a", 0, at), ("b", at, 17))}
+        coarse, _ = coarsen(Grid((Block("c", *nodes(whole), regions),)))
+        found[coarse.blocks[0].size] = [parts[0][1][0] for parts in coarse.blocks[0].regions.values()]
+    assert found == {(17, 9, 1): [(0, 7), (7, 17)], (9, 9, 1): [(0, 4), (4, 9)]}
+
+    airfoil = load("naca0012", "laminar").grid
+    coarse, _ = coarsen(build(airfoil))
+    (block,) = coarse.blocks
+    assert block.size == (81, 23, 1) and block.regions["wall"] == (("jmin", ((16, 65), (0, 1), (0, 1))),)
+    assert [c.range[0] for c in coarse.connections] == [(0, 16), (65, 81)]
+    assert all(found.gap < 1e-14 for found in check_connections(coarse.blocks, coarse.connections))
+    odd, _ = coarsen(build(airfoil.model_copy(update={"n_wake": 33})))  # the trailing edge is no second node
+    assert odd.blocks[0].size == (163, 23, 1)
 
 
 @pytest.mark.parametrize("axes", [("y",), ("x",), ("y", "x")])

@@ -1,5 +1,7 @@
 """Steps of a CPU that are one call: the same to the last bit as task by task, and how often Python is in between."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from hiresx.device.native import NativeProgram, _PreparedLaunches
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver, batched_steps
 from hiresx.solver.batched_steps import BatchedSteps
-from hiresx.time.stopwatch import SAMPLED
+from hiresx.time.stopwatch import SAMPLED, Stopwatch
 
 JET = ["grid.points_per_height=12", "grid.exit_spacing=0.09", "grid.half_height=2.0", "grid.length=3.0"]
 STEPS = SAMPLED + 3
@@ -91,6 +93,30 @@ def test_a_step_is_one_call(monkeypatch):
     # What is prepared at the first one of its kind notes its launches once.
     assert counts[2:SAMPLED] == [1] * (SAMPLED - 2) and counts[SAMPLED + 1 : -1] == [1] * (SAMPLED - 1)
     assert min(counts[0], counts[SAMPLED], counts[-1]) > 20, "of every so many steps the parts are timed"
+
+
+def test_a_part_within_another_counts_as_that_one():
+    class Clock:
+        time = 0.0
+
+        def record(self):
+            self.at = Clock.time
+
+        def elapsed_time(self, start):
+            return self.at - start.at
+
+    stopwatch = Stopwatch(SimpleNamespace(event=Clock, synchronize=lambda: None))
+    with stopwatch("outer"):
+        Clock.time += 1.0
+        with stopwatch("inner"):
+            Clock.time += 2.0
+    with stopwatch("inner"):
+        Clock.time += 4.0
+    with pytest.raises(FloatingPointError), stopwatch("outer"), stopwatch("inner"):
+        raise FloatingPointError
+    with stopwatch("inner"):
+        Clock.time += 8.0
+    assert stopwatch.seconds == {"outer": 3.0, "inner": 12.0}
 
 
 def test_what_parts_take_is_told_all_the_same():

@@ -258,6 +258,17 @@ def test_steady_flow_to_round_off_and_on_from_a_checkpoint(tmp_path, capsys):
     assert "not finite" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("scheme", ["implicit", "bdf2"])
+def test_run_json_has_the_seconds_of_the_parts(scheme):
+    unsteady = [] if scheme == "implicit" else [f"time.integrator={scheme}", "time.cfl=20.0", "time.end=9.0"]
+    found = Simulation(bump(*unsteady), "cpu").run(steps=4, progress=False)
+    stages = found["stages"]
+    assert {"sweeps", "blocks", "vectors", "inviscid", "boundary", "exchange", "time step"} <= set(stages)
+    assert all(seconds > 0.0 for seconds in stages.values())
+    assert 0.5 * found["wall_s"] < sum(stages.values()) < found["wall_s"]
+    assert found["ns_per_point_rhs"] is None  # how many right-hand sides there were is not counted
+
+
 def test_blocks_are_good_enough_for_few_products():
     """Of the viscous flow around a cylinder at CFL numbers at which it matters."""
     uniform = {"rho": 1.0, "u": 0.2, "p": 1 / 1.4}

@@ -1,4 +1,4 @@
-"""Steady inviscid flow around a sharp trailing edge by the implicit integrator: nothing is lost at the wall."""
+"""Steady flow around an airfoil by the implicit integrator: nothing is lost at an inviscid wall, and laminar flow."""
 
 import numpy as np
 import pytest
@@ -31,3 +31,14 @@ def test_drag_and_entropy_of_an_airfoil():
     entropy = np.abs(case.gas.gamma * p / rho**case.gas.gamma - 1)
     assert abs(drag) < 2e-3
     assert entropy.max() < 0.03
+
+
+@pytest.mark.slow
+def test_the_laminar_airfoil_at_an_incidence():
+    """SENSEI's Mach 0.25 and 5 degrees: within 0.5 % of lift and drag on twice the nodes."""
+    simulation = Simulation(load("naca0012", preset=["laminar", "inclined"]), "cpu")
+    assert simulation.run(progress=False)["implicit"]["drop"] >= 1e8
+    (force,) = (a for a in simulation.attachments if isinstance(a, ForceMonitor))
+    measured = force.measure(simulation.solver)
+    assert measured["lift_coefficient"] == pytest.approx(0.1758, rel=0.005)
+    assert measured["drag_coefficient"] == pytest.approx(0.0824, rel=0.005)

@@ -74,6 +74,7 @@ class Scheme(Steady):
                 cfl *= BACK
         share, after, linear_drop, products = found
         value, place = linear.largest(self._work)
+        linear.show(self._work)
         system.accept(self._trial, system.time)
         self.report = self._report(cfl, share, linear_drop, products, after, value, place)
         ratio = (before / after if after > 0 else FASTER) * (1.2 if share == 1.0 else 1.0)
