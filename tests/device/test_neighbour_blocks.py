@@ -15,7 +15,7 @@ from hiresx.device.emulated import EmulatedBackend
 from hiresx.device.fields import Layout, declared_field
 from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
-from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
+from hiresx.equations.diffusivity import transported_schmidt
 from hiresx.equations.storage import STORAGE, neighbour_reals
 
 # The sweeps without what makes the blocks.
@@ -74,7 +74,11 @@ class Kept(NamedTuple):
 @pytest.fixture(scope="module", params=CHOICES, ids=lambda choice: "-".join(map(str, choice)))
 def kept(root, request) -> Kept:
     where, storage, n = request.param
-    model = {"viscosity": "sutherland", "turbulence": "spalart_allmaras", "schmidt": (TRANSPORTED_SCHMIDT,)}
+    model = {
+        "viscosity": "sutherland",
+        "turbulence": "spalart_allmaras",
+        "schmidt": transported_schmidt("spalart_allmaras"),
+    }
     program = BACKENDS[where](root).compile(
         Configuration(program="implicit", implicit_storage=storage, positivity="none", **(model if n > 5 else {}))
     )
