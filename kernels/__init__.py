@@ -119,6 +119,13 @@ def fractions(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[flo
     return tuple(float(part[1]) / float(part[2]) for part in parts if part)
 
 
+def names(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[str, ...]:
+    """The names of `enum <what> { ... };` in the header kernels/<folder>/<name>.h; none where it declares none."""
+    text = _without_comments(root / folder / f"{name}.h")
+    found = re.findall(rf"^enum {what} {{ ([\w, ]+) }};$", text, re.MULTILINE)
+    return tuple(found[0].split(", ")) if found else ()
+
+
 def made_once(make: Callable[[*Given, Path], Made]) -> Callable[[*Given, Path], Made]:
     """Decorator of a function of hashable arguments and, as the last one, of the folder of the headers: it is asked
     again only after one of these has changed."""

@@ -1,4 +1,4 @@
-// Detached-eddy simulation with the models of transported.h: a length that takes the place of the distance d to the wall,
+// Detached-eddy simulation with the models of spalart_allmaras.h: a length that takes the place of the distance d to the wall,
 // d near walls and C_DES delta times a correction psi where the eddies are resolved (Spalart, Deck, Shur, Squires,
 // Strelets & Travin, Theoret. Comput. Fluid Dynamics 20, 2006, for ddes; Shur, Spalart, Strelets & Travin, Int. J. Heat
 // Fluid Flow 29, 2008, for iddes). The correction undoes what the damping functions of low Reynolds numbers do to the

@@ -60,8 +60,22 @@ KERNEL(face_derivative, int i, int j, int k, int o, int sj, int sk, stride sv, c
             sides[p] ? (y[v * sv + p] - kept[v * sv + p]) * over : real(v == which);
 }
 
+// Whether what a model of turbulence needs above 0 stays above `least` of what it is
+HD bool stays_positive(const real *state, const real *changed, real least) {
+    bool found = true;
+#if HX_TRANSPORTED
+    for (int n = 0; n < HX_TRANSPORTED; ++n) {
+        const real before = state[transported_at + n];
+        if (transported_stays_positive[n]) found = found && (changed[transported_at + n] > least * before || before == real(0));
+    }
+#else
+    (void)state, (void)changed, (void)least;
+#endif
+    return found;
+}
+
 // Per column: the largest of 1, 1/2, 1/4, ... by which the change d keeps density and pressure above `least` of what
-// they are and below 1/least; 0 below 2^-10.
+// they are and below 1/least, and above it what else stays positive; 0 below 2^-10.
 KERNEL(admissible_share, int i, int j, int k, int o, int sj, int sk, int height, stride sv, real least,
        const_field<block_variables> x, const_field<block_variables> d, int width, real *share) {
     real all = real(1);
@@ -74,7 +88,7 @@ KERNEL(admissible_share, int i, int j, int k, int o, int sj, int sk, int height,
             for (int v = 0; v < block_variables; ++v) changed[v] = state[v] + all * d[v * sv + p];
             const real p1 = primitive(changed).p;
             if (changed[0] > least * state[0] && least * changed[0] < state[0] && p1 > least * pressure
-                && least * p1 < pressure)
+                && least * p1 < pressure && stays_positive(state, changed, least))
                 break;
             all = all > real(1e-3) ? real(0.5) * all : real(0);
         }

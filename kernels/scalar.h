@@ -7,8 +7,8 @@
 // which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
 #include "weno5.h"
 
-// Whether scalar number n, from 0, is the variable of a model of turbulence.
-HD constexpr bool is_transported(int n) { return HX_TRANSPORTED && n == scalar_variables - 1; }
+// Whether scalar number n, from 0, is a variable of a model of turbulence.
+HD constexpr bool is_transported(int n) { return n >= scalar_variables - HX_TRANSPORTED; }
 
 // s(offset), f(offset): scalar number n and mass flux at nodes i + offset of the correction; mass: F; sensor: of the gas.
 template <class T, class At, class Mass> HD T scalar_flux_at(int n, const At &s, const Mass &f, T mass, T sensor) {
@@ -16,6 +16,7 @@ template <class T, class At, class Mass> HD T scalar_flux_at(int n, const At &s,
     T value[count], d[4], ends;
     for (int a = 0; a < count; ++a) value[a] = s(a - own);
     const auto forward = mass > T(real(0));
+    if (HX_TRANSPORTED_FIRST_ORDER && is_transported(n)) return mass * select(forward, value[own], value[own + 1]);
     for (int a = 0; a < 4; ++a)
         d[a] = select(forward, value[own + a - 1] - value[own + a - 2], value[own + 2 - a] - value[own + 3 - a]);
     const T half = select(forward, value[own], value[own + 1]) + interpolate_one(d[0], d[1], d[2], d[3], ends);

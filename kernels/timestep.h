@@ -9,7 +9,8 @@ template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynold
 
 // Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
 // J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho), and the same of the eddy viscosity with its
-// own numbers; at least what the variable of a model of turbulence spreads by. A direction with one node does not count:
+// own numbers; at least what the
+// variables of a model of turbulence spread by, and besides what these decay by: A direction with one node does not count:
 // active is a bit mask.
 template <class T>
 HD void spectral_radii(const_state_pointer q, const work_real *m, const work_real *jacobian, const work_real *eddies,
@@ -34,8 +35,12 @@ HD void spectral_radii(const_state_pointer q, const work_real *m, const work_rea
     const T eddy = real(HX_LARGEST_EDDY_DIFFUSIVITY) * load<T>(eddies + p) * inverse_reynolds / s.rho;
     *viscous = *viscous + squares * volume * volume * eddy;
 #if HX_TRANSPORTED
-    const T mu = viscosity(gas_gamma * s.p / s.rho), spreading = absolute(load<T>(q + (conserved_variables - 1) * sv + p));
-    *viscous = larger(*viscous, squares * volume * volume * (sa_over_sigma * inverse_reynolds) * (mu + spreading) / s.rho);
+    T rho_s[HX_TRANSPORTED];
+    for (int n = 0; n < HX_TRANSPORTED; ++n)
+        rho_s[n] = load<T>(q + (conserved_variables - HX_TRANSPORTED + n) * sv + p);
+    const T spreading = transported_spreading(rho_s, s.rho, viscosity(gas_gamma * s.p / s.rho));
+    *viscous = larger(*viscous, squares * volume * volume * inverse_reynolds * spreading / s.rho)
+               + transported_decay(rho_s, s.rho, inverse_reynolds);
 #endif
 #endif
 #else

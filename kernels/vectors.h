@@ -55,16 +55,16 @@ VECTOR_KERNEL(carried_vector_to_state, int i, int j, int k, int o, int sj, int s
 }
 #endif
 
-// Per column: the sum of the products of all variables, that of the last one times `of_last`.
+// Per column: the sum of the products of all variables, those of scalar number n times weights[n].
 VECTOR_KERNEL(column_products, int i, int j, int k, int o, int sj, int sk, int height, stride sv,
-              const_field<conserved_variables> x, const_field<conserved_variables> y, real of_last, int width,
+              const_field<conserved_variables> x, const_field<conserved_variables> y, const real *weights, int width,
               real *partial) {
     T sum = T(real(0));
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
         for (int v = 0; v < conserved_variables; ++v) {
             const T product = load<T>(x + v * sv + p) * load<T>(y + v * sv + p);
-            sum = sum + (v + 1 < conserved_variables ? product : of_last * product);
+            sum = sum + (v < gas_variables ? product : real(weights[v - gas_variables]) * product);
         }
     }
     store(partial + (long long)j * width + i, sum);
@@ -74,14 +74,15 @@ VECTOR_KERNEL(column_products, int i, int j, int k, int o, int sj, int sk, int h
 // them, of those beyond the last one 0.
 constexpr int products_at_once = 8;
 VECTOR_KERNEL(basis_products, int i, int j, int k, int o, int sj, int sk, int height, stride sv, long long apart, int first,
-              int count, const real *basis, const_field<conserved_variables> x, real of_last, int width, int columns,
+              int count, const real *basis, const_field<conserved_variables> x, const real *weights, int width, int columns,
               real *partial) {
     T sum[products_at_once];
     for (int m = 0; m < products_at_once; ++m) sum[m] = T(real(0));
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
         for (int v = 0; v < conserved_variables; ++v) {
-            const T value = (v + 1 < conserved_variables ? real(1) : of_last) * load<T>(x + v * sv + p);
+            const real weight = v < gas_variables ? real(1) : weights[v - gas_variables];
+            const T value = weight * load<T>(x + v * sv + p);
             const real *other = basis + first * apart + v * sv + p;
             for (int m = 0; m < products_at_once; ++m)
                 if (first + m < count) sum[m] = sum[m] + value * load<T>(other + m * apart);

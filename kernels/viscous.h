@@ -70,29 +70,30 @@ template <class T> HD T pressure_rate(const_state_pointer q, long long p, long l
     });
 }
 
+// The first of the variables that the model transports among those of gradients, and among the scalars
+constexpr int first_transported = gradient_variables - HX_TRANSPORTED;
+constexpr int transported_scalar = scalar_variables - HX_TRANSPORTED;
+
 // The node of the model with primitives `own`
 template <class T>
 HD TransportedNode<T> transported_node(const T *own, T (*gradient)[3], T rho, T distance, real inverse_reynolds) {
     TransportedNode<T> node;
     const T a = gradient[2][1] - gradient[1][2], b = gradient[0][2] - gradient[2][0], c = gradient[1][0] - gradient[0][1];
-    node.s = own[gradient_variables - 1], node.rho = rho, node.mu = viscosity(own[3]), node.distance = distance;
-    node.rotation = square_root(a * a + b * b + c * c), node.inverse_reynolds = inverse_reynolds;
+    for (int n = 0; n < HX_TRANSPORTED; ++n) node.s[n] = own[first_transported + n];
+    node.rho = rho, node.mu = viscosity(own[3]), node.distance = distance;
+    node.rotation = square_root(a * a + b * b + c * c), node.strain = square_root(real(2) * strain_square(gradient));
+    node.inverse_reynolds = inverse_reynolds;
     return node;
 }
-// Keeps mu_t over mu_ref, and what changes rho s besides convection and diffusion. density_rate: grad rho.
+// Keeps mu_t over mu_ref, and what changes rho s besides convection and diffusion, sv apart. slope: that of the variables
+// of the model, limited as it asks; density_rate: grad rho.
 template <class T>
-HD void keep_transported(const TransportedNode<T> &node, T (*gradient)[3], const T *density_rate, work_real *eddies,
-                         work_real *source) {
-    constexpr int last = gradient_variables - 1;
-    T squares = T(real(0)), with_density = T(real(0));
-    for (int d = 0; d < 3; ++d) {
-        squares = squares + gradient[last][d] * gradient[last][d];
-        with_density = with_density + gradient[last][d] * density_rate[d];
-    }
-    const T spread = sa_over_sigma * node.inverse_reynolds
-                     * (sa_cb2 * node.rho * squares - node.diffusing() / node.rho * with_density);
+HD void keep_transported(const TransportedNode<T> &node, T (*slope)[3], const T *density_rate, stride sv,
+                         work_real *eddies, work_real *source) {
+    T found[HX_TRANSPORTED];
+    node.sources(slope, density_rate, found);
     store(eddies, node.eddies());
-    store(source, node.rho * node.source() + spread);
+    for (int n = 0; n < HX_TRANSPORTED; ++n) store(source + n * sv, found[n]);
 }
 #endif
 constexpr real eddy_heat = real(1.0 / (HX_EDDY_PRANDTL * (HX_GAMMA - 1.0)));
@@ -122,9 +123,13 @@ template <class T> struct ViscousStress {
 #if HX_EDDY_FIELDS
     T laminar, eddy;  // of which mu is the sum
 #if HX_TRANSPORTED
-    T transported;  // diffusivity of the variable of the model
+    T transported[HX_TRANSPORTED];  // diffusivities of the variables of the model
     HD T diffusivity(int n) const {
-        return n == scalar_variables - 1 ? transported : laminar * over_schmidt(n) + eddy * over_eddy_schmidt;
+        return n < transported_scalar ? laminar * over_schmidt(n) + eddy * over_eddy_schmidt
+                                      : transported[n - transported_scalar];
+    }
+    HD void spread(const TransportedNode<T> &node) {
+        for (int n = 0; n < HX_TRANSPORTED; ++n) transported[n] = node.diffusing(n) * node.inverse_reynolds;
     }
 #else
     HD T diffusivity(int n) const { return laminar * over_schmidt(n) + eddy * over_eddy_schmidt; }
@@ -144,9 +149,6 @@ HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], T eddies, rea
 #if HX_EDDY_FIELDS
     s.laminar = s.mu, s.eddy = eddies * inverse_reynolds;
     s.mu = s.laminar + s.eddy;
-#if HX_TRANSPORTED
-    s.transported = s.laminar * sa_over_sigma;
-#endif
 #else
     (void)eddies;
 #endif
@@ -180,7 +182,7 @@ HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian,
               real inverse_reynolds, const_state_field<HX_EDDY_FIELDS * conserved_variables> q,
-              const_work_field<HX_EDDY_COEFFICIENTS> coefficient, const_work_field<HX_TRANSPORTED> wall_distance,
+              const_work_field<HX_EDDY_COEFFICIENTS> coefficient, const_work_field<HX_WALL_DISTANCE> wall_distance,
               const_work_field<HX_SPACINGS> grid_spacings, optional<work_field<HX_DETACHED>> length_ratio,
               optional<work_field<HX_DETACHED>> resolved_share, work_field<HX_TRANSPORTED> transported_source,
               work_field<HX_EDDY_FIELDS> eddies,
@@ -216,7 +218,24 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
     take_length(node, gradient, grid_spacings + p, sv, length_ratio ? length_ratio + p : nullptr,
                          resolved_share ? resolved_share + p : nullptr);
 #endif
-    keep_transported(node, gradient, density_rate, eddies + p, transported_source + p);
+    T slope[HX_TRANSPORTED][3];
+    for (int n = 0; n < HX_TRANSPORTED; ++n) {
+        for (int c = 0; c < 3; ++c) slope[n][c] = gradient[first_transported + n][c];
+        if constexpr (transported_is_limited) {
+            const work_real *field = w + (first_transported + n) * sv + p;
+            T change[3];
+            for (int d = 0; d < 3; ++d) {
+                const long long apart = d == 0 ? di : d == 1 ? dj : dk;
+                const T found = derivative<T>([&](int s) { return load<T>(field + s * apart); });
+                node.see_change(n, found);
+                change[d] = limited_change(n, found, node.s[n]) * scale;
+            }
+            for (int c = 0; c < 3; ++c)
+                slope[n][c] = area[0][c] * change[0] + area[1][c] * change[1] + area[2][c] * change[2];
+        }
+    }
+    node.know(slope);
+    keep_transported(node, slope, density_rate, sv, eddies + p, transported_source + p);
     const T eddy = node.eddies();
     (void)coefficient;
 #elif HX_EDDY_FIELDS
@@ -228,7 +247,7 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
 #endif
     ViscousStress<T> stress = viscous_stress(own, gradient, eddy, inverse_reynolds);
 #if HX_TRANSPORTED
-    stress.transported = node.diffusing() * (sa_over_sigma * inverse_reynolds);
+    stress.spread(node);
 #else
     (void)wall_distance, (void)transported_source;
 #endif

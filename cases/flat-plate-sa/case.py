@@ -7,10 +7,10 @@ KAPPA = 0.41
 NODES = 5
 
 
-def _layer(x, y, mach, reynolds, far_field):
-    """u and nu_tilde: the friction and thickness of the power law of the seventh root (Schlichting, Boundary-Layer
-    Theory, 7th edition, chapter XXI), the velocity of Reichardt (Zeitschrift fuer angewandte Mathematik und Mechanik 31
-    (1951) 208), and kappa y+ that falls to nothing at the edge, where it is no less than `far_field`."""
+def _layer(x, y, mach, reynolds):
+    """u, the friction velocity, y+ and y over the thickness: the friction and thickness of the power law of the seventh
+    root (Schlichting, Boundary-Layer Theory, 7th edition, chapter XXI), the velocity of Reichardt (Zeitschrift fuer
+    angewandte Mathematik und Mechanik 31 (1951) 208)."""
     x, y = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
     along = np.maximum(x, 1e-3)
     root = (mach * reynolds * along) ** -0.2
@@ -19,16 +19,34 @@ def _layer(x, y, mach, reynolds, far_field):
     law = np.log(1 + KAPPA * inner) / KAPPA
     law += 7.8 * (1 - np.exp(-inner / 11) - inner / 11 * np.exp(-inner / 3))
     u = np.where(x > 0, np.minimum(speed * law, mach), mach)
-    return u, np.where(x > 0, np.maximum(KAPPA * inner * (1 - outer), far_field * outer), far_field)
+    return u, speed, inner, outer
 
 
-def initial(x, y, z, *, mach, reynolds, gamma, far_field):
-    u, _ = _layer(x, y, mach, reynolds, far_field)
-    return 1.0, u, 0.0, 0.0, 1 / gamma
+def initial(x, y, z, *, mach, reynolds, gamma):
+    return 1.0, _layer(x, y, mach, reynolds)[0], 0.0, 0.0, 1 / gamma
 
 
 def eddies(x, y, z, *, mach, reynolds, far_field):
-    return _layer(x, y, mach, reynolds, far_field)[1]
+    """nu_tilde: kappa y+ that falls to nothing at the edge, where it is no less than `far_field`."""
+    _, _, inner, outer = _layer(x, y, mach, reynolds)
+    return np.where(x > 0, np.maximum(KAPPA * inner * (1 - outer), far_field * outer), far_field)
+
+
+def energy(x, y, z, *, mach, reynolds, far_field_k):
+    """k in 10^-6 c_ref^2: that of the logarithmic layer, less at the wall and towards the edge."""
+    _, speed, inner, outer = _layer(x, y, mach, reynolds)
+    layer = 1e6 * speed**2 / 0.3 * (1 - np.exp(-inner / 10)) ** 2 * (1 - outer)
+    return np.where(x > 0, np.where(y > 0, np.maximum(layer, far_field_k * outer), 0.0), far_field_k)
+
+
+def inverse_root(x, y, z, *, mach, reynolds, far_field_omega):
+    """One over the root of omega: that of the viscous and of the logarithmic layer, and of the far field where this is
+    less."""
+    _, speed, _, _ = _layer(x, y, mach, reynolds)
+    near = np.maximum(y, 1e-12)
+    omega = 6 / (0.075 * reynolds * near**2) + speed / (0.3 * KAPPA * near)
+    layer = np.maximum(1e6 * omega / reynolds, far_field_omega) ** -0.5
+    return np.where(x > 0, np.where(y > 0, layer, 0.0), far_field_omega**-0.5)
 
 
 def _walls(simulation, mach, reynolds, gamma, sutherland):
@@ -46,13 +64,14 @@ def _walls(simulation, mach, reynolds, gamma, sutherland):
 
 
 def friction(simulation, *, mach, reynolds, gamma, sutherland, station):
-    """Cf at x = `station`, between the nodes to both sides of it, and the largest nu_tilde. Cf is over the density and
-    the velocity of the free stream."""
+    """Cf at x = `station`, between the nodes to both sides of it, and the largest eddy viscosity over mu_ref. Cf is
+    over the density and the velocity of the free stream."""
     lines = list(_walls(simulation, mach, reynolds, gamma, sutherland))
     before = float(simulation.comm.max(max((x[x <= station].max(initial=-1.0) for x, _ in lines), default=-1.0)))
     behind = float(simulation.comm.min(min((x[x > station].min(initial=1e9) for x, _ in lines), default=1e9)))
     of_ends = [sum(float(cf[x == end].sum()) for x, cf in lines) for end in (before, behind)]
     left, right = np.asarray(simulation.comm.sum(of_ends))
     share = (station - before) / (behind - before)
-    largest = simulation.comm.max(max(float(block.state("nu_tilde").max()) for block in simulation.blocks))
-    return {"cf": float((1 - share) * left + share * right), "largest_nu_tilde": float(largest)}
+    fields = (simulation.solver.field(n, "eddy_viscosity") for n in range(len(simulation.solver.states)))
+    largest = simulation.comm.max(max(float(values[0].max()) for values in fields))
+    return {"cf": float((1 - share) * left + share * right), "largest_eddy_viscosity": float(largest)}

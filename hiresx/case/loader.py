@@ -19,6 +19,7 @@ from hiresx.case.relations import resolve_relations, valid_groups
 from hiresx.case.schema import Case, default, monitor_keys
 from hiresx.case.source import source_formulas
 from hiresx.case.toml import read
+from hiresx.case.turbulence import transported_scalars
 from hiresx.errors import HiresxError
 
 FILE = "case.toml"
@@ -162,7 +163,10 @@ def _named_functions(case: Case) -> list[tuple[str, str]]:
     named = [("initial.function", case.initial.function)]
     named += [(f"boundary.{n}.function", getattr(item, "function", None)) for n, item in enumerate(case.boundary)]
     named += [(f"sponge.{n}.function", item.function) for n, item in enumerate(case.sponge)]
-    named += [("turbulence.initial", _text(case.turbulence.initial))]
+    several = isinstance(case.turbulence.initial, dict)
+    for variable in transported_scalars(case.turbulence):
+        place = f"turbulence.initial.{variable.name}" if several else "turbulence.initial"
+        named.append((place, _text(variable.initial)))
     named += [(f"scalar.{n}.initial", _text(scalar.initial)) for n, scalar in enumerate(case.scalar)]
     for n, item in enumerate(case.boundary):
         given = getattr(item, "scalars", {})

@@ -9,12 +9,23 @@ from pydantic_core import PydanticCustomError
 from hiresx import kernels
 from hiresx.case.model import Positive, Table, case_error, kernel_choice
 from hiresx.case.scalars import Scalar, ScalarValue
-from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
+from hiresx.equations.diffusivity import transported_schmidt
 from hiresx.equations.storage import STORAGE
 from hiresx.equations.system import transported_names
 
-# The choice without a model.
+# The choice without a model, and those that transport the variables of their names.
 NONE = "none"
+SST = "sst"
+SPALART_ALLMARAS = ("spalart_allmaras", "spalart_allmaras_negative")
+# The keys of some of the models that transport variables, with these models.
+_KEYS = {
+    "detached_eddies": SPALART_ALLMARAS,
+    "far_field": SPALART_ALLMARAS,
+    "ft2": SPALART_ALLMARAS,
+    "initial": (*SPALART_ALLMARAS, SST),
+    "far_field_k": (SST,),
+    "far_field_omega": (SST,),
+}
 # Kernels of conditions through which gas may enter.
 _OPEN = ("prescribe", "characteristic", "total_inflow", "precursor", "outflow")
 
@@ -30,13 +41,17 @@ class Turbulence(Table):
     mu_ref / rho_ref, which is 0 at no-slip walls, and know the distance to the nearest wall, `wall_distance`. With
     `detached_eddies` they average only near walls, and the grid resolves eddies elsewhere (detached-eddy simulation,
     `kernels/detached_eddies/`): a shorter length takes the place of the distance. Output may have its quotient by the
-    distance, `length_ratio`, and the `resolved_share`, f_d."""
+    distance, `length_ratio`, and the `resolved_share`, f_d.
+
+    Menter's model `sst` of averaged flow transports `turbulent_k`, the kinetic energy of turbulence in 10^-6 c_ref^2,
+    and `turbulent_g`, one over the root of omega in 10^-6 rho_ref c_ref^2 / mu_ref. Both are 0 at no-slip walls, and
+    `eddy_viscosity` is rho turbulent_k turbulent_g^2 where the shear does not limit it."""
 
     model: Annotated[str, kernel_choice("turbulence")] = Field(
         NONE,
         description="none: small scales are resolved or left to the scheme; smagorinsky; or wale, vreman or sigma, "
         "which vanish in pure shear; sigma also in every two-dimensional flow; or dynamic_smagorinsky, which takes its "
-        "constant from the flow; or spalart_allmaras, or its form spalart_allmaras_negative, of averaged flow",
+        "constant from the flow; or spalart_allmaras, or its form spalart_allmaras_negative, or sst, of averaged flow",
     )
     detached_eddies: Annotated[str, kernel_choice("detached_eddies")] = Field(
         NONE,
@@ -55,9 +70,18 @@ class Turbulence(Table):
     far_field: Annotated[float, Field(ge=0)] = Field(
         3.0, description="nu_tilde of what enters, over mu_ref / rho_ref, of spalart_allmaras: 3 to 5 in turbulent flow"
     )
-    initial: ScalarValue | None = Field(
+    far_field_k: Annotated[float, Field(ge=0)] = Field(
+        0.009, description="k of what enters, in 10^-6 c_ref^2, of sst: 1.5 (intensity x velocity)^2"
+    )
+    far_field_omega: Positive = Field(
+        1.0,
+        description="omega of what enters, in 10^-6 rho_ref c_ref^2 / mu_ref, of sst: mu_t / mu_ref is far_field_k "
+        "over it",
+    )
+    initial: ScalarValue | dict[str, ScalarValue] | None = Field(
         None,
-        description="nu_tilde at the start: a number, or a function of case.py as for a scalar; absent: far_field",
+        description="nu_tilde at the start: a number, or a function of case.py as for a scalar; absent: far_field. Of "
+        "sst a table of turbulent_k and turbulent_g",
     )
     ft2: bool | None = Field(
         None,
@@ -71,15 +95,38 @@ class Turbulence(Table):
         return len(transported_names(self.model))
 
     @property
+    def sizes(self) -> tuple[float, ...]:
+        """The sizes that the variables of the model have in turbulent layers."""
+        return kernels.fractions("turbulence", self.model, "transported_sizes") if self.transported else ()
+
+    @property
+    def entering(self) -> tuple[float, ...]:
+        """The values of the variables of the model in gas that enters."""
+        if self.model == SST:
+            return self.far_field_k, self.far_field_omega**-0.5
+        return (self.far_field,) * self.transported
+
+    @property
+    def is_damped(self) -> bool:
+        """Whether what alternates from node to node in the variables of the model is damped in all runs."""
+        return bool(kernels.trait("turbulence", self.model, "transported_is_damped", silent=0))
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the fall of a variable of the model is bounded on the way to steady flow."""
+        return bool(kernels.trait("turbulence", self.model, "transported_is_bounded", silent=0))
+
+    @property
     def has_ft2(self) -> bool:
-        """Whether a model that transports a variable has the term ft2."""
+        """Whether the model is one of Spalart and Allmaras with the term ft2."""
         usual = bool(kernels.trait("turbulence", self.model, "transported_goes_negative", silent=0))
-        return bool(self.transported) and (usual if self.ft2 is None else self.ft2)
+        return self.model in SPALART_ALLMARAS and (usual if self.ft2 is None else self.ft2)
 
     @property
     def spacings(self) -> int:
         """How many spacings of the grid the length of a detached-eddy model is made of; 0 without one."""
-        return kernels.trait("detached_eddies", self.detached_eddies, "spacings") if self.transported else 0
+        has_length = kernels.trait("turbulence", self.model, "transported_has_length", silent=0)
+        return kernels.trait("detached_eddies", self.detached_eddies, "spacings") if has_length else 0
 
     @property
     def dynamic(self) -> bool:
@@ -98,20 +145,26 @@ class Turbulence(Table):
 
 def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
     """The variables that the turbulence model transports, as scalars of the gas; none for other models."""
-    initial = turbulence.far_field if turbulence.initial is None else turbulence.initial
+    names, model = transported_names(turbulence.model), turbulence.model
+    initial: dict[str, ScalarValue] = dict(zip(names, turbulence.entering, strict=True))
+    if isinstance(turbulence.initial, dict):
+        initial |= {name: value for name, value in turbulence.initial.items() if name in names}
+    elif turbulence.initial is not None:
+        initial = dict.fromkeys(names, turbulence.initial)
     return tuple(
-        Scalar.model_construct(name=name, schmidt=TRANSPORTED_SCHMIDT, initial=initial)
-        for name in transported_names(turbulence.model)
+        Scalar.model_construct(name=name, schmidt=schmidt, initial=initial[name])
+        for name, schmidt in zip(names, transported_schmidt(model), strict=True)
     )
 
 
 def transported_values(case: Any, condition: Any) -> dict[str, float]:
     """Return what a boundary condition gives the variables that the model transports: 0 on walls, the value of the far
     field where gas may enter, and nothing on planes of symmetry and between blocks."""
-    value = {"no_slip": 0.0} | dict.fromkeys(_OPEN, case.turbulence.far_field)
+    given = case.turbulence
+    value = {"no_slip": (0.0,) * given.transported} | dict.fromkeys(_OPEN, given.entering)
     if condition.kernel not in value:
         return {}
-    return {name: value[condition.kernel] for name in transported_names(case.turbulence.model)}
+    return dict(zip(transported_names(given.model), value[condition.kernel], strict=True))
 
 
 def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
@@ -133,21 +186,42 @@ def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
         yield case_error(f"{asked} is not there for axisymmetric flow; leave the model out")
 
 
+def _initial_errors(given: Turbulence) -> Iterator[PydanticCustomError]:
+    """Yield the errors in the values at the start of a model that transports variables."""
+    asked, names = f'turbulence.model = "{given.model}"', transported_names(given.model)
+    if given.model != SST:
+        negative = bool(kernels.trait("turbulence", given.model, "transported_goes_negative", silent=0))
+        if isinstance(given.initial, dict):
+            yield case_error(f"turbulence.initial: {asked} has one variable; give a number or the name of a function")
+        elif not negative and isinstance(given.initial, float) and given.initial < 0:
+            yield case_error(
+                f"turbulence.initial = {given.initial:g}: nu_tilde of {asked} is not negative; give 0 or more, or take "
+                '"spalart_allmaras_negative"'
+            )
+        return
+    wanted = f"give a table of {' and '.join(names)}"
+    if not isinstance(given.initial, dict):
+        if given.initial is not None:
+            yield case_error(f"turbulence.initial: {asked} has the variables {' and '.join(names)}; {wanted}")
+        return
+    for name, value in given.initial.items():
+        if name not in names:
+            yield case_error(f'turbulence.initial: {asked} has no variable "{name}"; {wanted}')
+        elif isinstance(value, float) and (value < 0 or (name == names[-1] and value == 0)):
+            least = "above 0" if name == names[-1] else "0 or more"
+            yield case_error(f"turbulence.initial.{name} = {value:g}: {asked} is not defined there; give {least}")
+
+
 def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in what belongs to models that transport a variable."""
+    """Yield the errors in what belongs to models that transport variables."""
     given = case.turbulence
+    for key, models in _KEYS.items():
+        if given.model not in models and getattr(given, key) != Turbulence.model_fields[key].default:
+            yield case_error(f'turbulence.{key} is of no effect without turbulence.model = "{models[0]}"')
     if not given.transported:
-        for key in ("detached_eddies", "far_field", "initial", "ft2"):
-            if getattr(given, key) != Turbulence.model_fields[key].default:
-                yield case_error(f'turbulence.{key} is of no effect without turbulence.model = "spalart_allmaras"')
         return
     asked = f'turbulence.model = "{given.model}"'
-    negative = bool(kernels.trait("turbulence", given.model, "transported_goes_negative", silent=0))
-    if not negative and isinstance(given.initial, float) and given.initial < 0:
-        yield case_error(
-            f"turbulence.initial = {given.initial:g}: nu_tilde of {asked} is not negative; give 0 or more, or take "
-            '"spalart_allmaras_negative"'
-        )
+    yield from _initial_errors(given)
     if given.constant is not None and not given.spacings:
         yield case_error(f"{asked} has published constants alone: leave turbulence.constant out")
     if all(condition.kernel != "no_slip" for condition in case.boundary):
@@ -160,9 +234,9 @@ def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
         )
     if case.scheme.inviscid != "afweno":
         yield case_error(
-            f'scheme.inviscid = "{case.scheme.inviscid}" does not carry the variable of {asked}; take "afweno"'
+            f'scheme.inviscid = "{case.scheme.inviscid}" does not carry the variables of {asked}; take "afweno"'
         )
     if STORAGE[case.scheme.precision].carries:
         yield case_error(
-            f'scheme.precision = "differences" does not carry the variable of {asked}; take "mixed" or "fp64"'
+            f'scheme.precision = "differences" does not carry the variables of {asked}; take "mixed" or "fp64"'
         )

@@ -1,5 +1,6 @@
 """The compile-time choices of the kernels, and the source text that they define."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class Configuration:
     """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: that
     of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
     the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
-    turbulent Prandtl and Schmidt numbers, and whether a model that transports a variable, the last of the scalars, has
+    turbulent Prandtl and Schmidt numbers, and whether a model that transports variables, the last of the scalars, has
     the term ft2; `detached_eddies`: the length that such a model takes for the distance to the wall, with
     `eddy_constant`. `source`: formulas of sources by the number of the conserved variable, of
     `source_variables` and `source_parameters`. `face_formulas`: formulas of place and time of values on faces, each
@@ -226,9 +227,17 @@ def _of_eddies(c: Configuration, root: Path) -> list[str]:
     lines.append(f"#define HX_EDDY_COEFFICIENTS {coefficients}")
     transported = kernels.trait("turbulence", c.turbulence, "transported_variables", root, silent=0) if count else 0
     if transported > len(c.schmidt):
-        raise ValueError(f'turbulence "{c.turbulence}" transports a variable, of which schmidt has no number')
-    spacings = kernels.trait("detached_eddies", c.detached_eddies, "spacings", root) if transported else 0
+        raise ValueError(f'turbulence "{c.turbulence}" transports {transported}, of which schmidt has no numbers')
+    has_length = kernels.trait("turbulence", c.turbulence, "transported_has_length", root, silent=0) if count else 0
+    spacings = kernels.trait("detached_eddies", c.detached_eddies, "spacings", root) if has_length else 0
     lines += [f"#define HX_TRANSPORTED {transported}", f"#define HX_TRANSPORTED_FT2 {int(c.transported_ft2)}"]
+    first_order = transported and kernels.trait("turbulence", c.turbulence, "transported_first_order", root)
+    lines.append(f"#define HX_WALL_DISTANCE {int(transported > 0)}")
+    lines.append(f"#define HX_TRANSPORTED_FIRST_ORDER {int(first_order)}")
+    if transported:
+        sizes = kernels.fractions("turbulence", c.turbulence, "transported_sizes", root)
+        units = ", ".join(f"real({1 / 2 ** math.ceil(math.log2(size))!r})" for size in sizes)
+        lines.append(f"#define HX_OVER_TRANSPORTED_UNITS {units}")
     lines += [f"#define HX_SPACINGS {spacings}", f"#define HX_DETACHED {int(spacings > 0)}"]
     if not count:
         return lines

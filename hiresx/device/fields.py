@@ -27,10 +27,10 @@ class Layout:
     (`eddy_fields`) and of its coefficient (`eddy_coefficients`), the variables that a model of turbulence transports
     (`transported`), the distance to the nearest wall (`wall_distance`), the spacings of the grid that a detached-eddy
     model knows (`spacings`), and of it the `length_ratio` and the `resolved_share`, a `body_force`, an explicit
-    filter (`filtered`), viscous terms that also damp what alternates (`damped`), `coordinates` that kernels read, and
-    an `implicit` integrator, one that keeps the `residual` of steady flow at nodes, its `implicit_lines`, the number
-    of directions in which a block may have lines at once, its `implicit_storage` of blocks, and the `sweep_precision`
-    of inverses and updates."""
+    filter (`filtered`), viscous terms that also damp what alternates (`damped`), or of the variables of a model alone
+    (`transported_damped`), `coordinates` that kernels read, and an `implicit` integrator, one that keeps the `residual`
+    of steady flow at nodes, its `implicit_lines`, the number of directions in which a block may have lines at once, its
+    `implicit_storage` of blocks, and the `sweep_precision` of inverses and updates."""
 
     storage: Storage
     equations: Equations = GAS
@@ -51,6 +51,7 @@ class Layout:
     body_force: bool = False
     filtered: bool = False
     damped: bool = False
+    transported_damped: bool = False
     coordinates: bool = False
     implicit: bool = False
     residual: bool = False
@@ -244,8 +245,8 @@ FIELDS: tuple[Field, ...] = (
         lambda layout: layout.eddy_coefficients,
         shown="coefficient C of the eddy viscosity rho C delta^2 |S|, of the last stage",
     ),
-    # of models of turbulence with a transported variable: the distance to walls (hiresx.rhs.wall_distance), and what
-    # changes rho s besides convection and diffusion, of the last stage
+    # of models of turbulence with transported variables: the distance to walls (hiresx.rhs.wall_distance), and what
+    # changes each rho s besides convection and diffusion, of the last stage
     Field(
         "wall_distance",
         "work",
@@ -253,7 +254,7 @@ FIELDS: tuple[Field, ...] = (
         lambda layout: int(layout.wall_distance),
         shown="distance to the nearest wall / L",
     ),
-    Field("transported_source", "work", lambda layout: 1, lambda layout: layout.transported),
+    Field("transported_source", "work", lambda layout: layout.transported, lambda layout: int(layout.transported > 0)),
     # of detached-eddy models: the largest spacing and the one normal to walls (hiresx.rhs.grid_spacings); where asked
     # for, of the last stage, the length over the distance to the wall and the share of resolved eddies in it
     Field("grid_spacings", "work", lambda layout: layout.spacings, lambda layout: int(layout.spacings > 0)),
@@ -278,12 +279,14 @@ FIELDS: tuple[Field, ...] = (
     Field("filter_change", "rate", _of_state, count=lambda layout: int(layout.filtered)),
     # how far the damping of viscous terms reaches along each direction (hiresx.rhs.terms.viscous_damping)
     Field("damping_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.damped)),
+    # the same of the variables of a model of turbulence
+    Field("transported_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.transported_damped)),
     # x, y, z of the nodes, for the sources of the user
     Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
     # of the implicit integrator, at the places of kernels/implicit/coloured.h: a block of 25 reals for each node, 36
-    # with the variable of a model of turbulence, and behind it the blocks of its six neighbours in fewer bits
-    # (kernels/implicit/neighbours.h); the right-hand side and the update of the sweeps; and of line-implicit ones the
-    # inverses of pivots, of lines along each direction that a block may have
+    # and 49 with one and two variables of a model of turbulence, and behind it the blocks of its six neighbours in
+    # fewer bits (kernels/implicit/neighbours.h); the right-hand side and the update of the sweeps; and of line-implicit
+    # ones the inverses of pivots, of lines along each direction that a block may have
     Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
     Field("sweep_right", "real", _of_state, count=lambda layout: int(layout.implicit)),
     Field("sweep_update", "real", _of_update, count=lambda layout: int(layout.implicit)),

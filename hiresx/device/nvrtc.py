@@ -25,7 +25,7 @@ from hiresx.device.batch_wrappers import Entry, Form, generate_batched
 from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
 from hiresx.device.wrappers import generate
-from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
+from hiresx.equations.diffusivity import transported_schmidt
 from hiresx.equations.stencil import suited_weights
 from hiresx.errors import HiresxError
 
@@ -196,10 +196,10 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
     for name in kernels.choices("turbulence", root):
         if kernels.trait("turbulence", name, "eddy_fields", root):
             constant = kernels.fractions("turbulence", name, "usual_constant", root)[0]
-            transported = kernels.trait("turbulence", name, "transported_variables", root, silent=0)
-            schmidt = (TRANSPORTED_SCHMIDT,) * transported
+            schmidt = transported_schmidt(name, root)
             model = dataclasses.replace(viscous, turbulence=name, eddy_constant=constant, schmidt=schmidt)
-            lengths = kernels.choices("detached_eddies", root) if transported else ["none"]
+            has_length = kernels.trait("turbulence", name, "transported_has_length", root, silent=0)
+            lengths = kernels.choices("detached_eddies", root) if has_length else ["none"]
             found += [dataclasses.replace(model, detached_eddies=length) for length in lengths]
     found.append(dataclasses.replace(viscous, precision="mixed"))
     found.append(dataclasses.replace(viscous, precision="differences", reference=(1.0, 0.0, 0.0, 0.0, 1.0)))

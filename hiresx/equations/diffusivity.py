@@ -4,9 +4,16 @@ mu itself is the law of the case (`hiresx.case.viscosity`).
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
-# sigma of the Spalart-Allmaras models: nu over the diffusivity of their variable where that is small.
-TRANSPORTED_SCHMIDT = 2.0 / 3
+from hiresx import kernels
+
+
+def transported_schmidt(model: str, root: Path = kernels.ROOT) -> tuple[float, ...]:
+    """Of a model of turbulence, nu over the diffusivity of each variable that it transports where there are no eddies;
+    none of a model that transports nothing."""
+    transports = kernels.trait("turbulence", model, "transported_variables", root, silent=0)
+    return kernels.fractions("turbulence", model, "transported_schmidt", root) if transports else ()
 
 
 def largest_diffusivity(gamma: float, prandtl: float, schmidt: Sequence[float] = ()) -> float:

@@ -64,9 +64,6 @@ class Equations:
         return slice(len(GAS_CONSERVED), self.variables)
 
 
-# What Spalart-Allmaras models transport, over the reference viscosity mu_ref / rho_ref.
-TRANSPORTED = "nu_tilde"
-
 # The gas alone.
 GAS = Equations()
 
@@ -85,4 +82,4 @@ def transported_names(model: str | None) -> tuple[str, ...]:
     """The variables that a model of turbulence transports, by name."""
     if model in (None, "none") or model not in kernels.choices("turbulence"):
         return ()
-    return (TRANSPORTED,) * kernels.trait("turbulence", model, "transported_variables", silent=0)
+    return kernels.names("turbulence", model, "transported_names")

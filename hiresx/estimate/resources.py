@@ -17,6 +17,7 @@ from hiresx.case.implicit import viscous_damping
 from hiresx.case.intervals import intervals
 from hiresx.case.named_scheme import keys_in_force
 from hiresx.case.schema import monitor_keys
+from hiresx.case.turbulence import SST
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
@@ -27,6 +28,7 @@ from hiresx.device.rates import known_rate
 from hiresx.equations import DIRECTIONS, equations
 from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.storage import STORAGE
+from hiresx.equations.system import transported_names
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.blocks import AXES
@@ -248,6 +250,7 @@ def layout(case: Case, plan: str) -> Layout:
         wall_distance=bool(case.turbulence.transported) or case.output.writes("wall_distance"),
         spacings=spacings, **written,
         body_force=case.body_force is not None, filtered=case.filter is not None, damped=viscous_damping(case) > 0,
+        transported_damped=case.turbulence.is_damped,
         coordinates=case.source is not None,
         implicit=scheme.implicit, residual=scheme.implicit and scheme.steady,
         implicit_lines=case.implicit.directions if scheme.implicit else 0,
@@ -356,13 +359,15 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
     """Remarks on a model of turbulence: a far field without eddy viscosity, and up to which one the estimated step
     `dt` holds, by the spectral radii `of_nodes` of blocks (see `_radii`)."""
     given, said = case.turbulence, []
-    if given.transported and given.far_field == 0 and given.initial in (None, 0.0):
+    key, usual = ("far_field_k", "0.009") if given.model == SST else ("far_field", "3 to 5")
+    initial = given.initial.get(transported_names(SST)[0]) if isinstance(given.initial, dict) else given.initial
+    if given.transported and getattr(given, key) == 0 and initial in (None, 0.0):
         said.append(
-            "turbulence.far_field = 0, and nothing at the beginning: the model makes no eddy viscosity where there is "
-            "none, the flow stays laminar; 3 to 5 is usual"
+            f"turbulence.{key} = 0, and nothing at the beginning: the model makes no eddy viscosity where there is "
+            f"none, the flow stays laminar; {usual} is usual"
         )
-    elif given.transported and given.far_field == 0:
-        said.append("turbulence.far_field = 0: what enters carries no eddy viscosity; 3 to 5 is usual")
+    elif given.transported and getattr(given, key) == 0:
+        said.append(f"turbulence.{key} = 0: what enters carries no eddy viscosity; {usual} is usual")
     if given.model == "none" or case.time.dt is not None:
         return said
     with np.errstate(all="ignore"):  # a radius of 0 is that of a ring around a pole

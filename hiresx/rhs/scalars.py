@@ -208,7 +208,7 @@ class Open(ScalarCondition):
         s = self.state
         self._launch(
             "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, target=self._target,
-            transported=int(s.layout.transported and self._number == len(s.scalars) - 1),
+            transported=int(self._number >= len(s.scalars) - s.layout.transported),
             m=s.areas[self._direction], q=s.q, scalar=self._scalar,
         )  # fmt: skip
 

@@ -107,7 +107,7 @@ class LocalBlocks:
                     continue
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
-            for s in self.states if layout.damped else ():
+            for s in self.states if layout.damped or layout.transported_damped else ():
                 viscous_damping.fill(backend, s, self.decomposition)
             if layout.wall_distance:
                 wall_distance.check(case, self.decomposition)

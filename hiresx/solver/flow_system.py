@@ -22,7 +22,6 @@ from hiresx.solver.updates import update_tasks
 from hiresx.solver.vectors import Vectors
 from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
-from hiresx.time.linearised import OF_TRANSPORTED
 from hiresx.time.ode_system import Basis, Earlier, System, Vector
 
 # Performs tasks in order, for a stage.
@@ -77,7 +76,7 @@ class FlowSystem(System):
         self.tasks = list(self._ordinary)
         self._looks: list[Task] = []
         self._send = [send]
-        self._vectors = Vectors(blocks, OF_TRANSPORTED if integrator.implicit and case.turbulence.transported else 1.0)
+        self._vectors = Vectors(blocks, [size**-2 for size in case.turbulence.sizes] if integrator.implicit else ())
         self._history = StateHistory(blocks, self._vectors, integrator.history) if integrator.iterates else None
         integrator.prepare(self)
 

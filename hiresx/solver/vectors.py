@@ -1,5 +1,6 @@
 """Vectors of the size of the state on the local blocks, and their operations."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -20,10 +21,11 @@ AT_ONCE = 8
 
 class Vectors:
     """Creates vectors and operates on them. The kernels (kernels/vectors.h) are compiled when the first vector is made.
-    Collective. `count`: the number of vectors. `of_last`: what the product of the last variable counts in `dot`."""
+    Collective. `count`: the number of vectors. `of_last`: what products of the last variables count in `dot`; those of
+    others count 1."""
 
-    def __init__(self, blocks: LocalBlocks, of_last: float = 1.0):
-        self._blocks, self._real, self._of_last = blocks, blocks.configuration.real, of_last
+    def __init__(self, blocks: LocalBlocks, of_last: Sequence[float] = ()):
+        self._blocks, self._real, self._of_last = blocks, blocks.configuration.real, tuple(of_last)
         self.count = 0
 
     @cached_property
@@ -34,6 +36,13 @@ class Vectors:
                 plain, precision=chosen.precision, reference=chosen.reference, schmidt=chosen.schmidt, program="vectors"
             )
         )
+
+    @cached_property
+    def _weights(self) -> Any:
+        """What products of the scalars count, on the device."""
+        scalars = len(self._blocks.gas.scalars)
+        weights = np.array([*[1.0] * (scalars - len(self._of_last)), *self._of_last, *[1.0] * (scalars == 0)])
+        return self._blocks.backend.to_device(weights.astype(self._real))
 
     def new(self) -> Vector:
         """Return a vector of zeros. Raises HiresxError if it does not fit in memory."""
@@ -76,7 +85,8 @@ class Vectors:
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the sum of products over all ranks, with that of the last variable times `of_last`. Collective."""
+        """Return the sum of products over all ranks, with those of the last variables times
+        `of_last`. Collective."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             (ni, nj, nk), backend = s.size, self._blocks.backend
@@ -84,7 +94,7 @@ class Vectors:
             partial, result = backend.zeros((ni * nj,), self._real), backend.zeros((threads,), self._real)
             self._program.launch(
                 "column_products", (ni, nj, 1), **s.place, height=nk, sv=s.variable_stride, x=one, y=other,
-                of_last=self._of_last, width=ni, partial=partial,
+                weights=self._weights, width=ni, partial=partial,
             )  # fmt: skip
             self._program.launch(
                 "reduce", (threads, 1, 1), count=ni * nj, threads=threads, how=0, values=partial, result=result
@@ -104,7 +114,7 @@ class Vectors:
             for n in range(rounds):
                 self._program.launch(
                     "basis_products", (ni, nj, 1), **s.place, height=nk, sv=s.variable_stride, apart=one.size,
-                    first=n * AT_ONCE, count=count, basis=many, x=one, of_last=self._of_last, width=ni,
+                    first=n * AT_ONCE, count=count, basis=many, x=one, weights=self._weights, width=ni,
                     columns=ni * nj, partial=partial,
                 )  # fmt: skip
                 self._program.launch(

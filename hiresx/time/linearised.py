@@ -10,10 +10,6 @@ from hiresx.time.ode_system import System, Vector
 # Vectors that the linearisation and GMRES need besides two for each direction of the latter.
 VECTORS = 4 + 1
 
-# What squares of the variable that a model of turbulence transports count in norms: nu_tilde over mu_ref / rho_ref is
-# some hundreds in a turbulent layer, and the conserved variables of the gas are of the order of 1.
-OF_TRANSPORTED = 1e-6
-
 # The CFL numbers, inviscid and viscous, of the explicit step e.
 EXPLICIT_CFL = 0.5
 

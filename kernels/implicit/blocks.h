@@ -1,13 +1,13 @@
-// The first-order Jacobian of the right-hand side, a block of 5 x 5 (6 x 6 with the variable of a model of turbulence)
-// for a node and for each of its neighbours along the grid lines: the chosen numerical flux between the states of two
-// nodes, the thin-layer viscous flux between them, and the terms of the model.
+// The first-order Jacobian of the right-hand side, a block of 5 x 5 (larger by one for each variable of a model of
+// turbulence) for a node and for each of its neighbours along the grid lines: the chosen numerical flux between the states
+// of two nodes, the thin-layer viscous flux between them, and the terms of the model.
 #pragma once
 #include "dual.h"
 #include "neighbours.h"
 
 typedef dual<block_variables> state_dual;
 #include "passive_scalars.h"
-#include "spalart_allmaras.h"
+#include "transported.h"
 
 // The kind of neighbour on each of the six sides of a node (imin, imax, jmin, ...), two bits each
 constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
@@ -16,15 +16,18 @@ constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
 // `jacobian` that of the face (1/volume).
 // Thin layer: derivatives across the face alone (T. H. Pulliam, von Karman Institute LS 1986-02, section 3), so that the
 // flux of momentum is mu J (|m|^2 du + m (m.du)/3), of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. With a model of
-// turbulence mu and mu/Pr have its share; one that transports nothing has given `eddies`, over mu_ref, and they do not change.
+// turbulence mu and mu/Pr have its share; one that transports nothing has given `eddies`, over mu_ref, and they do not change,
+// nor does what the node of one that transports variables is `known` to have.
 template <class T>
-HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, real eddies, T *f) {
+HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, real eddies, T *f,
+                             const TransportedConstants &known = TransportedConstants()) {
 #ifdef HX_VISCOUS
     const Primitive<T> l = primitive(ql), r = primitive(qr);
     const T tl = gas_gamma * l.p * l.volume, tr = gas_gamma * r.p * r.volume;
+    (void)known;
     const T scale = T(inverse_reynolds * jacobian), laminar = viscosity(real(0.5) * (tl + tr)) * scale;
 #if HX_TRANSPORTED
-    const T eddy = transported_face(ql, qr, viscosity(tl), viscosity(tr), m, scale, f), mu = laminar + eddy;
+    const T eddy = transported_face(ql, qr, viscosity(tl), viscosity(tr), m, scale, known, f), mu = laminar + eddy;
     const T heat = real(1.0 / HX_PRANDTL) * laminar + real(1.0 / HX_EDDY_PRANDTL) * eddy;
     (void)eddies;
 #elif HX_EDDY_FIELDS
@@ -46,26 +49,27 @@ HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacob
     }
     f[4] = f[4] - work - real(1.0 / (HX_GAMMA - 1.0)) * area2 * heat * (tr - tl);
 #else
-    (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)f;
+    (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)f, (void)known;
 #endif
 }
 template <class T>
-HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, real eddies, T *f) {
+HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, real eddies, T *f,
+                  const TransportedConstants &known = TransportedConstants()) {
     const T area[3] = {T(m[0]), T(m[1]), T(m[2])};
     numerical_flux(ql, qr, area, f);
     carry_scalars(ql, qr, f);
-    viscous_flux_between(ql, qr, m, jacobian, inverse_reynolds, eddies, f);
+    viscous_flux_between(ql, qr, m, jacobian, inverse_reynolds, eddies, f, known);
 }
 
 // dF/dq of one of the two states, row by row
 HD void flux_derivative(const real *ql, const real *qr, const real *m, real jacobian, real inverse_reynolds, real eddies,
-                        bool of_right, real *block) {
+                        const TransportedConstants &known, bool of_right, real *block) {
     state_dual left[block_variables], right[block_variables], f[block_variables];
     for (int v = 0; v < block_variables; ++v) {
         left[v] = state_dual(ql[v]), right[v] = state_dual(qr[v]);
         (of_right ? right : left)[v].slope[v] = real(1);
     }
-    face_flux(left, right, m, jacobian, inverse_reynolds, eddies, f);
+    face_flux(left, right, m, jacobian, inverse_reynolds, eddies, f, known);
     for (int a = 0; a < block_variables; ++a)
         for (int b = 0; b < block_variables; ++b) block[a * block_variables + b] = f[a].slope[b];
 }
@@ -81,12 +85,12 @@ HD void mirror_columns(const real *m, bool reversed, real *block) {
 }
 
 // Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node, of which `blocks` holds P, the derivative of
-// the node's conditions, and is given the diagonal block (25 or 36 reals) and, behind it, those of the six neighbours. A
+// the node's conditions, and is given the diagonal block and, behind it, those of the six neighbours. A
 // ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
 // field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
 KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
-       const_work_field<HX_TRANSPORTED> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
+       const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
        const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
        field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
@@ -96,10 +100,12 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
     for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p];
     const real step = dt[p] * jacobian[p];
 #if HX_TRANSPORTED
-    real along[6];
-    diagonal[block_entries - 1] = -transported_derivative(q, m, jacobian, p, sv, apart, wall_distance, grid_spacings,
-                                                          inverse_reynolds, along) / jacobian[p];
+    real of_source[HX_TRANSPORTED * HX_TRANSPORTED], along[6][HX_TRANSPORTED * HX_TRANSPORTED];
+    const TransportedConstants known = transported_derivatives(q, m, jacobian, p, sv, apart, wall_distance, grid_spacings,
+                                                               inverse_reynolds, of_source, along);
+    take_transported(of_source, real(1) / jacobian[p], diagonal);
 #else
+    const TransportedConstants known = TransportedConstants();
     (void)wall_distance, (void)grid_spacings;
 #endif
 #if HX_EDDY_FIELDS
@@ -125,7 +131,7 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             real *const to = found[behind ? 1 - side : side];
             // One text for both states: half the code.
             for (int of_right = 0; of_right < 2; ++of_right) {
-                flux_derivative(left, right, area, face, inverse_reynolds, thick, of_right, block);
+                flux_derivative(left, right, area, face, inverse_reynolds, thick, known, of_right, block);
                 if (of_right != side) {
                     for (int e = 0; e < block_entries; ++e) diagonal[e] += sign * block[e];
                     continue;
@@ -134,7 +140,7 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
                 for (int e = 0; e < block_entries && behind != side_given; ++e) to[e] += sign * block[e];
             }
 #if HX_TRANSPORTED
-            if (!behind) to[block_entries - 1] -= along[2 * d + side] / jacobian[p];
+            if (!behind) take_transported(along[2 * d + side], real(1) / jacobian[p], to);
 #endif
         }
         for (int side = 0; side < 2; ++side) {

@@ -80,7 +80,7 @@ HD kept_entry entry_of(real a, int, unsigned char) { return to_kept(a); }
 #else
 // The variable of a model of turbulence is some hundreds where others are 1, and the entries of its column are so much
 // smaller: they are kept for a unit of 1024 of it.
-HD real over_unit(int column) { return HX_TRANSPORTED && column == block_variables - 1 ? real(1.0 / 1024.0) : real(1); }
+HD real over_unit(int column) { return over_transported_unit(column); }
 HD real power_of_row(unsigned char exponent) {
     double_bits x;
     x.bits = (unsigned long long)(exponent + 1023 - 127 + kept_shift) << 52;

@@ -1,9 +1,22 @@
-// Matrices of 5 x 5 (6 x 6 with the variable of a model of turbulence), row by row.
+// Matrices of 5 x 5 (larger by one for each variable of a model of turbulence), row by row.
 #pragma once
 
 // The gas, and behind it what a model of turbulence transports
 constexpr int block_variables = conserved_variables;
 constexpr int block_entries = block_variables * block_variables;
+
+// One over the power of two that is the unit of a variable: of those of a model of turbulence the sizes that they have in
+// turbulent layers
+HD real over_transported_unit(int variable) {
+#if HX_TRANSPORTED
+    constexpr real over[] = {HX_OVER_TRANSPORTED_UNITS};
+    constexpr int first = block_variables - HX_TRANSPORTED;
+    return variable < first ? real(1) : over[variable - first];
+#else
+    (void)variable;
+    return real(1);
+#endif
+}
 
 HD void multiply_blocks(const real *a, const real *b, real factor, real *product) {
     for (int r = 0; r < block_variables; ++r)

@@ -5,11 +5,19 @@
 // K: the coefficient of the thin-layer viscous flux in the middle of the row. Inside it is the 2 m-th difference, of which
 // the alternating part sees -4 strength K and a smooth flow an error of order 2 m - 2: 4 with three ghost layers, 6 with more. It
 // is conservative, and the kinetic energy of constant density never grows by it. Rows that would go on behind a physical
-// face are left out. Of models of turbulence, the eddy viscosity of those with a transported variable counts.
+// face are left out. Of models of turbulence, the eddy viscosity of those with transported variables counts, without
+// what gradients take off it.
 #include "../difference_rows.h"
 #include "../viscous.h"
 
 #ifdef HX_VISCOUS
+// The last variables, which a model of turbulence asks to damp in all runs (transported_damping)
+#if HX_TRANSPORTED
+constexpr int damped_always = transported_is_damped ? HX_TRANSPORTED : 0;
+#else
+constexpr int damped_always = 0;
+#endif
+
 // K of a node with primitives w, of density rho and of the area a: of momentum, of the temperature, and of the scalars
 template <class T>
 HD void damping_coefficients(const T *w, T rho, const T *a, T jacobian, real inverse_reynolds, T *k) {
@@ -19,10 +27,11 @@ HD void damping_coefficients(const T *w, T rho, const T *a, T jacobian, real inv
     s.laminar = s.mu, s.eddy = T(real(0));
 #if HX_TRANSPORTED
     TransportedNode<T> node;
-    node.s = w[gradient_variables - 1], node.rho = rho, node.mu = viscosity(w[3]);
-    node.inverse_reynolds = inverse_reynolds;
+    for (int n = 0; n < HX_TRANSPORTED; ++n) node.s[n] = w[first_transported + n];
+    node.rho = rho, node.mu = viscosity(w[3]), node.inverse_reynolds = inverse_reynolds;
+    node.take(TransportedConstants());
     s.eddy = node.eddies() * inverse_reynolds;
-    s.transported = node.diffusing() * (sa_over_sigma * inverse_reynolds);
+    s.spread(node);
 #endif
     s.mu = s.laminar + s.eddy;
 #endif
@@ -86,9 +95,29 @@ VECTOR_KERNEL(viscous_damping, int i, int j, int k, int o, int sj, int sk, int d
         if (along[d] != 0)
             add_damping<half>(q, m + 3 * d * sv, jacobian, load<T>(reach + d * sv + p), p, along[d], sv,
                               inverse_reynolds, sum);
-    for (int v = 0; v < gradient_variables; ++v) {
+    for (int v = 0; v < gradient_variables - damped_always; ++v) {
         rate_real *to = r + (v + 1) * sv + p;
         store(to, load<T>(to) - strength * sum[v]);
     }
 }
+
+#if HX_TRANSPORTED
+// The same of the variables that a model of turbulence transports alone, which r holds.
+VECTOR_KERNEL(transported_damping, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
+              const_work_field<3> reach, real inverse_reynolds, real strength, rate_field<HX_TRANSPORTED> r) {
+    const long long along[3] = {di, dj, dk}, p = o + i + (long long)j * sj + (long long)k * sk;
+    constexpr int half = ghost_layers < 4 ? 3 : 4;
+    T sum[gradient_variables];
+    for (int v = 0; v < gradient_variables; ++v) sum[v] = T(real(0));
+    for (int d = 0; d < 3; ++d)
+        if (along[d] != 0)
+            add_damping<half>(q, m + 3 * d * sv, jacobian, load<T>(reach + d * sv + p), p, along[d], sv,
+                              inverse_reynolds, sum);
+    for (int n = 0; n < HX_TRANSPORTED; ++n) {
+        rate_real *to = r + n * sv + p;
+        store(to, load<T>(to) - strength * sum[first_transported + n]);
+    }
+}
+#endif
 #endif

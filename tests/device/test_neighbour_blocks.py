@@ -14,7 +14,7 @@ from hiresx.device.emulated import EmulatedBackend
 from hiresx.device.fields import Layout, declared_field
 from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
-from hiresx.equations.diffusivity import TRANSPORTED_SCHMIDT
+from hiresx.equations.diffusivity import transported_schmidt
 from hiresx.equations.storage import STORAGE, neighbour_words, packed_reals
 from hiresx.solver.coloured_arrays import diagonal_blocks, in_grid_order, in_precision, inverse_blocks, neighbour_blocks
 from hiresx.solver.sweeps import range_of_lines
@@ -87,7 +87,11 @@ class Kept(NamedTuple):
 @pytest.fixture(scope="module", params=CHOICES, ids=lambda choice: "-".join(map(str, choice)))
 def kept(root, request) -> Kept:
     where, storage, n, precision = request.param
-    model = {"viscosity": "sutherland", "turbulence": "spalart_allmaras", "schmidt": (TRANSPORTED_SCHMIDT,)}
+    model = {
+        "viscosity": "sutherland",
+        "turbulence": "spalart_allmaras",
+        "schmidt": transported_schmidt("spalart_allmaras"),
+    }
     program = BACKENDS[where](root).compile(
         Configuration(
             program="implicit",

@@ -1,24 +1,37 @@
-"""The sources of the transported variable of a model of turbulence (kernels/terms/transported.h). The viscous fluxes,
+"""The sources of the transported variables of a model of turbulence (kernels/terms/transported.h). The viscous fluxes,
 which know the gradients, leave them in a field."""
 
 from collections.abc import Iterator, Sequence
 
 from hiresx.case import Case
+from hiresx.case.implicit import NAME
 from hiresx.device.interface import Program
 from hiresx.device.state import BlockState
-from hiresx.rhs.terms import FLUXES, RATES, Term
+from hiresx.rhs.terms import FLUXES, RATES, SOURCES, VISCOUS, Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that adds the sources of the transported turbulence variable at every node, after all other rates
-    and the viscous fluxes."""
+    """Yield the term that adds the sources of the transported turbulence variables at every node, after all other rates
+    and the viscous fluxes; and towards steady flow, behind all rates, the bound of those that stay positive."""
     if not case.turbulence.transported:
         return
+    rows = slice(-case.turbulence.transported, None)
     calls = [
         program.call(
-            "transported_source", s.size, **s.place, jacobian=s.jacobian, source=s.array("transported_source"),
-            r=s.scalars[-1][1],
+            "transported_source", s.size, **s.place, sv=s.variable_stride, jacobian=s.jacobian,
+            source=s.array("transported_source"), r=s.r[rows],
         )
         for s in states
     ]  # fmt: skip
     yield Term("turbulence", calls, needs=(RATES, FLUXES))
+    if not case.turbulence.is_bounded or case.time.integrator != NAME:
+        return
+    assert case.gas.reynolds is not None
+    calls = [
+        program.call(
+            "transported_bound", s.size, **s.place, active=sum(1 << d for d in s.active), sv=s.variable_stride, q=s.q,
+            m=s.metrics, jacobian=s.jacobian, inverse_reynolds=1 / case.gas.reynolds, r=s.r[rows],
+        )
+        for s in states
+    ]  # fmt: skip
+    yield Term("turbulence", calls, needs=(RATES, VISCOUS, SOURCES), gives=())

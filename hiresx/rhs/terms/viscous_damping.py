@@ -1,4 +1,5 @@
-"""The damping of what viscous terms do not see, in runs by an implicit integrator (kernels/terms/viscous_damping.h)."""
+"""The damping of what viscous terms do not see (kernels/terms/viscous_damping.h): in runs by an implicit integrator,
+and of variables of models of turbulence that need it in all runs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,21 +15,27 @@ from hiresx.grid.blocks import direction, side, slices
 from hiresx.rhs.terms import HALOS, RATES, Term
 
 FIELD = "damping_reach"
+OF_TRANSPORTED = "transported_reach"
+# As the second difference of neighbours damps.
+_OF_TRANSPORTED = 1.0
 
 
 def fill(backend: Backend, state: BlockState, whole: Decomposition) -> None:
-    """Fill the field `damping_reach` of a part: for each node and direction the distance in nodes from the patches of
-    the `whole` blocks at which its grid line ends, negative from the upper end. In general it is the half-width of the
-    differences, and on a patch 0. It is 0 along the lines of a block that end at a wall with friction: the layer there
-    is seldom resolved so finely that its curvature is no part of what is damped, and its friction would suffer."""
-    field = state.array(FIELD)
-    values = np.zeros(field.shape, state.storage.work)
-    state.interior(values)[...] = _reaches(state, whole, 3 if max(state.halo) < 4 else 4)
-    backend.copy(field, backend.to_device(values))
+    """Fill the fields `damping_reach` and `transported_reach` of a part where it has them: for each node and direction
+    the distance in nodes from the patches of the `whole` blocks at which its grid line ends, negative from the upper
+    end. In general it is the half-width of the differences, and on a patch 0. In `damping_reach` it is 0 along the
+    lines of a block that end at a wall with friction: the layer there is seldom resolved so finely that its curvature
+    is no part of what is damped, and its friction would suffer."""
+    for name, left_alone in ((FIELD, "no_slip"), (OF_TRANSPORTED, None)):
+        field = state.array(name)
+        if field is not None:
+            values = np.zeros(field.shape, state.storage.work)
+            state.interior(values)[...] = _reaches(state, whole, 3 if max(state.halo) < 4 else 4, left_alone)
+            backend.copy(field, backend.to_device(values))
 
 
-def _reaches(state: BlockState, whole: Decomposition, half: int) -> np.ndarray:
-    """(3, nk, nj, ni)"""
+def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str | None) -> np.ndarray:
+    """(3, nk, nj, ni). `left_alone`: the kernel of conditions at which lines end that nothing is damped on."""
     shape = tuple(reversed(state.size))
     found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros(shape, dtype=bool)
     for d in state.active:
@@ -44,7 +51,7 @@ def _reaches(state: BlockState, whole: Decomposition, half: int) -> np.ndarray:
         axes = [1, 1, 1]
         axes[DIRECTIONS - 1 - d] = -1
         on_faces[lines] |= (distance == 0).reshape(axes)
-        if patch.condition.kernel == "no_slip":
+        if patch.condition.kernel == left_alone:
             found[d][lines] = 0.0
         else:
             near = (-distance if upper else distance).reshape(axes)
@@ -60,18 +67,22 @@ def range_of(nodes: tuple[int, int], first: int, count: int) -> tuple[int, int]:
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that damps what alternates from node to node, after the other rates, where the case has it
-    (`hiresx.case.implicit.viscous_damping`)."""
-    strength = viscous_damping(case)
-    if not strength:
-        return
-    assert case.gas.reynolds is not None
-    calls = [
-        program.call(
-            "viscous_damping", s.size, **s.place, **s.derivative_strides, sv=s.variable_stride, q=s.q, m=s.metrics,
-            jacobian=s.jacobian, reach=s.array(FIELD), inverse_reynolds=1 / case.gas.reynolds,
-            strength=strength, r=s.r,
-        )
-        for s in states
-    ]  # fmt: skip
-    yield Term("viscous", calls, needs=(HALOS, RATES))
+    """Yield the terms that damp what alternates from node to node, after the other rates, where the case has them
+    (`hiresx.case.implicit.viscous_damping`, `hiresx.case.turbulence.Turbulence.is_damped`)."""
+    strengths = {"viscous_damping": (viscous_damping(case), FIELD, slice(None))}
+    if case.turbulence.is_damped:
+        rows = slice(-case.turbulence.transported, None)
+        strengths["transported_damping"] = (_OF_TRANSPORTED, OF_TRANSPORTED, rows)
+    for kernel, (strength, field, rows) in strengths.items():
+        if not strength:
+            continue
+        assert case.gas.reynolds is not None
+        calls = [
+            program.call(
+                kernel, s.size, **s.place, **s.derivative_strides, sv=s.variable_stride, q=s.q, m=s.metrics,
+                jacobian=s.jacobian, reach=s.array(field), inverse_reynolds=1 / case.gas.reynolds,
+                strength=strength, r=s.r[rows],
+            )
+            for s in states
+        ]  # fmt: skip
+        yield Term("viscous", calls, needs=(HALOS, RATES))
