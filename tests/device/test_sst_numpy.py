@@ -139,7 +139,9 @@ PROBE = """
 #include "gas.h"
 #include "half_point.h"
 #define HX_NEIGHBOUR_BITS 32
-#define HX_NEIGHBOUR_REALS 147
+#define HX_NEIGHBOUR_WORDS 25
+#define HX_UPDATE_REALS 7
+#define HX_SWEEP_BITS 64
 #include "viscous.h"
 #include "implicit/blocks.h"
 KERNEL(probe_face, int i, int j, int k, int side, const real *left, const real *right, const real *m, real *f,
