@@ -52,7 +52,7 @@ def slope(points):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["quick", "fine", "finest"])
+@pytest.mark.parametrize("preset", ["quick", "fine"])
 def test_shocks_and_states_of_the_inlet(shocks, preset):
     """All within 1 %, but for density and Mach number on 52 x 16 cells."""
     case = load("inlet-30", preset)
