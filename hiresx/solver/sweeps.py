@@ -125,9 +125,11 @@ class Sweeps:
     def _prepare_alone(self, turn: int) -> Callable[[], None]:
         """Return the launches of a sweep over both colours, with the ghosts behind connected faces of this process."""
         assert self._copies is not None
-        return self._program.prepare(
-            [part for colour in (0, 1) for part in (*self._colour(turn, colour), self._copies)]
-        )
+        calls: list[Call | list[Call]] = []
+        for colour in (0, 1):
+            calls += self._colour(turn, colour)
+            calls.append(self._copies)
+        return self._program.prepare(calls)
 
     def _prepare_exchanged(self, turn: int) -> Callable[[], None]:
         """Return a sweep over both colours with the exchange of the update."""
