@@ -19,9 +19,12 @@ COMMON = {"gas": {"reynolds": 200.0}, "time": {"steps": 1, "cfl": 0.5}, "initial
 
 
 class Flow(NamedTuple):
+    """`steps`: after how many roundings are compared."""
+
     case: Case
     grid: Grid | None = None
     initial: Callable | None = None
+    steps: int = 5
 
 
 def waves(x, y, z):
@@ -97,7 +100,9 @@ def rotated(precision, folder) -> Flow:
     quarter = Block("quarter", *ring(13, angle=90.0, ends=True))
     grid = saved(folder, [quarter], period={"j": Rotation(axis=(0.0, 0.0, 1.0), angle=90.0)})
     boundary = [{"faces": ["jmin", "jmax"], "type": "periodic"}, {"faces": "all", "type": "no-slip-wall"}]
-    return Flow(Case.from_dict(_tables(precision, boundary, grid={"file": "none"})), grid, swirl)
+    # The pressure has a slope at the adiabatic walls at first. What continues it behind them makes roundings four times
+    # as large as elsewhere in the first five steps.
+    return Flow(Case.from_dict(_tables(precision, boundary, grid={"file": "none"})), grid, swirl, steps=20)
 
 
 def poles(precision, folder) -> Flow:

@@ -27,8 +27,9 @@ class ControlledStages(Stages):
 
     def __init__(self) -> None:
         super().__init__()
-        # the error of a step that is repeated
-        self._unmet = 0.0
+        # the error of a step that is repeated, and the size with which it was taken: it explains what fails later,
+        # until steps grow again
+        self._unmet = self._shortened = 0.0
 
     @property
     def obstacle(self) -> str:
@@ -76,7 +77,10 @@ class ControlledStages(Stages):
             system.dt *= max(SAFETY * (tolerance / error) ** (1 / self.error_order), SHRINK)
             self._blocks_of = None
             found += self.solve_step(system)
-        self._unmet = 0.0
+        if repeats:
+            self._shortened = system.dt
+        elif system.dt > GROW * self._shortened:
+            self._unmet = 0.0
         self.memory["repeated"] = self.memory.get("repeated", 0) + repeats
         # a step that was shortened towards the time of a sample says little
         if error is not None and (repeats or first >= self.memory.get("dt", 0.0)):

@@ -38,10 +38,10 @@ def solver(flow: Flow, where: str = "cpu", plan: str | None = None, **more) -> S
     return Solver(flow.case, backend(where), grid=flow.grid, plan=plan, **more)
 
 
-def states(made: Solver, flow: Flow, steps: int = STEPS) -> list[np.ndarray]:
-    """The conservative states of its parts after so many steps, in FP64."""
+def states(made: Solver, flow: Flow, steps: int | None = None) -> list[np.ndarray]:
+    """The conservative states of its parts after so many steps, or those of the flow, in FP64."""
     made.initialize(flow.initial) if flow.initial else made.initialize()
-    for _ in range(steps):
+    for _ in range(flow.steps if steps is None else steps):
         made.step()
     return [s.from_storage(s.interior(made.backend.to_host(s.q))) for s in made.states]
 
