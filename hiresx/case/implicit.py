@@ -65,8 +65,8 @@ class Implicit(Table):
     storage: BlockStorage = Field(
         "fp32",
         description="numbers that keep the blocks of a node's neighbours in the preconditioner; fp16 and int8 have a "
-        "power of two for every row of a block, take less memory and leave the flow that is found as it is; int8 is "
-        "too coarse for very thin cells",
+        "power of two for every row of a block and take less memory; the steady flows are the same, but the path to "
+        "them is another; int8 is too coarse for very thin cells",
     )
     sweep_precision: SweepPrecision = Field(
         "fp64",
