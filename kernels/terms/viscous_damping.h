@@ -82,19 +82,26 @@ HD void add_damping(const_state_pointer q, const work_real *area, const work_rea
     }
 }
 
-// reach: `ends` of of_row of each node along i, j and k.
-VECTOR_KERNEL(viscous_damping, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
-              const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
-              const_work_field<3> reach, real inverse_reynolds, real strength,
-              rate_field<conserved_variables> r) {
-    const long long along[3] = {di, dj, dk}, p = o + i + (long long)j * sj + (long long)k * sk;
+// Over all directions, of the node p; reach: `ends` of of_row of each node along i, j and k.
+template <class T>
+HD void sum_of_damping(const_state_pointer q, const work_real *m, const work_real *jacobian, const work_real *reach, long long p,
+                       int di, int dj, int dk, stride sv, real inverse_reynolds, T *sum) {
+    const long long along[3] = {di, dj, dk};
     constexpr int half = ghost_layers < 4 ? 3 : 4;
-    T sum[gradient_variables];
     for (int v = 0; v < gradient_variables; ++v) sum[v] = T(real(0));
     for (int d = 0; d < 3; ++d)
         if (along[d] != 0)
             add_damping<half>(q, m + 3 * d * sv, jacobian, load<T>(reach + d * sv + p), p, along[d], sv,
                               inverse_reynolds, sum);
+}
+
+VECTOR_KERNEL(viscous_damping, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
+              const_work_field<3> reach, real inverse_reynolds, real strength,
+              rate_field<conserved_variables> r) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T sum[gradient_variables];
+    sum_of_damping(q, m, jacobian, reach, p, di, dj, dk, sv, inverse_reynolds, sum);
     for (int v = 0; v < gradient_variables - damped_always; ++v) {
         rate_real *to = r + (v + 1) * sv + p;
         store(to, load<T>(to) - strength * sum[v]);
@@ -106,14 +113,9 @@ VECTOR_KERNEL(viscous_damping, int i, int j, int k, int o, int sj, int sk, int d
 VECTOR_KERNEL(transported_damping, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
               const_work_field<3> reach, real inverse_reynolds, real strength, rate_field<HX_TRANSPORTED> r) {
-    const long long along[3] = {di, dj, dk}, p = o + i + (long long)j * sj + (long long)k * sk;
-    constexpr int half = ghost_layers < 4 ? 3 : 4;
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T sum[gradient_variables];
-    for (int v = 0; v < gradient_variables; ++v) sum[v] = T(real(0));
-    for (int d = 0; d < 3; ++d)
-        if (along[d] != 0)
-            add_damping<half>(q, m + 3 * d * sv, jacobian, load<T>(reach + d * sv + p), p, along[d], sv,
-                              inverse_reynolds, sum);
+    sum_of_damping(q, m, jacobian, reach, p, di, dj, dk, sv, inverse_reynolds, sum);
     for (int n = 0; n < HX_TRANSPORTED; ++n) {
         rate_real *to = r + n * sv + p;
         store(to, load<T>(to) - strength * sum[first_transported + n]);

@@ -1,50 +1,22 @@
 """The implicit integrator with Menter's model SST: a turbulent channel beside the ordinary differential equations of
 its mean flow, sweeps of any cut and backend, the flat plate and its restart."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-from implicit_blocks import blocks_of
 from scipy.integrate import solve_bvp
+from turbulent_channel import KAPPA, RE_TAU, U_TAU, channel_of, reichardt, started_from, two_sweeps
 
-from hiresx import Case, Simulation, load
-from hiresx.decomposition import domain
-from hiresx.decomposition.partition import partition
-from hiresx.device import backend
+from hiresx import Simulation, load
 from hiresx.solver import Solver
 
-KAPPA, BETA_STAR, A1 = 0.41, 0.09, 0.31
+BETA_STAR, A1 = 0.09, 0.31
 # sigma_k, sigma_omega, beta, gamma of the layer at the wall and outside
 INNER, OUTER = (0.85, 0.5, 0.075, 5 / 9), (1.0, 0.856, 0.0828, 0.44)
-# friction Reynolds number, and friction velocity over the sound speed: Mach 0.12 in the middle
-RE_TAU, U_TAU = 395.0, 0.006
 # where the equations begin, in wall units
 FIRST = 0.05
 VARIABLES = ("rho", "u", "p", "turbulent_k", "turbulent_g")
-
-
-def channel(n: int) -> Case:
-    """Half a channel across, from its wall at x = 0 to its middle at x = 1; the gas flows along y."""
-    return Case.from_dict(
-        {
-            "grid": {"generator": "box", "n": [n, 1, 1], "lower": [0, 0, 0], "upper": [1, 0, 0],
-                     "stretch": {"x": {"cluster": "lower", "ratio": 60.0}}},
-            "gas": {"reynolds": RE_TAU / U_TAU}, "scheme": {"flux": "roe"},
-            "turbulence": {"model": "sst"},
-            "body_force": {"acceleration": [0.0, U_TAU**2, 0.0]},
-            "time": {"integrator": "implicit", "cfl": 5.0, "steps": 60},
-            "implicit": {"largest_cfl": 1e6, "sweeps": 100, "krylov": 60, "drop": 1e8},
-            "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
-            "boundary": [{"faces": ["imin"], "type": "no-slip-wall", "temperature": 1.0},
-                         {"faces": ["imax"], "type": "symmetry"}],
-        }
-    )  # fmt: skip
-
-
-def reichardt(y):
-    return np.log(1 + KAPPA * y) / KAPPA + 7.8 * (1 - np.exp(-y / 11) - y / 11 * np.exp(-y / 3))
 
 
 def mean_rates(y, unknowns, re_tau):
@@ -90,20 +62,16 @@ def mean_flow(re_tau: float):
     return lambda at: found.sol(at)[[0, 1, 3]]
 
 
+def of_layer(x: np.ndarray) -> dict[str, np.ndarray]:
+    """k of the logarithmic layer, and omega of the viscous and the logarithmic one."""
+    y = np.maximum(RE_TAU * x, 1e-9)
+    k = 1e6 * U_TAU**2 * 3.3 * (1 - np.exp(-y / 10)) ** 2 * (1 - 0.7 * x)
+    omega = 1e6 * U_TAU**2 * (6 / (0.075 * y * y) + 1 / (0.3 * KAPPA * y))
+    return {"turbulent_k": k, "turbulent_g": np.where(x > 0, omega**-0.5, 0)}
+
+
 def started(n: int, where: str = "cpu", parts: int = 1) -> Solver:
-    """From Reichardt's velocity, k of the logarithmic layer, and omega of the viscous and the logarithmic one."""
-    case = channel(n)
-    cut = domain(case, parts=lambda cut: [replace(part, rank=0) for part in partition(cut, parts)])
-    solver = Solver(case, backend(where), domain=cut)
-    for number, state in enumerate(solver.states):
-        x = solver.decomposition.blocks[state.part.whole].x[:, :, slice(*state.part.box[0])]
-        y = np.maximum(RE_TAU * x, 1e-9)
-        flow = 1 + 0 * x, 0 * x, U_TAU * reichardt(y), 0 * x, 1 / 1.4 + 0 * x
-        k = 1e6 * U_TAU**2 * 3.3 * (1 - np.exp(-y / 10)) ** 2 * (1 - 0.7 * x)
-        omega = 1e6 * U_TAU**2 * (6 / (0.075 * y * y) + 1 / (0.3 * KAPPA * y))
-        solver.set_state(number, *flow, scalars={"turbulent_k": k, "turbulent_g": np.where(x > 0, omega**-0.5, 0)})
-    solver.complete_state()
-    return solver
+    return started_from(channel_of("sst", n, drop=1e8), of_layer, where, parts)
 
 
 @pytest.mark.slow
@@ -131,17 +99,7 @@ def test_a_turbulent_channel_is_that_of_its_equations():
 def swept(where: str, parts: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """What two sweeps make of the change by an explicit step, and the blocks that were assembled; on other
     backends the sweeps take those of the CPU."""
-    solver = started(33, where, parts)
-    system, linear = solver.system, solver.integrator._linear
-    linear.settings = linear.settings._replace(sweeps=2)
-    x, right, found = (system.vector() for _ in range(3))
-    system.state(x)
-    linear.begin()
-    linear.change(x, right)
-    blocks = blocks_of(solver, None if where == "cpu" else swept("cpu", 1)[1])
-    linear.assemble(x, 0.01)
-    linear.precondition(right, found)
-    return system.gather(found).reshape(7, -1), blocks
+    return two_sweeps(started(33, where, parts), None if where == "cpu" else swept("cpu", 1)[1])
 
 
 @pytest.mark.slow

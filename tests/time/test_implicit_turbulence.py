@@ -1,49 +1,25 @@
 """The implicit integrator with a Spalart-Allmaras model: a turbulent channel beside the ordinary differential equations
 of its mean flow, sweeps of any cut and backend, restart."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-from implicit_blocks import blocks_of
 from scipy.integrate import solve_bvp
+from turbulent_channel import KAPPA, RE_TAU, U_TAU, channel_of, reichardt, started_from, two_sweeps
 
 from hiresx import Case, Simulation, load
-from hiresx.decomposition import domain
-from hiresx.decomposition.partition import partition
-from hiresx.device import backend
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.solver import Solver
 
-KAPPA, CB1, CB2, SIGMA = 0.41, 0.1355, 0.622, 2 / 3
+CB1, CB2, SIGMA = 0.1355, 0.622, 2 / 3
 CW1 = CB1 / KAPPA**2 + (1 + CB2) / SIGMA
-# friction Reynolds number, and friction velocity over the sound speed: Mach 0.12 in the middle
-RE_TAU, U_TAU = 395.0, 0.006
 # where the equations begin, in wall units; nu_tilde is linear in y there
 FIRST = 0.01
 
 
 def channel(n: int) -> Case:
-    """Half a channel across, from its wall at x = 0 to its middle at x = 1; the gas flows along y."""
-    return Case.from_dict(
-        {
-            "grid": {"generator": "box", "n": [n, 1, 1], "lower": [0, 0, 0], "upper": [1, 0, 0],
-                     "stretch": {"x": {"cluster": "lower", "ratio": 60.0}}},
-            "gas": {"reynolds": RE_TAU / U_TAU}, "scheme": {"flux": "roe"},
-            "turbulence": {"model": "spalart_allmaras"},
-            "body_force": {"acceleration": [0.0, U_TAU**2, 0.0]},
-            "time": {"integrator": "implicit", "cfl": 5.0, "steps": 60},
-            "implicit": {"largest_cfl": 1e6, "sweeps": 100, "krylov": 60, "drop": 1e5},
-            "initial": {"state": {"rho": 1.0, "p": 1 / 1.4}},
-            "boundary": [{"faces": ["imin"], "type": "no-slip-wall", "temperature": 1.0},
-                         {"faces": ["imax"], "type": "symmetry"}],
-        }
-    )  # fmt: skip
-
-
-def reichardt(y):
-    return np.log(1 + KAPPA * y) / KAPPA + 7.8 * (1 - np.exp(-y / 11) - y / 11 * np.exp(-y / 3))
+    return channel_of("spalart_allmaras", n, drop=1e5)
 
 
 def mean_rates(y, unknowns, re_tau):
@@ -78,15 +54,7 @@ def mean_flow(re_tau: float):
 
 def started(n: int, where: str = "cpu", parts: int = 1) -> Solver:
     """From Reichardt's velocity and a parabola of nu_tilde."""
-    case = channel(n)
-    cut = domain(case, parts=lambda cut: [replace(part, rank=0) for part in partition(cut, parts)])
-    solver = Solver(case, backend(where), domain=cut)
-    for number, state in enumerate(solver.states):
-        x = solver.decomposition.blocks[state.part.whole].x[:, :, slice(*state.part.box[0])]
-        flow = 1 + 0 * x, 0 * x, U_TAU * reichardt(RE_TAU * x), 0 * x, 1 / 1.4 + 0 * x
-        solver.set_state(number, *flow, scalars={"nu_tilde": KAPPA * RE_TAU * x * (1 - 0.5 * x)})
-    solver.complete_state()
-    return solver
+    return started_from(channel(n), lambda x: {"nu_tilde": KAPPA * RE_TAU * x * (1 - 0.5 * x)}, where, parts)
 
 
 @pytest.mark.slow
@@ -112,17 +80,7 @@ def test_a_turbulent_channel_is_that_of_its_equations():
 def swept(where: str, parts: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """What two sweeps make of the change by an explicit step, and the blocks that were assembled; on other
     backends the sweeps take those of the CPU."""
-    solver = started(33, where, parts)
-    system, linear = solver.system, solver.integrator._linear
-    linear.settings = linear.settings._replace(sweeps=2)
-    x, right, found = (system.vector() for _ in range(3))
-    system.state(x)
-    linear.begin()
-    linear.change(x, right)
-    blocks = blocks_of(solver, None if where == "cpu" else swept("cpu", 1)[1])
-    linear.assemble(x, 0.01)
-    linear.precondition(right, found)
-    return system.gather(found).reshape(6, -1), blocks
+    return two_sweeps(started(33, where, parts), None if where == "cpu" else swept("cpu", 1)[1])
 
 
 @pytest.mark.parametrize(("where", "parts"), [("cpu", 2), pytest.param("emulated", 1, marks=pytest.mark.slow)])
