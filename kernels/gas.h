@@ -17,8 +17,8 @@ template <class T> HD Primitive<T> primitive(const T *q) {
     return {q[0], u, v, w, p, inverse};
 }
 
-// Inviscid flux through the area vector m = grad(xi)/J of a state, eq. (4).
-template <class T> HD void flux_of(const T *q, const Primitive<T> &s, const T *m, T *f) {
+// Inviscid flux through the area vector m = grad(xi)/J of a state, eq. (4). A: a T, or a constant beside it.
+template <class T, class A> HD void flux_of(const T *q, const Primitive<T> &s, const A *m, T *f) {
     T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w;
     f[0] = q[0] * volume;
     f[1] = q[1] * volume + m[0] * s.p;

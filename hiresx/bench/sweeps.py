@@ -10,13 +10,20 @@ from hiresx.bench.kernel_times import TimingBackend
 from hiresx.bench.rhs import LEAST_NODES
 from hiresx.case import load
 from hiresx.device.interface import Backend
-from hiresx.equations.storage import BlockStorage, SweepPrecision, neighbour_words, packed_reals
+from hiresx.equations.storage import (
+    MATRIX_FREE,
+    BlockStorage,
+    SweepPrecision,
+    neighbour_words,
+    packed_reals,
+    record_numbers,
+)
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
 from hiresx.time.linearised import Implicit
 
 # The kernels of a sweep.
-SWEEPING = ("colour_sweep", "line_right", "line_sweep", "line_sweep_lanes")
+SWEEPING = ("colour_sweep", "line_right", "line_sweep", "line_sweep_lanes", "product_sweep", "face_sweep")
 # Sweeps over both colours that are timed at once.
 SWEEPS = 4
 
@@ -25,9 +32,15 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     """Return the bytes per node that a sweep over both colours must move at least: the blocks of neighbours, the
     inverse of the diagonal block, the right-hand side, and the update, which is read and written. Over lines the
     right-hand sides of lines are written, read and replaced by the solution, then read and changed on the way back,
-    with one block of a neighbour and the inverses once more."""
+    with one block of a neighbour and the inverses once more. Without stored blocks each colour reads the states, areas
+    and Jacobians of all nodes."""
     inverse = 8 * packed_reals(variables**2, precision)
-    update = (8 if precision == "fp64" else 4) * variables
+    number = 8 if precision == "fp64" else 4
+    update = number * variables
+    if storage == MATRIX_FREE:
+        # each colour reads the records of all nodes, but the steps of its own alone
+        records = number * (2 * record_numbers(variables) - 1)
+        return records + inverse + 3 * update
     beside = 8 * 6 * neighbour_words(storage, variables)
     forth = inverse + beside + 8 * variables + 2 * update
     return forth + inverse + beside // 6 + 4 * update if lines else forth
@@ -88,6 +101,6 @@ def measure(
         "processor_ns": median(worked[1:]) if hasattr(device, "threads") else None,
         "bytes_per_node": moved,
         "gb_per_s": moved / per_node,
-        "block_bytes": 8 * (25 + 6 * neighbour_words(storage, 5)),
+        "block_bytes": 8 * (25 + (0 if storage == MATRIX_FREE else 6 * neighbour_words(storage, 5))),
         "kernels_ns": of_kernels,
     }

@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from hiresx.case.model import Points, Table, case_error, integrators_that
-from hiresx.equations.storage import BlockStorage, SweepPrecision
+from hiresx.equations.storage import MATRIX_FREE, BlockStorage, SweepPrecision
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case
@@ -66,7 +66,8 @@ class Implicit(Table):
         "fp32",
         description="numbers that keep the blocks of a node's neighbours in the preconditioner; fp16 and int8 have a "
         "power of two for every row of a block and take less memory; the steady flows are the same, but the path to "
-        "them is another; int8 is too coarse for very thin cells",
+        "them is another; int8 is too coarse for very thin cells; none: products with the blocks are computed anew in each "
+        "sweep, for lines = none and gas without models of turbulence and scalars; it takes the least memory",
     )
     sweep_precision: SweepPrecision = Field(
         "fp64",
@@ -175,6 +176,18 @@ def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
         )
 
 
+def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
+    """What sweeps without stored blocks do not have."""
+    if case.implicit.lines != "none":
+        yield case_error(
+            f'implicit.lines = "{case.implicit.lines}": implicit.storage = "{MATRIX_FREE}" is for sweeps over nodes; '
+            'take lines = "none", or another storage'
+        )
+    for table, there in (("turbulence", case.turbulence.model != "none"), ("scalar", bool(case.scalar))):
+        if there:
+            yield case_error(f'{table} is not for implicit.storage = "{MATRIX_FREE}"; take another storage')
+
+
 def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
     """What the linearised flow does not have."""
     name = case.time.integrator
@@ -187,6 +200,8 @@ def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
         yield case_error(
             f'scheme.inviscid = "regularised" is not supported with time.integrator = "{name}"; take "afweno"'
         )
+    if case.implicit.storage == MATRIX_FREE:
+        yield from _matrix_free_errors(case)
     without = f'is not for time.integrator = "{name}"'
     if case.filter is not None:
         yield case_error(f"filter: {without}; leave it out")

@@ -14,6 +14,7 @@ from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import (
     BLOCK_BITS,
+    MATRIX_FREE,
     STORAGE,
     BlockStorage,
     Precision,
@@ -21,6 +22,7 @@ from hiresx.equations.storage import (
     SweepPrecision,
     neighbour_words,
     packed_reals,
+    record_numbers,
 )
 from hiresx.errors import HiresxError
 
@@ -71,7 +73,7 @@ class Configuration:
     gamma: float = 1.4
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
-    program: Literal["solver", "vectors", "implicit", "loop_modes"] = "solver"
+    program: Literal["solver", "vectors", "implicit", "products", "loop_modes"] = "solver"
     implicit_storage: BlockStorage = "fp32"
     sweep_precision: SweepPrecision = "fp64"
 
@@ -95,6 +97,8 @@ class Configuration:
 FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
 # Of these, what the implicit integrator computes with: its blocks are those of first order, of states at nodes.
 OF_IMPLICIT = ("positivity", "flux")
+# Its programs: all that it computes, and the products of sweeps without stored blocks.
+IMPLICIT = ("implicit", "products")
 
 # The parts of the solver that every run on a CPU has, headers of kernels/ compiled apart; every further part is a
 # header with kernels that some runs need. And what is known of an interpolation that is not included.
@@ -115,7 +119,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     """
     c = configuration
     whole, of_scheme = part is None, part in (None, "scheme") or _computes_fluxes(root / f"{part}.h")
-    chosen = OF_IMPLICIT if c.program == "implicit" else FOLDERS if of_scheme else ("positivity",)
+    chosen = OF_IMPLICIT if c.program in IMPLICIT else FOLDERS if of_scheme else ("positivity",)
     headers = [_header(c, folder, root) for folder in chosen]
     headers.append(f"{part or c.program}.h")
     if c.program == "solver":
@@ -134,7 +138,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     body = [*(_face_formulas(c) if c.face_formulas and (whole or "HX_FACE_FORMULAS" in named) else []), *body]
     first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
     body = [*(f'#include "{header}"' for header in first), *body]
-    implicit = c.program == "implicit"
+    implicit = c.program in IMPLICIT
     given = [*_of_diffusion(c, root), *(_of_scheme(c, root) if of_scheme else [])]
     given += _reaches(c, root) if implicit or not of_scheme else []
     if implicit or not whole:
@@ -192,14 +196,20 @@ def _conditions_and_terms(root: Path) -> list[str]:
 
 def _sizes(c: Configuration, root: Path) -> dict[str, int]:
     storage, variables = c.implicit_storage, len(GAS_CONSERVED) + len(c.schmidt)
+    free, words = storage == MATRIX_FREE, neighbour_words(storage, variables)
     of_blocks = {
-        "HX_NEIGHBOUR_BITS": BLOCK_BITS[storage],
-        "HX_NEIGHBOUR_WORDS": neighbour_words(storage, variables),
+        "HX_MATRIX_FREE": int(free),
+        "HX_BLOCK_REALS": variables**2 + (0 if free else 6 * words),
+        "HX_NEIGHBOUR_BITS": BLOCK_BITS.get(storage, 32),
+        "HX_NEIGHBOUR_WORDS": words,
         "HX_SWEEP_BITS": 64 if c.sweep_precision == "fp64" else 32,
         "HX_INVERSE_REALS": packed_reals(variables**2, c.sweep_precision),
         "HX_UPDATE_REALS": packed_reals(variables, c.sweep_precision),
+        "HX_RIGHT_REALS": packed_reals(variables, c.sweep_precision if free else "fp64"),
+        "HX_RECORD_REALS": packed_reals(record_numbers(variables), c.sweep_precision),
+        "HX_RECORD_NUMBERS": record_numbers(variables),
     }
-    return (of_blocks if c.program == "implicit" else {}) | {
+    return (of_blocks if c.program in IMPLICIT else {}) | {
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),
         "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
         "HX_SCALARS": len(c.schmidt),

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
-from hiresx.equations.storage import STORAGE, BlockStorage, Storage, SweepPrecision, neighbour_words, packed_reals
+from hiresx.equations.storage import (
+    MATRIX_FREE,
+    STORAGE,
+    BlockStorage,
+    Storage,
+    SweepPrecision,
+    neighbour_words,
+    packed_reals,
+    record_numbers,
+)
 from hiresx.errors import HiresxError
 
 Numbers = Literal["real", "stored", "work", "rate"]
@@ -146,9 +155,22 @@ def _of_state(layout: Layout) -> int:
 
 
 def _of_blocks(layout: Layout) -> int:
-    """A block in reals, and what keeps the six of the neighbours."""
+    """A block in reals, and what keeps the six of the neighbours, if they are stored."""
     variables = layout.equations.variables
-    return variables**2 + 6 * neighbour_words(layout.implicit_storage, variables)
+    of_neighbours = 0 if _is_matrix_free(layout) else 6 * neighbour_words(layout.implicit_storage, variables)
+    return variables**2 + of_neighbours
+
+
+def _is_matrix_free(layout: Layout) -> bool:
+    return layout.implicit and layout.implicit_storage == MATRIX_FREE
+
+
+def _of_right(layout: Layout) -> int:
+    return _of_update(layout) if _is_matrix_free(layout) else _of_state(layout)
+
+
+def _of_record(layout: Layout) -> int:
+    return packed_reals(record_numbers(layout.equations.variables), layout.sweep_precision)
 
 
 def _of_inverse(layout: Layout) -> int:
@@ -288,9 +310,13 @@ FIELDS: tuple[Field, ...] = (
     # fewer bits (kernels/implicit/neighbours.h); the right-hand side and the update of the sweeps; and of line-implicit
     # ones the inverses of pivots, of lines along each direction that a block may have
     Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
-    Field("sweep_right", "real", _of_state, count=lambda layout: int(layout.implicit)),
+    Field("sweep_right", "real", _of_right, count=lambda layout: int(layout.implicit)),
     Field("sweep_update", "real", _of_update, count=lambda layout: int(layout.implicit)),
     Field("line_factors", "real", _of_inverse, count=lambda layout: layout.implicit_lines),
+    # of sweeps that store no blocks of neighbours: what products with them are computed from
+    # (kernels/implicit/products.h), and the inverses of the diagonal blocks
+    Field("sweep_records", "real", _of_record, count=lambda layout: int(_is_matrix_free(layout))),
+    Field("sweep_inverses", "real", _of_inverse, count=lambda layout: int(_is_matrix_free(layout))),
     # the update at the nodes whose values are exchanged, and in the ghosts
     Field("update", "work", _of_state, count=lambda layout: int(layout.implicit), halo="term"),
     # of iterations towards steady flow: where the residual is (hiresx.time.integrators.implicit)

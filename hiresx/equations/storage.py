@@ -7,9 +7,11 @@ import numpy as np
 
 Precision: TypeAlias = Literal["fp64", "mixed", "differences", "fp32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-# Of the blocks of neighbours in the implicit integrator, and the bits of an entry.
-BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8"]
+# Of the blocks of neighbours in the implicit integrator, and the bits of an entry. "none": products with them are
+# computed anew, and nodes on faces with conditions alone have blocks, in FP32.
+BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8", "none"]
 BLOCK_BITS: dict[BlockStorage, int] = {"fp32": 32, "fp16": 16, "int8": 8}
+MATRIX_FREE: BlockStorage = "none"
 # Of the inverses of its diagonal blocks, and of the update of its sweeps.
 SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
 
@@ -55,10 +57,16 @@ def precision_of(storage: Storage) -> Precision:
 
 
 def neighbour_words(storage: BlockStorage, variables: int) -> int:
-    """Return how many words of 8 bytes hold the block of one neighbour of a node, of so many variables: its entries
-    and, of less than 32 bits, a byte for each row (kernels/implicit/neighbours.h)."""
-    bits = BLOCK_BITS[storage]
+    """Return how many words of 8 bytes hold the block of one neighbour of a node that has stored ones, of so many
+    variables: its entries and, of less than 32 bits, a byte for each row (kernels/implicit/neighbours.h)."""
+    bits = BLOCK_BITS.get(storage, 32)
     return math.ceil(variables * (variables * bits // 8 + (bits < 32)) / 8)
+
+
+def record_numbers(variables: int) -> int:
+    """Return the numbers of a node from which products with the blocks of neighbours are computed: its state, its area
+    vectors, its Jacobian and its time step (kernels/implicit/products.h)."""
+    return variables + 11
 
 
 def packed_reals(numbers: int, precision: SweepPrecision) -> int:

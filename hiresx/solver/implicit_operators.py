@@ -15,8 +15,10 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
+from hiresx.solver.face_blocks import face_blocks
 from hiresx.solver.flow_system import VECTORS, FlowSystem
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.product_sweeps import ProductSweeps
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.sweeps import Sweeps
 from hiresx.time.integrator import Integrator
@@ -71,9 +73,11 @@ class ImplicitOperators(Linearised):
                 face_formulas=(),
             )
         )
-        self._sides = [blocks.backend.to_device(sides) for sides in _sides(blocks)]
-        self._sweeps = Sweeps(self.settings, blocks, ghosts, self._program, self._inverse_reynolds)
-        device = blocks.backend.to_device
+        device, sides = blocks.backend.to_device, _sides(blocks)
+        self._sides = [device(of_part) for of_part in sides]
+        self._faces = face_blocks(case, blocks, sides)
+        of_sweeps = self.settings, blocks, ghosts, self._program, self._inverse_reynolds
+        self._sweeps = ProductSweeps(*of_sweeps, self._faces) if self._faces else Sweeps(*of_sweeps)
         # of each part with nodes on outflows: these, their faces, and space for their conditions
         self._outflow = [
             (s, device(nodes), device(faces), blocks.backend.zeros((self._variables**2, len(nodes)), s.real))
@@ -144,7 +148,7 @@ class ImplicitOperators(Linearised):
                 **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
                 **({"wall_distance": s.array("wall_distance")} if s.layout.transported else {}),
                 **({"grid_spacings": s.array("grid_spacings")} if s.layout.spacings else {}),
-                **s.eddy_arguments, **self._of_blocks(s),
+                **s.eddy_arguments, **self._of_blocks(s), **self._of_faces(s),
             },
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
         )  # fmt: skip
@@ -154,12 +158,18 @@ class ImplicitOperators(Linearised):
     def _outflow_blocks(self, over_cfl: float) -> None:
         for s, nodes, faces, kept in self._outflow:
             self._program.launch(
-                "outflow_blocks", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, faces=faces,
+                "outflow_blocks", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, codes=faces,
                 given=self._conditions.outflow.given, kept=kept, row=s.strides[1], sv=s.variable_stride,
                 **s.derivative_strides, q=s.q, m=s.metrics, jacobian=s.jacobian, dt=s.dt,
                 inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
-                blocks=s.array("implicit_blocks"),
+                **self._of_faces(s), blocks=s.array("implicit_blocks"),
             )  # fmt: skip
+
+    def _of_faces(self, s: BlockState) -> dict[str, Any]:
+        """Where the blocks of neighbours lie if nodes on faces alone have them."""
+        if not self._faces:
+            return {"numbers": None, "of_faces": None, "faces": 0}
+        return self._faces[self._blocks.place[s.index]].arguments
 
     def _of_sides(self, s: BlockState) -> dict[str, Any]:
         return {"sides": self._sides[self._blocks.place[s.index]]}

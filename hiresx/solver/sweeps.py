@@ -133,7 +133,7 @@ class Sweeps:
 
     def _prepare_exchanged(self, turn: int) -> Callable[[], None]:
         """Return a sweep over both colours with the exchange of the update."""
-        colours = [self._program.prepare(self._colour(turn, colour)) for colour in (0, 1)]
+        colours = [self._prepare_colour(turn, colour) for colour in (0, 1)]
         gather = self._around_exchange("update_to_exchange", 0)
         spread = self._around_exchange("update_from_exchange", 1)
 
@@ -146,6 +146,10 @@ class Sweeps:
                 spread()
 
         return sweep
+
+    def _prepare_colour(self, turn: int, colour: int) -> Callable[[], None]:
+        """Return the launches over one colour of all parts."""
+        return self._program.prepare(self._colour(turn, colour))
 
     def _colour(self, turn: int, colour: int) -> list[Call]:
         """The launches over one colour of all parts."""

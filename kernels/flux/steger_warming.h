@@ -4,7 +4,7 @@
 #include "flux_splitting.h"
 
 struct StegerWarming {
-    template <int side, class T> HD static void flux(const T *q, const T *m, T area, T inverse_area, T *f) {
+    template <int side, class T, class A> HD static void flux(const T *q, const A *m, A area, A inverse_area, T *f) {
         Primitive<T> s = primitive(q);
         T a2 = gas_gamma * s.p * s.volume, a = positive_root(a2);
         T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w;
@@ -33,6 +33,8 @@ struct StegerWarming {
     }
 };
 
+#define HX_SPLIT_FLUX
+typedef StegerWarming flux_splitting;
 template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {
-    sum_of_splits<StegerWarming>(ql, qr, m, f);
+    sum_of_splits<flux_splitting>(ql, qr, m, f);
 }

@@ -6,7 +6,7 @@
 #include "flux_splitting.h"
 
 struct VanLeer {
-    template <int side, class T> HD static void flux(const T *q, const T *m, T area, T inverse_area, T *f) {
+    template <int side, class T, class A> HD static void flux(const T *q, const A *m, A area, A inverse_area, T *f) {
         Primitive<T> s = primitive(q);
         T a = square_root(gas_gamma * s.p / s.rho);
         T un = (m[0] * s.u + m[1] * s.v + m[2] * s.w) * inverse_area;
@@ -27,6 +27,8 @@ struct VanLeer {
     }
 };
 
+#define HX_SPLIT_FLUX
+typedef VanLeer flux_splitting;
 template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {
-    sum_of_splits<VanLeer>(ql, qr, m, f);
+    sum_of_splits<flux_splitting>(ql, qr, m, f);
 }

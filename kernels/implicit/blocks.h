@@ -2,64 +2,13 @@
 // turbulence) for a node and for each of its neighbours along the grid lines: the chosen numerical flux between the states
 // of two nodes, the thin-layer viscous flux between them, and the terms of the model.
 #pragma once
-#include "dual.h"
+#include "face_flux.h"
 #include "neighbours.h"
 
 typedef dual<block_variables> state_dual;
-#include "passive_scalars.h"
-#include "transported.h"
 
 // The kind of neighbour on each of the six sides of a node (imin, imax, jmin, ...), two bits each
 constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
-
-// The flux through the face between two nodes with states ql and qr, as it enters the rates: `m` its area vector,
-// `jacobian` that of the face (1/volume).
-// Thin layer: derivatives across the face alone (T. H. Pulliam, von Karman Institute LS 1986-02, section 3), so that the
-// flux of momentum is mu J (|m|^2 du + m (m.du)/3), of energy u times it and mu/((gamma - 1) Pr) J |m|^2 dT. With a model of
-// turbulence mu and mu/Pr have its share; one that transports nothing has given `eddies`, over mu_ref, and they do not change,
-// nor does what the node of one that transports variables is `known` to have.
-template <class T>
-HD void viscous_flux_between(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, real eddies, T *f,
-                             const TransportedConstants &known = TransportedConstants()) {
-#ifdef HX_VISCOUS
-    const Primitive<T> l = primitive(ql), r = primitive(qr);
-    const T tl = gas_gamma * l.p * l.volume, tr = gas_gamma * r.p * r.volume;
-    (void)known;
-    const T scale = T(inverse_reynolds * jacobian), laminar = viscosity(real(0.5) * (tl + tr)) * scale;
-#if HX_TRANSPORTED
-    const T eddy = transported_face(ql, qr, viscosity(tl), viscosity(tr), m, scale, known, f), mu = laminar + eddy;
-    const T heat = real(1.0 / HX_PRANDTL) * laminar + real(1.0 / HX_EDDY_PRANDTL) * eddy;
-    (void)eddies;
-#elif HX_EDDY_FIELDS
-    const T eddy = eddies * scale, mu = laminar + eddy;
-    const T heat = real(1.0 / HX_PRANDTL) * laminar + real(1.0 / HX_EDDY_PRANDTL) * eddy;
-#else
-    const T eddy = T(real(0)), mu = laminar, heat = real(1.0 / HX_PRANDTL) * laminar;
-    (void)eddies;
-#endif
-    const real area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
-    spread_scalars(ql, qr, area2 * laminar, area2 * eddy, f);
-    const T jump[3] = {r.u - l.u, r.v - l.v, r.w - l.w}, mean[3] = {l.u + r.u, l.v + r.v, l.w + r.w};
-    const T across = m[0] * jump[0] + m[1] * jump[1] + m[2] * jump[2];
-    T work = T(real(0));
-    for (int c = 0; c < 3; ++c) {
-        const T stress = mu * (area2 * jump[c] + real(1.0 / 3.0) * m[c] * across);
-        f[c + 1] = f[c + 1] - stress;
-        work = work + real(0.5) * mean[c] * stress;
-    }
-    f[4] = f[4] - work - real(1.0 / (HX_GAMMA - 1.0)) * area2 * heat * (tr - tl);
-#else
-    (void)ql, (void)qr, (void)m, (void)jacobian, (void)inverse_reynolds, (void)eddies, (void)f, (void)known;
-#endif
-}
-template <class T>
-HD void face_flux(const T *ql, const T *qr, const real *m, real jacobian, real inverse_reynolds, real eddies, T *f,
-                  const TransportedConstants &known = TransportedConstants()) {
-    const T area[3] = {T(m[0]), T(m[1]), T(m[2])};
-    numerical_flux(ql, qr, area, f);
-    carry_scalars(ql, qr, f);
-    viscous_flux_between(ql, qr, m, jacobian, inverse_reynolds, eddies, f, known);
-}
 
 // dF/dq of one of the two states, row by row
 HD void flux_derivative(const real *ql, const real *qr, const real *m, real jacobian, real inverse_reynolds, real eddies,
@@ -92,8 +41,9 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
        const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
        const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
-       field<block_reals> blocks) {
+       optional<const int *> numbers, optional<real *> of_faces, int faces, field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    const neighbour_place place(blocks, sv, c, numbers, of_faces, faces, p);
     const int apart[3] = {di, dj, dk};
     real given[block_entries], diagonal[block_entries], own[block_variables], lost[block_entries] = {};
     for (int e = 0; e < block_entries; ++e) given[e] = blocks[e * sv + c], diagonal[e] = real(0);
@@ -131,6 +81,7 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             real *const to = found[behind ? 1 - side : side];
             // One text for both states: half the code.
             for (int of_right = 0; of_right < 2; ++of_right) {
+                if (of_right == side && !place.there()) continue;
                 flux_derivative(left, right, area, face, inverse_reynolds, thick, known, of_right, block);
                 if (of_right != side) {
                     for (int e = 0; e < block_entries; ++e) diagonal[e] += sign * block[e];
@@ -143,12 +94,12 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             if (!behind) take_transported(along[2 * d + side], real(1) / jacobian[p], to);
 #endif
         }
-        for (int side = 0; side < 2; ++side) {
+        for (int side = 0; side < 2 && place.there(); ++side) {
             real product[block_entries];
             multiply_blocks(given, found[side], step, product);
             neighbour_block kept;
             kept.keep(product, lost);
-            kept.store(blocks, sv, c, 2 * d + side);
+            kept.store(place, 2 * d + side);
         }
     }
     real whole[block_entries];

@@ -1,22 +1,26 @@
 // Dual numbers: a value and its derivatives by n variables, for the arithmetic type T of point functions (A. Griewank & A.
-// Walther, Evaluating Derivatives, 2nd edition, SIAM 2008, chapter 3). Comparisons are those of the values, and a choice
-// takes the derivatives of what is chosen: at a kink they are those of one side.
+// Walther, Evaluating Derivatives, 2nd edition, SIAM 2008, chapter 3). Each of these numbers is an R, a real or a pack of
+// them. Comparisons are those of the values, and a choice takes the derivatives of what is chosen: at a kink they are those
+// of one side.
 #pragma once
 
-template <int n> struct dual {
-    real value, slope[n];
+template <int n, class R = real> struct dual {
+    R value, slope[n];
     dual() = default;
     HD dual(real constant) : value(constant) {
-        for (int d = 0; d < n; ++d) slope[d] = real(0);
+        for (int d = 0; d < n; ++d) slope[d] = R(real(0));
+    }
+    template <class A> HD explicit dual(const A &constant) : value(constant) {
+        for (int d = 0; d < n; ++d) slope[d] = R(real(0));
     }
     // f(a) with the derivative f'(a) = rate
-    HD static dual chain(real function, real rate, const dual &a) {
+    HD static dual chain(R function, R rate, const dual &a) {
         dual found;
         found.value = function;
         for (int d = 0; d < n; ++d) found.slope[d] = rate * a.slope[d];
         return found;
     }
-    friend HD dual operator-(const dual &a) { return chain(-a.value, real(-1), a); }
+    friend HD dual operator-(const dual &a) { return chain(-a.value, R(real(-1)), a); }
     friend HD dual operator+(const dual &a, const dual &b) {
         dual found;
         found.value = a.value + b.value;
@@ -37,52 +41,70 @@ template <int n> struct dual {
     }
     friend HD dual operator/(const dual &a, const dual &b) {
         dual found;
-        const real over = real(1) / b.value;
+        const R over = real(1) / b.value;
         found.value = a.value * over;
         for (int d = 0; d < n; ++d) found.slope[d] = (a.slope[d] - found.value * b.slope[d]) * over;
         return found;
     }
-    friend HD dual operator*(real a, const dual &b) { return chain(a * b.value, a, b); }
-    friend HD dual operator*(const dual &a, real b) { return chain(a.value * b, b, a); }
+    // A: a real, or an R
+    template <class A> friend HD dual operator*(A a, const dual &b) { return chain(a * b.value, R(a), b); }
+    template <class A> friend HD dual operator*(const dual &a, A b) { return chain(a.value * b, R(b), a); }
     friend HD dual &operator+=(dual &a, const dual &b) { return a = a + b; }
     friend HD dual &operator-=(dual &a, const dual &b) { return a = a - b; }
-    friend HD bool operator<(const dual &a, const dual &b) { return a.value < b.value; }
-    friend HD bool operator>(const dual &a, const dual &b) { return a.value > b.value; }
-    friend HD bool operator<=(const dual &a, const dual &b) { return a.value <= b.value; }
-    friend HD bool operator>=(const dual &a, const dual &b) { return a.value >= b.value; }
-    friend HD bool operator==(const dual &a, const dual &b) { return a.value == b.value; }
-    friend HD bool operator!=(const dual &a, const dual &b) { return a.value != b.value; }
+    friend HD auto operator<(const dual &a, const dual &b) { return a.value < b.value; }
+    friend HD auto operator>(const dual &a, const dual &b) { return a.value > b.value; }
+    friend HD auto operator<=(const dual &a, const dual &b) { return a.value <= b.value; }
+    friend HD auto operator>=(const dual &a, const dual &b) { return a.value >= b.value; }
+    friend HD auto operator==(const dual &a, const dual &b) { return a.value == b.value; }
+    friend HD auto operator!=(const dual &a, const dual &b) { return a.value != b.value; }
 };
 
-template <int n> HD dual<n> square_root(const dual<n> &a) {
-    const real root = square_root(a.value);
-    return dual<n>::chain(root, real(0.5) / root, a);
+template <class Mask, int n, class R> HD dual<n, R> select(Mask mask, const dual<n, R> &a, const dual<n, R> &b) {
+    dual<n, R> found;
+    found.value = select(mask, a.value, b.value);
+    for (int d = 0; d < n; ++d) found.slope[d] = select(mask, a.slope[d], b.slope[d]);
+    return found;
 }
-template <int n> HD dual<n> positive_root(const dual<n> &a) { return square_root(a); }
-template <int n> HD dual<n> reciprocal(const dual<n> &a) {
-    const real over = real(1) / a.value;
-    return dual<n>::chain(over, -over * over, a);
+template <class Mask, int n, class R> HD dual<n, R> select(Mask mask, const dual<n, R> &a, real b) {
+    return select(mask, a, dual<n, R>(b));
 }
-template <int n> HD dual<n> reciprocal_root(const dual<n> &a) { return reciprocal(square_root(a)); }
-template <int n> HD dual<n> power(const dual<n> &a, real b) {
-    return dual<n>::chain(power(a.value, b), b * power(a.value, b - real(1)), a);
+template <class Mask, int n, class R> HD dual<n, R> select(Mask mask, real a, const dual<n, R> &b) {
+    return select(mask, dual<n, R>(a), b);
 }
-template <int n> HD dual<n> exponential(const dual<n> &a) {
-    const real e = exponential(a.value);
-    return dual<n>::chain(e, e, a);
+template <int n, class R> HD dual<n, R> square_root(const dual<n, R> &a) {
+    const R root = square_root(a.value);
+    return dual<n, R>::chain(root, real(0.5) / root, a);
 }
-template <int n> HD dual<n> logarithm(const dual<n> &a) {
-    return dual<n>::chain(logarithm(a.value), real(1) / a.value, a);
+template <int n, class R> HD dual<n, R> positive_root(const dual<n, R> &a) { return square_root(a); }
+template <int n, class R> HD dual<n, R> reciprocal(const dual<n, R> &a) {
+    const R over = real(1) / a.value;
+    return dual<n, R>::chain(over, -over * over, a);
 }
-template <int n> HD dual<n> cosine(const dual<n> &a) { return dual<n>::chain(cosine(a.value), -sine(a.value), a); }
-template <int n> HD dual<n> sine(const dual<n> &a) { return dual<n>::chain(sine(a.value), cosine(a.value), a); }
-template <int n> HD dual<n> absolute(const dual<n> &a) { return a.value < real(0) ? -a : a; }
-template <int n> HD dual<n> larger(const dual<n> &a, const dual<n> &b) { return a.value > b.value ? a : b; }
-template <int n> HD dual<n> smaller(const dual<n> &a, const dual<n> &b) { return a.value < b.value ? a : b; }
-template <int n> HD dual<n> larger(const dual<n> &a, real b) { return a.value > b ? a : dual<n>(b); }
-template <int n> HD dual<n> larger(real a, const dual<n> &b) { return a > b.value ? dual<n>(a) : b; }
-template <int n> HD dual<n> smaller(const dual<n> &a, real b) { return a.value < b ? a : dual<n>(b); }
-template <int n> HD dual<n> smaller(real a, const dual<n> &b) { return a < b.value ? dual<n>(a) : b; }
-template <int n> HD dual<n> select(bool mask, const dual<n> &a, const dual<n> &b) { return mask ? a : b; }
-template <int n> HD dual<n> select(bool mask, const dual<n> &a, real b) { return mask ? a : dual<n>(b); }
-template <int n> HD dual<n> select(bool mask, real a, const dual<n> &b) { return mask ? dual<n>(a) : b; }
+template <int n, class R> HD dual<n, R> reciprocal_root(const dual<n, R> &a) { return reciprocal(square_root(a)); }
+template <int n, class R> HD dual<n, R> power(const dual<n, R> &a, real b) {
+    return dual<n, R>::chain(power(a.value, b), b * power(a.value, b - real(1)), a);
+}
+template <int n, class R> HD dual<n, R> exponential(const dual<n, R> &a) {
+    const R e = exponential(a.value);
+    return dual<n, R>::chain(e, e, a);
+}
+template <int n, class R> HD dual<n, R> logarithm(const dual<n, R> &a) {
+    return dual<n, R>::chain(logarithm(a.value), real(1) / a.value, a);
+}
+template <int n, class R> HD dual<n, R> cosine(const dual<n, R> &a) {
+    return dual<n, R>::chain(cosine(a.value), -sine(a.value), a);
+}
+template <int n, class R> HD dual<n, R> sine(const dual<n, R> &a) {
+    return dual<n, R>::chain(sine(a.value), cosine(a.value), a);
+}
+template <int n, class R> HD dual<n, R> absolute(const dual<n, R> &a) { return select(a.value < R(real(0)), -a, a); }
+template <int n, class R> HD dual<n, R> larger(const dual<n, R> &a, const dual<n, R> &b) {
+    return select(a.value > b.value, a, b);
+}
+template <int n, class R> HD dual<n, R> smaller(const dual<n, R> &a, const dual<n, R> &b) {
+    return select(a.value < b.value, a, b);
+}
+template <int n, class R> HD dual<n, R> larger(const dual<n, R> &a, real b) { return larger(a, dual<n, R>(b)); }
+template <int n, class R> HD dual<n, R> larger(real a, const dual<n, R> &b) { return larger(dual<n, R>(a), b); }
+template <int n, class R> HD dual<n, R> smaller(const dual<n, R> &a, real b) { return smaller(a, dual<n, R>(b)); }
+template <int n, class R> HD dual<n, R> smaller(real a, const dual<n, R> &b) { return smaller(dual<n, R>(a), b); }

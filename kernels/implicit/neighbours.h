@@ -11,7 +11,7 @@
 // The words of one neighbour: its entries row by row and, of less than 32 bits, behind them the exponents of the rows. The
 // diagonal block stands ahead of those of all neighbours.
 constexpr int neighbour_words = HX_NEIGHBOUR_WORDS;
-constexpr int block_reals = block_entries + 6 * neighbour_words;
+constexpr int block_reals = HX_BLOCK_REALS;
 // The numbers that keep the update and the inverses of diagonal blocks: FP64, or FP32, two in the place of one real
 #if HX_SWEEP_BITS == 32
 typedef float swept_real;
@@ -111,22 +111,32 @@ HD unsigned char exponent_in(const unsigned long long *words, int row) {
     return HX_NEIGHBOUR_BITS == 32 ? 0 : (unsigned char)(words[bit / 64 % neighbour_words] >> (bit % 64));
 }
 
-// The block of the neighbour on one side (imin, imax, jmin, ...) of the node whose blocks lie at `place`
+// Where the blocks of the neighbours of a node lie: behind its own one, at the place c. Without stored blocks nodes on faces
+// with conditions alone have them, in an array `of_faces` of these, where `numbers` has their places, and -1 for all others.
+struct neighbour_place {
+    real *first;
+    stride apart;
+    HD neighbour_place(real *first, stride apart) : first(first), apart(apart) {}
+    HD neighbour_place(real *blocks, stride sv, long long c, const int *numbers, real *of_faces, int faces, long long p)
+        : first(blocks + block_entries * sv + c), apart(sv) {
+        if (numbers) first = numbers[p] < 0 ? nullptr : of_faces + numbers[p], apart = faces;
+    }
+    HD bool there() const { return first != nullptr; }
+};
+
+// The block of the neighbour on one side (imin, imax, jmin, ...) of a node
 struct neighbour_block {
     unsigned long long words[neighbour_words];
     HD neighbour_block() = default;
-    HD neighbour_block(const real *blocks, stride sv, long long place, int side) {
-        for (int n = 0; n < neighbour_words; ++n) {
-            double_bits x;
-            x.number = load_once(blocks + (block_entries + side * neighbour_words + n) * sv + place);
-            words[n] = x.bits;
-        }
-    }
-    HD void store(real *blocks, stride sv, long long place, int side) const {
+    // of the node whose blocks lie at c
+    HD neighbour_block(const real *blocks, stride sv, long long c, int side)
+        : neighbour_block(blocks + block_entries * sv + c, sv, side) {}
+    HD neighbour_block(const neighbour_place &place, int side) : neighbour_block(place.first, place.apart, side) {}
+    HD void store(const neighbour_place &place, int side) const {
         for (int n = 0; n < neighbour_words; ++n) {
             double_bits x;
             x.bits = words[n];
-            blocks[(block_entries + side * neighbour_words + n) * sv + place] = x.number;
+            place.first[(side * neighbour_words + n) * place.apart] = x.number;
         }
     }
     HD real operator()(int row, int column) const {
@@ -159,5 +169,14 @@ struct neighbour_block {
         for (int a = 0; a < block_variables; ++a)
             for (int b = 0; b < block_variables; ++b)
                 lost[a * block_variables + b] += block[a * block_variables + b] - (*this)(a, b);
+    }
+
+  private:
+    HD neighbour_block(const real *first, stride apart, int side) {
+        for (int n = 0; n < neighbour_words; ++n) {
+            double_bits x;
+            x.number = load_once(first + (side * neighbour_words + n) * apart);
+            words[n] = x.bits;
+        }
     }
 };

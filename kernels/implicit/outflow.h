@@ -145,25 +145,26 @@ HD void along_outflow(const_state_pointer q, const work_real *m, const work_real
 
 // Nodes, faces and what is given are those of `outflow_rates`; `kept`: their conditions (keep_conditions). Where faces meet,
 // one is taken after the other.
-KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, const real *kept,
+KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int *codes, const real *given, const real *kept,
        int row, stride sv, int di, int dj, int dk, const_state_field<block_variables> q, const_work_field<9> m,
        const_work_field<1> jacobian, const_field<1> dt, real inverse_reynolds, real over_cfl, real over_time,
-       field<block_reals> blocks) {
+       optional<const int *> numbers, optional<real *> of_faces, int faces, field<block_reals> blocks) {
     const long long p = nodes[i], c = coloured(p, row);
+    const neighbour_place place(blocks, sv, c, numbers, of_faces, faces, p);
     const int apart[3] = {di, dj, dk};
     real state[block_variables], beside[6][block_entries], lost[block_entries] = {};
     for (int v = 0; v < block_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 6; ++d) {
-        const neighbour_block block(blocks, sv, c, d);
+        const neighbour_block block(place, d);
         for (int e = 0; e < block_entries; ++e) beside[d][e] = block(e / block_variables, e % block_variables);
     }
     const Primitive<real> s = primitive(state);
     const real sound = square_root(gas_gamma * s.p / s.rho);
     int crossed = 0;
-    for (int f = 0; f < 3; ++f) crossed |= faces[f * n1 + i] < 0 ? 0 : 1 << (faces[f * n1 + i] % 8 / 2);
+    for (int f = 0; f < 3; ++f) crossed |= codes[f * n1 + i] < 0 ? 0 : 1 << (codes[f * n1 + i] % 8 / 2);
     for (int e = 0; e < block_variables; ++e) blocks[e * (block_variables + 1) * sv + c] -= over_cfl + dt[p] * over_time;
     for (int f = 0; f < 3; ++f) {
-        const int code = faces[f * n1 + i];
+        const int code = codes[f * n1 + i];
         if (code < 0) continue;
         real n[3], of_pressure[block_variables] = {}, of_wave[block_variables] = {},
              wave[block_variables] = {};
@@ -192,7 +193,7 @@ KERNEL(outflow_blocks, int i, int j, int k, int n1, const int *nodes, const int 
         apply_conditions(kept + i, n1, 1, beside[d]);
         neighbour_block block;
         block.keep(beside[d], lost);
-        block.store(blocks, sv, c, d);
+        block.store(place, d);
     }
     for (int e = 0; e < block_entries; ++e) {
         const real one = real(e % (block_variables + 1) == 0);

@@ -1,0 +1,54 @@
+"""Where sweeps without stored blocks of neighbours keep those of nodes on faces with conditions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.equations import DIRECTIONS
+from hiresx.equations.storage import MATRIX_FREE, neighbour_words
+from hiresx.solver.block_states import LocalBlocks
+
+
+@dataclass(frozen=True)
+class FaceBlocks:
+    """Of a part: the places `nodes` of its nodes on faces with conditions in a padded array, int32; the `numbers` of
+    these nodes, -1 at all others, of the padded shape; of each colour the numbers of its nodes (`colours`); and the
+    `blocks` of their neighbours (kernels/implicit/neighbours.h), reals (words, node). All on the device."""
+
+    nodes: Any
+    numbers: Any
+    colours: tuple[Any, Any]
+    blocks: Any
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those of kernels that make or change blocks of neighbours."""
+        return {"numbers": self.numbers, "of_faces": self.blocks, "faces": self.blocks.shape[1]}
+
+
+def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray]) -> list[FaceBlocks]:
+    """Return those of the parts of this rank; none if all nodes have stored blocks. `sides`: what is behind each side
+    of the nodes of every part, of the padded shape, 0 where there is no condition."""
+    if case.implicit.storage != MATRIX_FREE:
+        return []
+    device, found = blocks.backend.to_device, []
+    for s, behind in zip(blocks.states, sides, strict=True):
+        nodes = np.flatnonzero(behind).astype(np.int32)
+        numbers = np.full(behind.size, -1, np.int32)
+        numbers[nodes] = np.arange(len(nodes), dtype=np.int32)
+        place = np.unravel_index(nodes, s.shape)
+        colour = (sum(place) + sum(s.first) - sum(s.halo)) % 2
+        variables = s.equations.variables
+        words = 2 * DIRECTIONS * neighbour_words(MATRIX_FREE, variables)
+        found.append(
+            FaceBlocks(
+                device(nodes),
+                device(numbers.reshape(s.shape)),
+                (device(np.flatnonzero(colour == 0).astype(np.int32)), device(np.flatnonzero(colour).astype(np.int32))),
+                blocks.backend.zeros((words, max(len(nodes), 1)), s.real),
+            )
+        )
+    return found

@@ -1,0 +1,116 @@
+"""Sweeps over nodes that store no blocks of neighbours: products with them are computed anew
+(kernels/implicit/products.h), but for nodes on faces with conditions, which have blocks."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hiresx.device.interface import Call, Program
+from hiresx.device.state import BlockState
+from hiresx.equations.storage import record_numbers
+from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.coloured_arrays import in_precision
+from hiresx.solver.face_blocks import FaceBlocks
+from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.sweeps import Sweeps
+from hiresx.time.linearised import ImplicitSettings
+
+
+class ProductSweeps(Sweeps):
+    """As `Sweeps` of settings without lines. `faces`: where each part has the blocks of nodes on faces. Collective."""
+
+    def __init__(
+        self,
+        settings: ImplicitSettings,
+        blocks: LocalBlocks,
+        ghosts: Ghosts,
+        program: Program,
+        inverse_reynolds: float,
+        faces: Sequence[FaceBlocks],
+    ):
+        super().__init__(settings, blocks, ghosts, program, inverse_reynolds)
+        self._faces = faces
+        precision = blocks.states[0].layout.sweep_precision if blocks.states else "fp64"
+        self._products = blocks.compile_kernels(
+            replace(
+                blocks.configuration, program="products", implicit_storage="none", sweep_precision=precision,
+                precision=precision, source=(), face_formulas=(),
+            )
+        )  # fmt: skip
+
+    def factor(self) -> None:
+        """Record the current state, and invert the diagonal blocks."""
+        for s, faces in zip(self._blocks.states, self._faces, strict=True):
+            common = {"sv": s.variable_stride, "jacobian": s.jacobian, "records": s.array("sweep_records")}
+            self._program.launch(
+                "record_nodes", s.shape[::-1], o=0, sj=s.strides[1], sk=s.strides[2], q=s.q, m=s.metrics, **common
+            )
+            self._program.launch(
+                "record_steps", s.size, **s.place, dt=s.dt, numbers=faces.numbers, blocks=s.array("implicit_blocks"),
+                inverses=s.array("sweep_inverses"), **common,
+            )  # fmt: skip
+
+    def inverses(self, n: int) -> Iterator[np.ndarray]:
+        """See `Sweeps.inverses`."""
+        s = self._blocks.states[n]
+        variables = s.equations.variables
+        kept = self._blocks.backend.to_host(s.array("sweep_inverses"))
+        found = in_precision(kept, variables**2, s.layout.sweep_precision)
+        yield s.interior(found.reshape(variables, variables, *found.shape[1:]))
+
+    def _prepare_alone(self, turn: int) -> Callable[[], None]:
+        assert self._copies is not None
+        colours, copy = [self._prepare_colour(turn, colour) for colour in (0, 1)], self._program.prepare([self._copies])
+
+        def sweep() -> None:
+            for solve_colour in colours:
+                solve_colour()
+                copy()
+
+        return sweep
+
+    def _prepare_colour(self, turn: int, colour: int) -> Callable[[], None]:
+        states = self._blocks.states
+        products = self._products.prepare([self._product(s, colour) for s in states])
+        on_faces = self._program.prepare([
+            self._face_sweep(s, faces, faces.colours[colour])
+            for s, faces in zip(states, self._faces, strict=True)
+            if len(faces.colours[colour])
+        ])  # fmt: skip
+
+        def solve() -> None:
+            products()
+            on_faces()
+
+        return solve
+
+    def _product(self, s: BlockState, colour: int) -> Call:
+        """The launch over the nodes of one colour of a part."""
+        ni, nj, nk = s.size
+        variables = s.equations.variables
+        sizes = {
+            "records": record_numbers(variables), "inverses": variables**2, "right": variables, "update": variables,
+        }  # fmt: skip
+        arrays = {name: _in_own_numbers(s, f"sweep_{name}", count) for name, count in sizes.items()}
+        return self._products.call(
+            "product_sweep", ((ni + 1) // 2, nj, nk), **s.place, **s.derivative_strides, first=sum(s.first),
+            colour=colour, sv=s.variable_stride, inverse_reynolds=self._inverse_reynolds, **arrays,
+        )  # fmt: skip
+
+    def _face_sweep(self, s: BlockState, faces: FaceBlocks, which: Any) -> Call:
+        return self._program.call(
+            "face_sweep", (len(which), 1, 1), which=which, nodes=faces.nodes, faces=faces.blocks.shape[1],
+            row=s.strides[1], **s.derivative_strides, sv=s.variable_stride, of_faces=faces.blocks,
+            inverses=s.array("sweep_inverses"), right=s.array("sweep_right"), update=s.array("sweep_update"),
+        )  # fmt: skip
+
+
+def _in_own_numbers(s: BlockState, name: str, count: int) -> Any:
+    """Return a field, kept in reals, as the `count` numbers of the sweeps that it holds for each node."""
+    array = s.array(name)
+    if s.layout.sweep_precision == "fp64":
+        return array
+    numbers = array.reshape(-1).view("float32")
+    return numbers[: count * s.variable_stride].reshape(count, *s.shape)
