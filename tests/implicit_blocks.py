@@ -11,12 +11,12 @@ def blocks_of(solver: Solver, given: list[np.ndarray] | None = None) -> list[np.
     sweeps, found = solver.integrator._linear._sweeps, []
     factor = sweeps.factor
 
-    def keep_and_factor() -> None:
+    def keep_and_factor(*of_diagonal: float) -> None:
         for n, s in enumerate(solver.states):
             found.append(s.array("implicit_blocks").copy())
             if given:
                 s.array("implicit_blocks")[...] = given[n]
-        factor()
+        factor(*of_diagonal)
 
     sweeps.factor = keep_and_factor
     return found

@@ -29,7 +29,7 @@ from hiresx.bench.sweeps import measure
 from hiresx.case import Case
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
-from hiresx.equations.storage import BLOCK_BITS, SweepPrecision
+from hiresx.equations.storage import BLOCK_BITS, MATRIX_FREE, SweepPrecision
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.solver import Solver
@@ -43,9 +43,11 @@ REPEATS = 5
 
 def measurements(device: Backend, nodes: int) -> Iterator[Callable[[], Row]]:
     """Yield what measures the rate of a copy, then what measures a sweep (hiresx.bench.sweeps) by each storage: over
-    nodes, and over lines along i and along k."""
+    nodes, and over lines along i and along k; without stored blocks over nodes alone."""
     yield lambda: {"copy_gb_per_s": kernel_times.copy_bandwidth(device, REPEATS)}
-    for lines, storage, precision in product(("none", "i", "k"), BLOCK_BITS, get_args(SweepPrecision)):
+    for lines, storage, precision in product(("none", "i", "k"), (*BLOCK_BITS, MATRIX_FREE), get_args(SweepPrecision)):
+        if storage == MATRIX_FREE and lines != "none":
+            continue
         yield partial(measure, device, nodes, storage, precision, lines, REPEATS)
 
 

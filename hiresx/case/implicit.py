@@ -66,8 +66,8 @@ class Implicit(Table):
         "fp32",
         description="numbers that keep the blocks of a node's neighbours in the preconditioner; fp16 and int8 have a "
         "power of two for every row of a block and take less memory; the steady flows are the same, but the path to "
-        "them is another; int8 is too coarse for very thin cells; none: products with the blocks are computed anew in each "
-        "sweep, for lines = none and gas without models of turbulence and scalars; it takes the least memory",
+        "them is another; int8 is too coarse for very thin cells; none: products with the blocks are computed anew in "
+        "each sweep, for lines = none and gas without models of turbulence and scalars; it takes the least memory",
     )
     sweep_precision: SweepPrecision = Field(
         "fp64",

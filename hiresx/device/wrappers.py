@@ -60,6 +60,9 @@ BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1,
 # Threads of a block of kernels whose points are grid lines, of which there are few: on all multiprocessors.
 OF_LINES = {"factor_lines": (32, 1, 1)}
 
+# Kernels for packs that may visit a node twice: what they write does not depend on it.
+REPEATABLE = ("product_sweep", "diagonal_blocks")
+
 # Kernels with stencils along j and k, and the number of blocks along j in a slab. Blocks visit a slab plane by plane,
 # so that the data a stencil along k reads again are still in the L2 cache, which does not hold seven whole planes of
 # all arrays (H200, 256^3, FP64: 5 % faster each).
@@ -193,12 +196,17 @@ def launcher(name: str, shape: str, statement: str) -> str:
     )
 
 
+# The last nodes of a row that make no whole pack, as a pack that begins before them.
+_REPEATED = "if (i > hx_first && i < hx_end) {{ {point}<pack>(hx_end - int(pack::size()), j, k{names}); i = hx_end; }} "
+
+
 def _cpu_wrapper(kernel: kernels.Signature, parameters: str, names: str) -> str:
     point = f"{kernel.name}_point"
     if kernel.kind == "VECTOR_KERNEL":
         row = (
             "int i = hx_first; "
             f"for (; i + int(pack::size()) <= hx_end; i += int(pack::size())) {point}<pack>(i, j, k{names}); "
+            f"{_REPEATED.format(point=point, names=names) if kernel.name in REPEATABLE else ''}"
             f"for (; i < hx_end; ++i) {point}<real>(i, j, k{names});"
         )
     else:

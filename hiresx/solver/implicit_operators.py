@@ -153,7 +153,7 @@ class ImplicitOperators(Linearised):
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
         )  # fmt: skip
         self._outflow_blocks(over_cfl)
-        self._sweeps.factor()
+        self._sweeps.factor(float(over_cfl), self._over_time)
 
     def _outflow_blocks(self, over_cfl: float) -> None:
         for s, nodes, faces, kept in self._outflow:

@@ -17,6 +17,9 @@ from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.sweeps import Sweeps
 from hiresx.time.linearised import ImplicitSettings
 
+# Of the fields of the sweeps, the numbers of a node by its variables.
+_NUMBERS = {"records": record_numbers, "inverses": lambda n: n * n, "right": lambda n: n, "update": lambda n: n}
+
 
 class ProductSweeps(Sweeps):
     """As `Sweeps` of settings without lines. `faces`: where each part has the blocks of nodes on faces. Collective."""
@@ -40,8 +43,8 @@ class ProductSweeps(Sweeps):
             )
         )  # fmt: skip
 
-    def factor(self) -> None:
-        """Record the current state, and invert the diagonal blocks."""
+    def factor(self, over_cfl: float, over_time: float) -> None:
+        """Record the current state, and make and invert the diagonal blocks."""
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             common = {"sv": s.variable_stride, "jacobian": s.jacobian, "records": s.array("sweep_records")}
             self._program.launch(
@@ -50,6 +53,16 @@ class ProductSweeps(Sweeps):
             self._program.launch(
                 "record_steps", s.size, **s.place, dt=s.dt, numbers=faces.numbers, blocks=s.array("implicit_blocks"),
                 inverses=s.array("sweep_inverses"), **common,
+            )  # fmt: skip
+            for colour in (0, 1):
+                self._products.run(
+                    self._call(
+                        "diagonal_blocks", s, colour, ("records", "inverses"), over_cfl=over_cfl, over_time=over_time
+                    )
+                )
+            self._program.launch(
+                "invert_recorded", s.size, **s.place, sv=s.variable_stride, numbers=faces.numbers,
+                inverses=s.array("sweep_inverses"),
             )  # fmt: skip
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
@@ -73,7 +86,7 @@ class ProductSweeps(Sweeps):
 
     def _prepare_colour(self, turn: int, colour: int) -> Callable[[], None]:
         states = self._blocks.states
-        products = self._products.prepare([self._product(s, colour) for s in states])
+        products = self._products.prepare([self._call("product_sweep", s, colour, tuple(_NUMBERS)) for s in states])
         on_faces = self._program.prepare([
             self._face_sweep(s, faces, faces.colours[colour])
             for s, faces in zip(states, self._faces, strict=True)
@@ -86,17 +99,13 @@ class ProductSweeps(Sweeps):
 
         return solve
 
-    def _product(self, s: BlockState, colour: int) -> Call:
-        """The launch over the nodes of one colour of a part."""
+    def _call(self, kernel: str, s: BlockState, colour: int, fields: Sequence[str], **given: float) -> Call:
+        """The launch of a kernel over the nodes of one colour of a part, with these fields of the sweeps."""
         ni, nj, nk = s.size
-        variables = s.equations.variables
-        sizes = {
-            "records": record_numbers(variables), "inverses": variables**2, "right": variables, "update": variables,
-        }  # fmt: skip
-        arrays = {name: _in_own_numbers(s, f"sweep_{name}", count) for name, count in sizes.items()}
+        arrays = {name: _in_own_numbers(s, f"sweep_{name}", _NUMBERS[name](s.equations.variables)) for name in fields}
         return self._products.call(
-            "product_sweep", ((ni + 1) // 2, nj, nk), **s.place, **s.derivative_strides, first=sum(s.first),
-            colour=colour, sv=s.variable_stride, inverse_reynolds=self._inverse_reynolds, **arrays,
+            kernel, ((ni + 1) // 2, nj, nk), **s.place, **s.derivative_strides, first=sum(s.first), colour=colour,
+            sv=s.variable_stride, inverse_reynolds=self._inverse_reynolds, **arrays, **given,
         )  # fmt: skip
 
     def _face_sweep(self, s: BlockState, faces: FaceBlocks, which: Any) -> Call:

@@ -64,8 +64,9 @@ class Sweeps:
             self.lines = [(d,) if s.size[d] > 1 else () for s in blocks.states]
         check_lines(settings.lines, blocks.decomposition.blocks)
 
-    def factor(self) -> None:
-        """Turn the blocks of the current state into what the sweeps need."""
+    def factor(self, over_cfl: float, over_time: float) -> None:
+        """Turn the blocks of the current state, of which the diagonal ones have 1/CFL and, of unsteady flow, the
+        coefficient of the new state in its rate, into what the sweeps need."""
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):

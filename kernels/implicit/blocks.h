@@ -44,6 +44,7 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
        optional<const int *> numbers, optional<real *> of_faces, int faces, field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     const neighbour_place place(blocks, sv, c, numbers, of_faces, faces, p);
+    if (!place.there()) return;
     const int apart[3] = {di, dj, dk};
     real given[block_entries], diagonal[block_entries], own[block_variables], lost[block_entries] = {};
     for (int e = 0; e < block_entries; ++e) given[e] = blocks[e * sv + c], diagonal[e] = real(0);
@@ -81,7 +82,6 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             real *const to = found[behind ? 1 - side : side];
             // One text for both states: half the code.
             for (int of_right = 0; of_right < 2; ++of_right) {
-                if (of_right == side && !place.there()) continue;
                 flux_derivative(left, right, area, face, inverse_reynolds, thick, known, of_right, block);
                 if (of_right != side) {
                     for (int e = 0; e < block_entries; ++e) diagonal[e] += sign * block[e];
@@ -94,7 +94,7 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             if (!behind) take_transported(along[2 * d + side], real(1) / jacobian[p], to);
 #endif
         }
-        for (int side = 0; side < 2 && place.there(); ++side) {
+        for (int side = 0; side < 2; ++side) {
             real product[block_entries];
             multiply_blocks(given, found[side], step, product);
             neighbour_block kept;

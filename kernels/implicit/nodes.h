@@ -33,14 +33,25 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, cons
     kept_update(records)[(record_numbers - 2) * sv + c] = swept_real(jacobian[p]);
     kept_update(records)[(record_numbers - 1) * sv + c] = swept_real(0);
 }
-// and of the nodes that it sweeps the step; and the inverses of the diagonal blocks of all nodes.
+// and of the nodes that it sweeps the step; and of all others the inverses of their blocks.
 KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian, const_field<1> dt,
        const int *numbers, const_field<block_reals> blocks, field<record_reals> records, field<inverse_reals> inverses) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     const real step = numbers[p] < 0 ? dt[p] * jacobian[p] : real(0);
     kept_update(records)[(record_numbers - 1) * sv + c] = swept_real(step);
+    if (numbers[p] < 0) return;
     real diagonal[block_entries], inverse[block_entries];
     for (int e = 0; e < block_entries; ++e) diagonal[e] = blocks[e * sv + c];
+    invert_block(diagonal, inverse);
+    for (int e = 0; e < block_entries; ++e) kept_update(inverses)[e * sv + c] = swept_real(inverse[e]);
+}
+// The inverses of the diagonal blocks of the nodes that it sweeps take the places of these.
+KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, const int *numbers,
+       field<inverse_reals> inverses) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    if (numbers[p] >= 0) return;
+    real diagonal[block_entries], inverse[block_entries];
+    for (int e = 0; e < block_entries; ++e) diagonal[e] = real(kept_update(inverses)[e * sv + c]);
     invert_block(diagonal, inverse);
     for (int e = 0; e < block_entries; ++e) kept_update(inverses)[e * sv + c] = swept_real(inverse[e]);
 }

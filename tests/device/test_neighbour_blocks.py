@@ -32,7 +32,7 @@ KERNEL(keep_blocks, int i, int j, int k, int o, int sj, int sk, stride sv, const
         for (int e = 0; e < block_entries; ++e) block[e] = given[(side * block_entries + e) * sv + p];
         neighbour_block kept;
         kept.keep(block, lost);
-        kept.store(blocks, sv, c, side);
+        kept.store(neighbour_place(blocks + block_entries * sv + c, sv), side);
         kept = neighbour_block(blocks, sv, c, side);
         for (int e = 0; e < block_entries; ++e)
             back[(side * block_entries + e) * sv + p] = kept(e / block_variables, e % block_variables);

@@ -44,6 +44,7 @@ PROBE = """
 #define HX_NEIGHBOUR_WORDS 13
 #define HX_UPDATE_REALS 5
 #define HX_SWEEP_BITS 64
+#define HX_BLOCK_REALS 103
 #include "implicit/blocks.h"
 template <class T> HD void probed(int which, const T *l, const T *r, const T *area, const real *m, T *f) {
     %(calls)s
@@ -155,10 +156,10 @@ def off_on_ranks(comm, case) -> float:
     return float(np.abs(found - swept(Solver(case, backend("cpu")))).max())
 
 
-@pytest.mark.parametrize("lines", ["none", "j"])
-def test_sweeps_do_not_depend_on_the_cut(lines):
+@pytest.mark.parametrize(("lines", "storage"), [("none", "fp32"), ("j", "fp32"), ("none", "none")])
+def test_sweeps_do_not_depend_on_the_cut(lines, storage):
     """Lines do not where none is cut."""
-    case = bump("implicit.sweeps=2", "grid.cells=[5, 8, 5]", f"implicit.lines={lines}")
+    case = bump("implicit.sweeps=2", "grid.cells=[5, 8, 5]", f"implicit.lines={lines}", f"implicit.storage={storage}")
     wanted = swept(solver_of(case, "cpu", 1))
     solver = solver_of(case, "cpu", 2)
     assert sum(solver.states[1].first) % 2  # its own first node has the other colour
@@ -181,17 +182,19 @@ def test_blocks_and_sweeps_do_not_depend_on_the_backend():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", BLOCK_BITS)
+@pytest.mark.parametrize("storage", [*BLOCK_BITS, "none"])
 def test_sweeps_do_not_depend_on_the_ranks(storage):
     case = bump("implicit.sweeps=2", "implicit.lines=none", f"implicit.storage={storage}")
     assert max(run_ranks(2, off_on_ranks, case)) < 1e-12
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", ["fp16", "int8"])
+@pytest.mark.parametrize("storage", ["fp16", "int8", "none"])
 def test_every_storage_finds_the_same_steady_flow(storage):
     """In as many steps."""
-    wanted, found = (Simulation(bump("implicit.drop=1e14", f"implicit.storage={s}"), "cpu") for s in ("fp32", storage))
+    lines = ["implicit.lines=none"] if storage == "none" else []
+    cases = (bump("implicit.drop=1e14", f"implicit.storage={s}", *lines) for s in ("fp32", storage))
+    wanted, found = (Simulation(case, "cpu") for case in cases)
     for simulation in (wanted, found):
         simulation.run(progress=False)
         assert simulation.solver.integrator.converged
