@@ -18,7 +18,12 @@ from hiresx.solver.sweeps import Sweeps
 from hiresx.time.linearised import ImplicitSettings
 
 # Of the fields of the sweeps, the numbers of a node by its variables.
-_NUMBERS = {"records": record_numbers, "inverses": lambda n: n * n, "right": lambda n: n, "update": lambda n: n}
+_NUMBERS: dict[str, Callable[[int], int]] = {
+    "records": record_numbers,
+    "inverses": lambda n: n * n,
+    "right": lambda n: n,
+    "update": lambda n: n,
+}
 
 
 class ProductSweeps(Sweeps):

@@ -5,12 +5,13 @@ the CPU: by the emulated threads of the CUDA form). The number is the largest di
 result. The right-hand side is computed for a rough flow on the wavy grid of the group "free-stream": by the plan
 `pencils` on the CPU, by `decomposed` on the CPU, and on this backend. Together, the sets of choices contain every file
 in kernels/ that a case can choose; files that the listed sets leave out get a set of their own.
-Then the vortex on a wavy grid and the planar jet are compared in the same way after 20 steps.
+Then the vortex on a wavy grid and the planar jet are compared in the same way after 20 steps, and the updates that the
+sweeps of the implicit integrator give, over lines and over nodes, with stored blocks and without.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from hiresx.equations.stencil import suited_weights
 from hiresx.kernels import choices
 from hiresx.rhs import compact
 from hiresx.solver import Solver
+from hiresx.time.linearised import Implicit
 from hiresx.verify import kernel_data
 from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 
@@ -195,6 +197,27 @@ def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
     return max(float(np.abs(a - b).max()) for a, b in zip(*results, strict=True))
 
 
+def sweeps(bench: Workbench, run: CheckRun) -> float:
+    """Largest difference between two backends of the update that sweeps of the implicit integrator make of a right-hand
+    side."""
+    results: list[list[np.ndarray]] = []
+    rates: Any = None
+    for name in compared(bench.backend):
+        solver = Solver(run.loaded_case, find_backend(name))
+        solver.initialize()
+        linear, system = cast(Implicit, solver.integrator).linearised, solver.system
+        x, right, found = (system.vector() for _ in range(3))
+        system.state(x)
+        linear.begin()
+        linear.assemble(x, 0.01)
+        linear.change(x, right)
+        rates = system.gather(right) if rates is None else rates
+        system.scatter(rates, right)
+        linear.precondition(right, found)
+        results.append([system.gather(found)])
+    return _worst(results)
+
+
 def _worst(results: list[list[np.ndarray]]) -> float:
     """Over blocks and variables, relative to the largest value of the variable in any block."""
     reference = results[0]
@@ -217,6 +240,15 @@ def _check(name: str, function: Callable[[Workbench, Any], float], argument: Any
     )
 
 
+# Of the implicit integrator: a case, a preset and keys. The derivatives of conditions are differences over 1e-7 of a
+# variable, which round-off changes by 1e-9.
+SWEEPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "lines, bump": ("bump", "subsonic", ("implicit.lines=j",)),
+    "nodes without stored blocks, bump": ("bump", "subsonic", ("implicit.lines=none", "implicit.storage=none")),
+    "lines, blocks in 16 bits, plate by SST": ("flat-plate-sa", "sst", ("implicit.storage=fp16",)),
+}
+SWEEPS_AGREE = 1e-8
+
 CHECKS = []
 for title, sets in SETS.items():
     cube = CheckRun("free-stream", None, sets)
@@ -236,5 +268,16 @@ for title, steps in {
             lambda bench, steps=steps: many_at_a_time(bench, steps),
             configurations=(steps.configuration,),
             backends=lambda tested: (partner(tested),),
+        )
+    )
+for title, (name, preset, keys) in SWEEPS.items():
+    swept = CheckRun(name, preset, ("time.integrator=implicit", *keys))
+    CHECKS.append(
+        Check(
+            f"implicit sweeps: {title}",
+            at_most(SWEEPS_AGREE),
+            lambda bench, swept=swept: sweeps(bench, swept),
+            configurations=(swept.configuration,),
+            backends=compared,
         )
     )
