@@ -430,11 +430,9 @@ def _binned_sums(bins: np.ndarray, amounts: np.ndarray, rows: int, columns: int)
 
 
 def _membership(partition: Partition, count: int) -> list[int]:
-    member = [0] * count
-    for n, part in enumerate(partition):
-        for g in part:
-            member[g] = n
-    return member
+    """The number of the part that holds each of `count` GPUs."""
+    part_of = {g: n for n, part in enumerate(partition) for g in part}
+    return [part_of[g] for g in range(count)]
 
 
 def _name(what: str, gpus: set[int]) -> str:

@@ -227,7 +227,6 @@ class SparseLinearisation:
                 pairs = zip(results(state), before, strict=True)
                 changed = np.flatnonzero(np.concatenate([(after != own).any(axis=0) for after, own in pairs]))
                 lost += int((cause[changed] < 0).sum())
-                changed = changed[cause[changed] >= 0]
                 rows.append(changed)
                 columns.append(cause[changed])
             if not lost:

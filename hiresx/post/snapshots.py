@@ -42,8 +42,8 @@ class Snapshots:
             self._held[n] = row
 
     def columns(self, at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Ranges of at most `at_once` places, and all times (times, n) of them, in double precision."""
+        """Ranges of at most `at_once` places, at least one, and all times (times, n) of them, in double precision."""
         places = self._held.shape[1]
-        for first in range(0, places, max(at_once, 1)):
-            part = slice(first, min(first + max(at_once, 1), places))
+        for first in range(0, places, at_once):
+            part = slice(first, min(first + at_once, places))
             yield part, np.asarray(self._held[:, part], dtype=float)

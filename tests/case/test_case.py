@@ -132,6 +132,10 @@ def test_toml_round_trip(value):
     assert back == value and type(back) is type(value)  # 1.0 is no 1
 
 
+def test_tables_of_tables_are_written_in_one_line():
+    assert dumps({"a": 1, "b": {"c": {"d": 2, "e": {"f": 3}}}}) == "a = 1\n\n[b]\nc = {d = 2, e = {f = 3}}\n"
+
+
 def test_whole_floats_stay_floats():
     for value in (0.0, 1.0, -3.0, 1e22):
         (back,) = tomllib.loads(dumps({"key": [value]}))["key"]

@@ -16,6 +16,11 @@ from hiresx.rhs.sponge import share_and_box
 GIVEN = {"speed": 0.64, "layer": 0.1, "modes": 4, "highest": 1.5, "seed": 1}
 
 
+def test_the_least_number_of_nodes_is_whole():
+    odd, even = (load("round-jet", overrides=[f"grid.points_per_diameter={n}"]).grid.nodes for n in (39, 38))
+    assert type(odd) is int and odd == even
+
+
 @pytest.mark.parametrize("preset", [None, *presets("round-jet")])
 def test_it_fits_its_grid(preset):
     case = load("round-jet", preset)

@@ -18,6 +18,7 @@ from hiresx.device import Configuration, backend, fields, interface
 from hiresx.device import native as native_programs
 from hiresx.device import state as device_state
 from hiresx.device.cpu import CpuBackend
+from hiresx.device.cuda import CudaEvent
 from hiresx.device.emulated import EmulatedBackend
 from hiresx.device.fields import Layout
 from hiresx.device.state import BlockState
@@ -242,6 +243,15 @@ def test_array_that_does_not_fit(native):
     with pytest.raises(HiresxError, match="no memory for an array of") as caught:
         native.empty(2**55)
     assert "coarser" in caught.value.hint
+
+
+def test_times_of_cuda_events_are_seconds():
+    """CUDA says milliseconds."""
+    events = SimpleNamespace(
+        Event=lambda: SimpleNamespace(synchronize=lambda: None), get_elapsed_time=lambda start, end: 1500.0
+    )
+    start, end = (CudaEvent(SimpleNamespace(cuda=events), None) for _ in range(2))
+    assert end.elapsed_time(start) == 1.5
 
 
 def test_events(native):

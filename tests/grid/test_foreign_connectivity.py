@@ -13,7 +13,7 @@ from hiresx.case.grid_file import GridFile
 from hiresx.case.schema import Case
 from hiresx.decomposition import decompose
 from hiresx.errors import HiresxError
-from hiresx.grid import Block, Grid, build, write_plot3d
+from hiresx.grid import Block, Grid, build, foreign, write_plot3d
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.starting_case import case_text
 
@@ -205,3 +205,14 @@ def test_a_face_that_meets_two_blocks_is_named_once(tmp_path):
     assert "MEETS block-2, face imin; block-3, face imin" in text
     case = Case.from_dict(tomllib.loads(text))
     decompose(case, build(case.grid))
+
+
+def test_files_of_another_grid_are_told(tmp_path):
+    x, y, z = np.meshgrid(*(np.arange(n) * 1.0 for n in (9, 8, 7)), indexing="ij")
+    blocks = [Block("a", *(c.T for c in (x, y, z)))]
+    (tmp_path / "g.nmf").write_text("one block\n")
+    lines = foreign.Lines(tmp_path / "g.nmf", comment="#")
+    with pytest.raises(HiresxError, match="block 1 has 9 x 8 x 6 nodes here and 9 x 8 x 7 in the grid file"):
+        foreign._check_sizes(lines, [(9, 8, 6)], blocks)
+    with pytest.raises(HiresxError, match="2 blocks here and 1 in the grid file"):
+        foreign._check_sizes(lines, [(9, 8, 7)] * 2, blocks)

@@ -34,6 +34,12 @@ def test_an_inlet_has_its_corners_at_nodes():
     assert Inlet(**KEYS).nodes == block.x.size
 
 
+def test_walls_that_change_places_give_the_mirrored_grid():
+    angles = {"lower_angles": [0.0, 0.0, -5.0], "upper_angles": [0.0, -20.0, -10.0]}
+    (block,), (mirrored,) = (build(Inlet(**given)).blocks for given in (KEYS, KEYS | angles))
+    np.testing.assert_allclose(mirrored.y, 1 - block.y[:, ::-1], atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -92,6 +92,13 @@ def test_a_steady_flow_begins_from_one_of_another_epsilon_but_not_the_other_way_
         identity.check_case(steady, steady | {"scheme": steady["scheme"] | {"epsilon": 1e-3}}, "here")
 
 
+def test_of_many_differences_five_are_named_and_the_others_counted():
+    old, new = ({"parameters": dict.fromkeys("abcdefgh", value)} for value in (1, 2))
+    with pytest.raises(HiresxError, match=r"parameters\.e.*; and 3 keys more\n") as refused:
+        identity.check_case(old, new, "here")
+    assert "parameters.f" not in refused.value.message
+
+
 def test_how_long_and_what_is_written_may_change(run):
     case = load(
         "isentropic-vortex",

@@ -68,6 +68,11 @@ def test_a_cut_outside_the_grid_says_where_the_grid_is():
     assert "z = 0 to 1" in caught.value.hint
 
 
+def test_between_equal_values_a_zero_is_at_the_first_node():
+    before, after = np.array([0.0, 0.0, 1.0, 1.0, -1.0]), np.array([0.0, 1.0, 1.0, -1.0, 3.0])
+    np.testing.assert_array_equal(cut._fraction(before, after), [0, 0, 0, 0.5, 0.25])
+
+
 @pytest.mark.parametrize("text", ["", "q=1", "x=a", "x=1,x=2", "x="])
 def test_cuts_that_are_not_understood(text):
     with pytest.raises(HiresxError, match="is not understood"):

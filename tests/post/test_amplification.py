@@ -78,9 +78,10 @@ def test_a_run_of_another_kind_is_refused_with_what_is_wanted(tmp_path):
     [
         (lambda d: d.assign(rho=1 + 0.02 * (d["rho"] > 1.1)), "rises nowhere by more than 2.00%"),
         (lambda d: d.assign(R_u_u=d["R_u_u"].where(d["x"] < 0, 1e-12)), "no turbulence has arrived .* R11 is"),
+        (lambda d: d.assign(R_u_u=d["R_u_u"].where(d["x"] > 0, 0.0)), "there is no turbulence from x = -1"),
     ],
 )
-def test_averages_without_a_shock_or_turbulence_behind_it_are_refused(folder, monkeypatch, change, said):
+def test_averages_without_a_shock_or_turbulence_beside_it_are_refused(folder, monkeypatch, change, said):
     module = sys.modules[amplification.__module__]
     result = module.turbulence(folder, "j,k")
     result.data = change(result.data)

@@ -1,6 +1,7 @@
 """Runs of jets that are kept, and the page that is made of them."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -84,3 +85,30 @@ def test_a_file_that_holds_no_runs(tmp_path):
     (tmp_path / "a.json").write_text("{}")
     with pytest.raises(HiresxError, match="holds no runs of jets"):
         jets.write(tmp_path / "a.json", tmp_path / "a.md")
+
+
+def test_a_picture_of_vorticity_over_dilatation(tmp_path, monkeypatch):
+    """Two blocks side by side; the colours are those of the vorticity where it is strong."""
+    image = pytest.importorskip("matplotlib.image", reason="pip install 'hiresx[plot]'")
+    import jet_plane
+
+    asked = []
+
+    class Run:
+        def fields(self, subset):
+            asked.append(subset)
+            blocks = {}
+            for n in range(2):
+                x, y = np.meshgrid(np.linspace(32.0 * n, 32.0 * n + 32, 9), np.linspace(-15, 15, 7))
+                names = {"x": x, "y": y, "vorticity_z": np.where(y > 0, 3.0, -3.0), "dilatation": 0.05 * np.sin(x)}
+                blocks[str(n)] = {name: SimpleNamespace(values=values[None]) for name, values in names.items()}
+            return SimpleNamespace(children=blocks)
+
+    monkeypatch.setattr(jet_plane.hiresx, "open", lambda run: Run())
+    picture = tmp_path / "plane.png"
+    jet_plane.main(["runs/jet", "--subset", "plane", "--out", str(picture)])
+    assert asked == ["plane"]
+    colours = image.imread(picture)[:, :, :3]
+    red, blue = (colours[..., a] - colours[..., b] > 0.3 for a, b in ((0, 2), (2, 0)))
+    axes = slice(40, 420), slice(120, 1000)
+    assert red[axes][:150].mean() > 0.9 and blue[axes][-150:].mean() > 0.9

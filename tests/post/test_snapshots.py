@@ -47,6 +47,7 @@ def test_a_shape_is_the_transform_at_its_line():
     """The transform at one frequency, written out, is that of all of them."""
     values = np.random.default_rng(3).standard_normal((64, 5))
     found = modes.spod(lambda: [(values, np.ones(5))], 64, 0.1, 16)
+    assert list(found.starts) == [0, 8, 16, 24, 32, 40, 48]
     transforms = modes._transforms(values, 16, found.starts, found.window)
     for line in (1, 4, 8):
         wanted = np.einsum("bn,bm->mn", transforms[:, line], found.expansion[line, :, :2])

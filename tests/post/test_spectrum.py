@@ -220,3 +220,11 @@ def test_the_sample_at_the_end_of_a_run_does_not_have_the_others_resampled():
     time = np.append(0.5 * np.arange(20), 9.7)
     even, values, resampled = signals._resample_evenly(time, np.sin(time)[:, None])
     assert not resampled and even.tolist() == time[:-1].tolist() and len(values) == 20
+
+
+@pytest.mark.parametrize("start", [0.0, 1000.0])
+@pytest.mark.parametrize(("off", "wanted"), [(2e-7, False), (5e-6, True)])
+def test_what_counts_as_evenly_spaced_does_not_depend_on_the_time(start, off, wanted):
+    time = start + 0.5 * np.arange(20)
+    time[7] += off
+    assert signals._resample_evenly(time, np.zeros((20, 1)))[2] == wanted

@@ -50,6 +50,7 @@ def test_sums_of_spectra_are_variances(tmp_path, n):
     folder = kept(tmp_path, [noise] * 3, n)
     for along in "ik":
         found = wavenumber(folder, ("rho", "v", "p"), along)
+        assert len(found.draw().axes) == 3
         assert found.summary["times"] == 3 and found.summary["along"] == along
         assert [row["parseval_error"] < 1e-12 for row in found.summary["spectra"]] == [True] * 3, found.summary
     values = hiresx.open(folder).series(["v"])["box"]["v"].values

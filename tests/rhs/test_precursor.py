@@ -278,3 +278,8 @@ def test_the_planes_held_reach_two_beyond_the_place_on_either_side():
     assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 5, 5 + ahead)] == [2, 3, 4]
     assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 0, ahead)] == [0, 1, 2, 3, 4]
     assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 12, 12 + ahead)] == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_file_without_a_name_is_refused():
+    with pytest.raises(ValueError, match="at least 1 character"):
+        Spec(faces=["imin"], file="")

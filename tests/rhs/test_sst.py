@@ -153,6 +153,11 @@ def test_what_the_model_cannot_do_is_refused(turbulence, tables, words):
         layer(**{"turbulence": {"model": "sst"} | turbulence} | tables)
 
 
+def test_values_at_the_start_are_taken():
+    given = {"turbulent_k": 0.0, "turbulent_g": 2.0}
+    assert layer(turbulence={"model": "sst", "initial": given}).turbulence.initial == given
+
+
 def test_check_says_where_nothing_makes_eddies(capsys):
     assert execute(["check", "flat-plate-sa", "--preset", "sst", "--set", "turbulence.far_field_k=0"]) == 0
     assert "turbulence.far_field_k = 0: what enters carries no eddy viscosity" in capsys.readouterr().out

@@ -4,6 +4,7 @@ libhwloc that sees no PCI."""
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from topology_recordings import hwloc_box, hwloc_xml, nccl_xml
@@ -46,6 +47,15 @@ def test_consoles_are_no_gpus_and_virtual_functions_no_adapters():
     assert [nic.name for nic in parse(guest, "guest").nics] == ["eth1"]
     amd = parse(hwloc_box(xgmi=True), "amd")
     assert len(amd.gpus) == 8 and "XGMI bandwidths of 8 GPUs, up to 50 GB/s" in amd.problems[0]
+
+
+@pytest.mark.parametrize("found", ['osdev_type="5"', 'osdev_type="8"', 'osdev_type="1" subtype="RSMI"'])
+def test_an_old_display_controller_that_a_computing_library_shows_is_a_gpu(found):
+    """hwloc 2 and 3 number the kinds of such devices differently."""
+    text = hwloc_box()
+    assert text.count('name="card0" osdev_type="1"') == 1
+    machine = parse(text.replace('name="card0" osdev_type="1"', f'name="card0" {found}'), "box")
+    assert len(machine.gpus) == 9 and [device.kind for device in machine.devices] == ["NVMe"]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +175,12 @@ def test_the_library_is_named_by_its_file_and_searched_for_once(monkeypatch):
     monkeypatch.setenv("HIRESX_HWLOC", "")
     finding = doctor._hwloc()
     assert finding.found is None and "libhwloc is not here" in finding.needed_for
+
+
+def test_the_version_of_the_interface_is_three_numbers():
+    ffi = SimpleNamespace(cast=lambda kind, address: 0, addressof=lambda handle, name: None)
+    handle = SimpleNamespace(hwloc_get_api_version=lambda: 0x020B03)
+    assert hwloc_library.HwlocLibrary(ffi, handle, "libhwloc.so.15").version == "2.11.3"
 
 
 def test_cffi_without_its_parser_is_cffi_missing(monkeypatch):

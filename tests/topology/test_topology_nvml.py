@@ -19,6 +19,15 @@ from hiresx.topology.place import free_gpus
 from hiresx.topology.problems import problems
 
 
+@pytest.mark.parametrize(
+    ("status", "said"), [(0, "OK"), (1, "CNS"), (2, "GNS"), (3, "TNS"), (4, "DR"), (5, "NS"), (9, "U")]
+)
+def test_why_a_peer_has_no_access_is_said_as_nvidia_smi_does(status, said):
+    ways = {nvml.P2P_READ: 0, nvml.P2P_WRITE: status}
+    asked = types.SimpleNamespace(nvmlDeviceGetP2PStatus=lambda first, second, way: ways[way], NVMLError=OSError)
+    assert nvml._peer(asked, 0, 1) == said
+
+
 class FakeNvml:
     """NVML of three GPUs on the tree of `hwloc_xml`: GPUs 0 and 1 have two NVLinks, GPU 2 has no peer access."""
 
