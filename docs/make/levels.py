@@ -3,14 +3,17 @@
     OMP_NUM_THREADS=1 python docs/make/levels.py blast
     OMP_NUM_THREADS=1 python docs/make/levels.py shock-diffraction
     OMP_NUM_THREADS=1 python docs/make/levels.py turns
+    OMP_NUM_THREADS=1 python docs/make/levels.py turns double-mach levels 1 time.end=0.02
     OMP_NUM_THREADS=1 python docs/make/levels.py case double-mach levels-quick
 
 Prints a table: nodes of all levels (the mean over the steps, in shares of the finest grid throughout), blocks at the
 end, processor seconds of the whole run without its set-up, of which those of looks and changes, and the mean difference
 of density to the finest grid throughout at the nodes of the coarsest grid, in shares of the mean density. With `turns`
-the case shock-diffraction and its finest grid throughout are timed in turns, for machines that do other work meanwhile.
-`case` takes the name of a case whose grid is given by counts of nodes, a preset of it with levels ("-": none), and
-overrides; "alone" behind these leaves the grids without levels away.
+the case shock-diffraction, or another one and its preset, and the finest grid throughout are timed in turns, for
+machines that do other work meanwhile and for grids on which a whole run would take too long; behind the preset follow
+the number of steps without levels at each look, and overrides. `case` takes the name of a case whose grid is given by
+counts of nodes, a preset of it with levels ("-": none), and overrides; "alone" behind these leaves the grids without
+levels away.
 """
 
 import sys
@@ -135,11 +138,14 @@ def of_case(name: str, preset: str, *overrides: str) -> None:
         row(title, run, fine, coarse.rho)
 
 
-def turns(steps: int = 4) -> None:
+def turns(name: str = "shock-diffraction", preset: str = "-", steps: int = 4, *overrides: str) -> None:
     """Time the case with levels and, at each look at its flow, so many steps on the finest grid throughout. Such
     a step costs the same at all times: it stands for as many as lead as far in time as the steps between two looks."""
-    refined = Simulation(load("shock-diffraction"), backend="cpu")
-    uniform = Simulation(load_uniform(512), backend="cpu").solver
+    case = load(name, preset=None if preset == "-" else preset, overrides=[*overrides])
+    assert case.refine is not None
+    refined = Simulation(case, backend="cpu")
+    fine = load_uniform(512) if name == "shock-diffraction" else throughout(case, case.refine.finest)
+    uniform = Simulation(fine, backend="cpu").solver
     uniform.advance(steps)
     adapt, share, whole = refined.adapt, [], {"with levels": 0.0, "throughout": 0.0, "choosing and changing tiles": 0.0}
     began, from_ = time.process_time(), 0.0
@@ -164,6 +170,10 @@ def turns(steps: int = 4) -> None:
     refined.run(progress=False)
     print("processor seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in whole.items()))
     print(f"{100 * whole['with levels'] / whole['throughout']:.1f} %, median {100 * float(np.median(share)):.1f} %")
+    found = refined.adaptations
+    assert found is not None
+    nodes = f"{found.node_steps / found.steps:,.0f} of {uniform.points:,} nodes"
+    print(f"{nodes}, {found.steps} steps, {found.changes} changes")
 
 
 def row(name: str, run: Run, fine: Run, coarse: Densities) -> None:
@@ -180,7 +190,8 @@ def row(name: str, run: Run, fine: Run, coarse: Densities) -> None:
 
 def main() -> None:
     if sys.argv[1] == "turns":
-        turns()
+        name, preset, steps, *others = [*sys.argv[2:], *("shock-diffraction", "-", "4")[len(sys.argv[2:]) :]]
+        turns(name, preset, int(steps), *others)
         return
     print("| | nodes | blocks at the end | processor seconds | looks and changes | L1 |\n|---|---|---|---|---|---|")
     if sys.argv[1] == "blast":

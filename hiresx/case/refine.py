@@ -170,8 +170,3 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
             if given:
                 instead = 'give filter = "none" in the [[probe]], or ' if name.startswith("[[probe]]") else ""
                 yield case_error(f"{key} is not supported with {name}; {instead}leave one of the two out")
-    for name in case.histories():
-        if name not in ("extrema", "residual"):
-            yield case_error(
-                f"refine is not supported with [{name}], which sums over all blocks; leave one of the two out"
-            )
