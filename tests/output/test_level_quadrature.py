@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray
 from ranks import run_ranks
 
 from hiresx import Simulation
@@ -226,17 +227,37 @@ def test_a_run_says_its_defects_once_at_its_end(capsys):
     assert said.count("levels: beside what passed the boundaries mass changed by") == 1
 
 
+def moving(steps, **checkpoint):
+    refine = {"criterion": "density-curvature", "levels": 1, "every": 4, "margin": 0}
+    tables = {"conservation": {"every": 2}, "time": {"steps": steps, "dt": 0.006}, **checkpoint}
+    return refined((40, 36, 1), [], amplitude=(0.04, 0.05, 0.0), refine=refine, **tables)
+
+
+def carried(x, y, z):
+    s = 0.3 * np.exp(-((x - 0.4) ** 2 + (y - 0.5) ** 2) / 0.006)
+    return 1 + s, 0.7 + 0 * x, 0.4 + 0 * x, 0 * x, P0 + 0 * x
+
+
+def test_a_restart_goes_on_with_the_defect(tmp_path):
+    whole = Simulation(moving(14), initial=carried, backend="cpu")
+    whole.run(progress=False)
+    Simulation(moving(7), initial=carried, backend="cpu", out=tmp_path).run(progress=False)
+    again = Simulation(moving(14), backend="cpu", restart=tmp_path)
+    again.run(progress=False)
+    assert whole.adaptations.changes > 0
+    with xarray.open_dataset(tmp_path / "history" / "conservation.nc") as found:
+        for name in ("mass", "mass_defect", "energy_defect"):
+            assert np.array_equal(found[name], history(whole)[name])
+        assert np.abs(found["mass_defect"][-1]) > 1e-12
+
+
 def totals(comm=None):
     """Histories with levels that move, on the ranks of `comm`."""
-
-    def spot(x, y, z):
-        s = 0.3 * np.exp(-((x - 0.4) ** 2 + (y - 0.5) ** 2) / 0.006)
-        return 1 + s, 0.7 + 0 * x, 0.4 + 0 * x, 0 * x, P0 + 0 * x
 
     refine = {"criterion": "density-curvature", "levels": 2, "every": 4, "margin": 0}
     tables = {"conservation": {"every": 2}, "time": {"steps": 10, "dt": 0.004}}
     case = refined((40, 36, 1), [], amplitude=(0.04, 0.05, 0.0), refine=refine, **tables)
-    simulation = Simulation(case, initial=spot, backend="cpu", **({} if comm is None else {"comm": comm}))
+    simulation = Simulation(case, initial=carried, backend="cpu", **({} if comm is None else {"comm": comm}))
     simulation.run(progress=False)
     return simulation.adaptations.changes, history(simulation)
 
