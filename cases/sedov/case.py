@@ -1,13 +1,16 @@
-"""Energy on a small square in a cold gas."""
+"""Energy on a small square, or cube, in a cold gas."""
 
 import numpy as np
 
 
 def initial(x, y, z, *, energy, half_width, ratio, gamma):
-    """A node has the share of the energy with which its cell lies in the square: all of it is there on any uniform
-    grid around the square."""
-    p = (gamma - 1) * energy / (4 * half_width**2)
+    """A node has the share of the energy with which its cell lies in the square (with nodes along z: in the cube): all
+    of it is there on any uniform grid around it."""
     share = _covered(x, half_width) * _covered(y.swapaxes(1, 2), half_width).swapaxes(1, 2)
+    solid = z.shape[0] > 1
+    if solid:
+        share = share * _covered(z.swapaxes(0, 2), half_width).swapaxes(0, 2)
+    p = (gamma - 1) * energy / (2 * half_width) ** (3 if solid else 2)
     return 1.0, 0.0, 0.0, 0.0, p / ratio + p * (1 - 1 / ratio) * share
 
 

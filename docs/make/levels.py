@@ -3,11 +3,17 @@
     OMP_NUM_THREADS=1 python docs/make/levels.py blast
     OMP_NUM_THREADS=1 python docs/make/levels.py shock-diffraction
     OMP_NUM_THREADS=1 python docs/make/levels.py turns
+    OMP_NUM_THREADS=1 python docs/make/levels.py turns double-mach levels 1 time.end=0.02
+    OMP_NUM_THREADS=1 python docs/make/levels.py case double-mach levels-quick
 
 Prints a table: nodes of all levels (the mean over the steps, in shares of the finest grid throughout), blocks at the
 end, processor seconds of the whole run without its set-up, of which those of looks and changes, and the mean difference
 of density to the finest grid throughout at the nodes of the coarsest grid, in shares of the mean density. With `turns`
-the case shock-diffraction and its finest grid throughout are timed in turns, for machines that do other work meanwhile.
+the case shock-diffraction, or another one and its preset, and the finest grid throughout are timed in turns, for
+machines that do other work meanwhile and for grids on which a whole run would take too long; behind the preset follow
+the number of steps without levels at each look, and overrides. `case` takes the name of a case whose grid is given by
+counts of nodes, a preset of it with levels ("-": none), and overrides; "alone" behind these leaves the grids without
+levels away.
 """
 
 import sys
@@ -28,7 +34,7 @@ BLAST: dict[str, dict[str, Any]] = {
     "`refine` 0.3, tiles of 16": {"tile": 16, "every": 25, "margin": 16, "refine": 0.3, "coarsen": 0.18},
     "`refine` 0.3, tiles of 32": {"tile": 32, "every": 25, "margin": 16, "refine": 0.3, "coarsen": 0.18},
 }
-Densities = dict[tuple[float, float], float]
+Densities = dict[tuple[float, ...], float]
 
 
 @dataclass
@@ -62,7 +68,7 @@ def measured(case: Case, initial: Callable[..., Any] | None = None) -> Run:
     found = simulation.adaptations
     rho: Densities = {}
     for block in simulation.blocks:  # finer levels come last
-        places = zip(*(np.round(np.asarray(c).ravel(), 9).tolist() for c in (block.x, block.y)), strict=True)
+        places = zip(*(np.round(np.asarray(c).ravel(), 9).tolist() for c in (block.x, block.y, block.z)), strict=True)
         rho |= dict(zip(places, block.state("rho").ravel().tolist(), strict=True))
     nodes = simulation.solver.points if found is None else found.node_steps / found.steps
     return Run(nodes, len(simulation.blocks), 0 if found is None else found.changes, seconds, changing, rho)
@@ -100,11 +106,46 @@ def diffraction(spacing: int | None, *overrides: str) -> Run:
     return measured(load("shock-diffraction", overrides=[*overrides]) if spacing is None else load_uniform(spacing))
 
 
-def turns(steps: int = 4) -> None:
+def throughout(case: Case, level: int) -> Case:
+    """The case on the grid of a level alone: its counts of nodes and the ranges of its boundaries."""
+
+    def times(m: Any) -> Any:
+        return m << level if isinstance(m, int) else m
+
+    n = [times(count - 1) + 1 for count in case.grid.n]  # type: ignore[union-attr]
+    boundary = tuple(
+        b.model_copy(update={"range": {d: tuple(times(m) for m in ends) for d, ends in b.range.items()}})
+        if isinstance(b.range, dict)
+        else b
+        for b in case.boundary
+    )
+    grid = case.grid.model_copy(update={"n": tuple(n)})
+    return case.model_copy(update={"refine": None, "grid": grid, "boundary": boundary})
+
+
+def of_case(name: str, preset: str, *overrides: str) -> None:
+    """The rows of a case with levels: its finest grid throughout, the next coarser one, levels, the grid alone."""
+    alone = "alone" in overrides
+    case = load(name, preset=None if preset == "-" else preset, overrides=[o for o in overrides if o != "alone"])
+    assert case.refine is not None
+    finest = case.refine.finest
+    with_levels = measured(case)
+    if alone:
+        row(f"{finest} levels", with_levels, with_levels, {})
+        return
+    coarse, half, fine = (measured(throughout(case, level)) for level in (0, finest - 1, finest))
+    for title, run in (("finest", fine), ("half as fine", half), (f"{finest} levels", with_levels), ("grid", coarse)):
+        row(title, run, fine, coarse.rho)
+
+
+def turns(name: str = "shock-diffraction", preset: str = "-", steps: int = 4, *overrides: str) -> None:
     """Time the case with levels and, at each look at its flow, so many steps on the finest grid throughout. Such
     a step costs the same at all times: it stands for as many as lead as far in time as the steps between two looks."""
-    refined = Simulation(load("shock-diffraction"), backend="cpu")
-    uniform = Simulation(load_uniform(512), backend="cpu").solver
+    case = load(name, preset=None if preset == "-" else preset, overrides=[*overrides])
+    assert case.refine is not None
+    refined = Simulation(case, backend="cpu")
+    fine = load_uniform(512) if name == "shock-diffraction" else throughout(case, case.refine.finest)
+    uniform = Simulation(fine, backend="cpu").solver
     uniform.advance(steps)
     adapt, share, whole = refined.adapt, [], {"with levels": 0.0, "throughout": 0.0, "choosing and changing tiles": 0.0}
     began, from_ = time.process_time(), 0.0
@@ -129,10 +170,14 @@ def turns(steps: int = 4) -> None:
     refined.run(progress=False)
     print("processor seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in whole.items()))
     print(f"{100 * whole['with levels'] / whole['throughout']:.1f} %, median {100 * float(np.median(share)):.1f} %")
+    found = refined.adaptations
+    assert found is not None
+    nodes = f"{found.node_steps / found.steps:,.0f} of {uniform.points:,} nodes"
+    print(f"{nodes}, {found.steps} steps, {found.changes} changes")
 
 
 def row(name: str, run: Run, fine: Run, coarse: Densities) -> None:
-    shared = [place for place in coarse if place in run.rho and place in fine.rho]
+    shared = [place for place in coarse or run.rho if place in run.rho and place in fine.rho]
     mean = np.mean([fine.rho[place] for place in shared])
     away = np.mean([abs(run.rho[place] - fine.rho[place]) for place in shared]) / mean
     changes = f"{run.changing:.1f}, {run.changes} changes" if run.changes else "-"
@@ -145,7 +190,8 @@ def row(name: str, run: Run, fine: Run, coarse: Densities) -> None:
 
 def main() -> None:
     if sys.argv[1] == "turns":
-        turns()
+        name, preset, steps, *others = [*sys.argv[2:], *("shock-diffraction", "-", "4")[len(sys.argv[2:]) :]]
+        turns(name, preset, int(steps), *others)
         return
     print("| | nodes | blocks at the end | processor seconds | looks and changes | L1 |\n|---|---|---|---|---|---|")
     if sys.argv[1] == "blast":
@@ -156,6 +202,9 @@ def main() -> None:
         row("65 x 65 nodes", coarse, fine, coarse.rho)
         return
     overrides = sys.argv[2:]
+    if sys.argv[1] == "case":
+        of_case(*overrides)
+        return
     fine, half, coarse = diffraction(512), diffraction(256), diffraction(32)
     row("1/512 throughout", fine, fine, coarse.rho)
     row("1/256 throughout", half, fine, coarse.rho)

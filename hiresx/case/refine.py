@@ -15,7 +15,12 @@ Interval = Annotated[tuple[float, float], Listed]
 Nodes = Annotated[tuple[int, int], Listed]
 
 # Conditions with which a refined region may share a face of a block: those that act on every node by itself.
-REFINABLE = frozenset({"periodic", "slip-wall", "symmetry", "no-slip-wall", "supersonic-inflow", "supersonic-outflow"})
+REFINABLE = frozenset(
+    {
+        "periodic", "slip-wall", "symmetry", "no-slip-wall", "supersonic-inflow", "profile-inflow",
+        "supersonic-outflow",
+    }
+)  # fmt: skip
 
 
 class RefinedRegion(Table):
@@ -79,6 +84,11 @@ class Refine(Table):
         ge=0,
         description="nodes of the finer level that are taken around what exceeds refine, at most a tile; absent: as "
         "many as every, at most a tile",
+    )
+    symmetric: Annotated[tuple[Literal["i", "j", "k"], ...], Listed] = Field(
+        (),
+        description="directions of the grid along which the tiles of each block lie symmetrically to its middle, for "
+        "flows that are symmetric to it; the thicker tile is then that in the middle",
     )
     most_nodes: Points | None = Field(
         None, description="a run whose levels would have more nodes than this ends with an error; absent: no limit"
@@ -160,8 +170,3 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
             if given:
                 instead = 'give filter = "none" in the [[probe]], or ' if name.startswith("[[probe]]") else ""
                 yield case_error(f"{key} is not supported with {name}; {instead}leave one of the two out")
-    for name in case.histories():
-        if name not in ("extrema", "residual"):
-            yield case_error(
-                f"refine is not supported with [{name}], which sums over all blocks; leave one of the two out"
-            )

@@ -15,7 +15,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, with_conditions
 from hiresx.decomposition.refinement import (
     Taken,
-    lattice_of,
+    lattices_of,
     refined_grid,
     refuse_in_file,
     regions_taken,
@@ -120,8 +120,8 @@ def shared_hierarchy(
         all_grids.append(replace(own, blocks=tuple(blocks), parts=parts))
         all_nodes.append(level)
     with comm.together():
-        lattices = [[lattice_of(block, table.tile, g) for block in g.blocks] for g in all_grids]
-        choice = TileChoice.of(all_grids, lattices, regions_taken(all_grids, lattices, table))
+        lattices = lattices_of(all_grids, table)
+        choice = TileChoice.of(all_grids, lattices, regions_taken(all_grids, lattices, table), table)
         spaces = {key: space for n, g in enumerate(all_grids) for key, space in spaces_of(g, n).items()}
     return Hierarchy(comm, table, grid, tuple(all_grids), all_nodes, lattices, spaces, choice)
 

@@ -61,7 +61,7 @@ def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -
     for _ in range(table.finest):
         grids.append(finer(grids[-1], nodes[-1]))
         nodes.append(refined_extended(grids[-1]))
-    lattices = [[lattice_of(block, table.tile, grid) for block in grid.blocks] for grid in grids]
+    lattices = lattices_of(grids, table)
     return with_tiles(grids, nodes, lattices, _taken(grids, lattices, table))
 
 
@@ -140,14 +140,44 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
 # ---- which tiles there are
 
 
-def lattice_of(block: Block, tile: int, grid: Decomposition) -> list[list[int]]:
-    """For each direction, the nodes at which tiles begin and end: `tile` nodes apart, except for a thicker last one."""
-    least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH)
+def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
+    """For each level, block and direction, the nodes at which tiles begin and end. Raises HiresxError for a direction
+    of `refine.symmetric` along which blocks go on behind their last nodes: a level ends elsewhere than it begins."""
+    coarse = grids[0]
+    for c in coarse.connections:
+        along = "ijk"[direction(c.face)]
+        if along in table.symmetric and layout_of(c, coarse.blocks) == "offset":
+            raise HiresxError(
+                f"refine.symmetric: block '{coarse.blocks[c.block].name}' goes on along {along} one step from its last "
+                "nodes, so its levels are not symmetric to its middle",
+                f"leave {along} out",
+            )
+    symmetric = triple(axis in table.symmetric for axis in "ijk")
+    return [[_lattice_of(block, table.tile, grid, symmetric) for block in grid.blocks] for grid in grids]
+
+
+def _lattice_of(block: Block, tile: int, grid: Decomposition, symmetric: tuple[bool, bool, bool]) -> list[list[int]]:
+    """For each direction, the nodes at which tiles begin and end: `tile` nodes apart, except for a thicker last one or,
+    where `symmetric`, a thicker one in the middle."""
+    least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH, tile)
     found = []
-    for n in block.size:
-        starts = [start for start in range(0, n, tile) if start == 0 or n - start >= max(least, tile)]
-        found.append([*starts, n])
+    for n, mirrored in zip(block.size, symmetric, strict=True):
+        if mirrored and n > least:
+            starts = [m * tile for m in range((n - least) // (2 * tile) + 1)]
+            found.append([*starts, *(n - start for start in reversed(starts))])
+        else:
+            starts = [start for start in range(0, n, tile) if start == 0 or n - start >= least]
+            found.append([*starts, n])
     return found
+
+
+def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
+    """The tiles (k, j, i) `taken` of a block, and those opposite to them along the directions of
+    `refine.symmetric`."""
+    for d, axis in enumerate("ijk"):
+        if axis in table.symmetric:
+            taken = taken | np.flip(taken, 2 - d)
+    return taken
 
 
 def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
@@ -197,7 +227,7 @@ def regions_taken(
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)
-    return taken
+    return [[with_mirrored(some, table) for some in level] for level in taken]
 
 
 def reach_of(coarse: Decomposition) -> int:
@@ -272,7 +302,7 @@ def _tiles_around(ends: tuple[int, int], d: int, space: Space, reach: int, below
     """Along direction `d` the tiles of the level before, which begin and end at `below`, under nodes `ends` of a level
     and `reach` nodes around them."""
     (lo, hi), n, wrap = ends, space.size[d], space.wrapped[d]
-    nodes = np.arange(lo // 2 - reach, (hi - 1) // 2 + reach + 2) if n > 1 else np.array([0])
+    nodes = np.arange(lo // 2 - reach, hi // 2 + reach + 1) if n > 1 else np.array([0])
     nodes = nodes % n if wrap is not None and wrap.step == n else np.clip(nodes, 0, n - 1)
     return np.unique(np.searchsorted(below, nodes, "right") - 1)
 

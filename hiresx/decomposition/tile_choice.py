@@ -7,12 +7,20 @@ from itertools import product
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.case.refine import REFINABLE
+from hiresx.case.refine import REFINABLE, Refine
 from hiresx.decomposition.filled_tiles import filled
 from hiresx.decomposition.levels import spaces_of
 from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.refinement import Taken, along_lines, around_tiles, may_end, reach_of, take_around
+from hiresx.decomposition.refinement import (
+    Taken,
+    along_lines,
+    around_tiles,
+    may_end,
+    reach_of,
+    take_around,
+    with_mirrored,
+)
 from hiresx.grid.blocks import Range, direction, intersection, side
 from hiresx.grid.cutting import image
 
@@ -26,7 +34,8 @@ Place = tuple[int, int, int, int]
 class TileChoice:
     """`grids`: the whole blocks of every level, `lattices`: where their tiles begin and end. `regions`: tiles that are
     always there, by level and block. `allowed`: tiles that may be there, likewise. `partners`: by level, of each tile
-    on a join of blocks, the tiles on the other side of it. `around`: by level and block `around_tiles`."""
+    on a join of blocks, the tiles on the other side of it. `around`: by level and block `around_tiles`.
+    `table`: [refine] of the case."""
 
     grids: Sequence[Decomposition]
     lattices: Sequence[Sequence[Lattice]]
@@ -34,10 +43,15 @@ class TileChoice:
     allowed: Sequence[Taken]
     partners: Sequence[dict[Place, list[Place]]]
     around: Sequence[Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]]
+    table: Refine
 
     @classmethod
     def of(
-        cls, grids: Sequence[Decomposition], lattices: Sequence[Sequence[Lattice]], regions: Sequence[Taken]
+        cls,
+        grids: Sequence[Decomposition],
+        lattices: Sequence[Sequence[Lattice]],
+        regions: Sequence[Taken],
+        table: Refine,
     ) -> "TileChoice":
         """Construct the choice from levels and regions. A tile is not allowed on a face whose condition does not
         support refinement, or if it needs such a tile around it or on the other side of a join."""
@@ -57,7 +71,7 @@ class TileChoice:
                     for b, lattice in enumerate(lattices[level])
                 ]
             )
-        return cls(grids, lattices, regions, allowed, partners, around)
+        return cls(grids, lattices, regions, allowed, partners, around, table)
 
     def none(self) -> list[Taken]:
         """An empty list of tiles."""
@@ -71,14 +85,20 @@ class TileChoice:
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)
         ]
         for level in range(len(self.grids) - 1, 0, -1):
+            taken[level] = self._with_mirrored(level, taken[level])
             self._take_partners(level, taken[level])
             lattices = zip(self.lattices[level], taken[level], self.allowed[level], strict=True)
-            taken[level] = [filled(*block) for block in lattices]
+            taken[level] = self._with_mirrored(level, [filled(*block) for block in lattices])
             self._take_partners(level, taken[level])
             if level > 1:
                 for tiles, around, below in zip(taken[level], self.around[level], taken[level - 1], strict=True):
                     below |= along_lines(tiles, around)
         return taken
+
+    def _with_mirrored(self, level: int, taken: Taken) -> Taken:
+        """`taken`, and the tiles opposite to them, which neither round-off nor the order of filling then leaves out."""
+        of_blocks = zip(taken, self.allowed[level], strict=True)
+        return [tiles | (with_mirrored(tiles, self.table) & may) for tiles, may in of_blocks]
 
     def _take_partners(self, level: int, taken: Taken) -> None:
         partners = self.partners[level]

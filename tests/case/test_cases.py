@@ -346,6 +346,18 @@ def test_sedovs_energy_is_there_on_any_number_of_nodes(n):
     np.testing.assert_allclose(np.concatenate(cut, axis=2), p, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n", [20, 39, 13])
+def test_sedovs_energy_is_there_in_space(n):
+    case = load("sedov", "levels-space", (f"grid.n=[{n},{n + 1},{n + 2}]",))
+    (block,) = build(case.grid, case.directory).blocks
+    p = case.evaluate(case.initial.function, block.x, block.y, block.z)[4]
+    cell = np.prod([np.diff(np.unique(np.round(c, 9))).mean() for c in (block.x, block.y, block.z)])
+    given, gamma = case.parameters, case.gas.gamma
+    cold = (gamma - 1) * given["energy"] / (2 * given["half_width"]) ** 3 / given["ratio"]
+    energy = ((p - cold) * cell).sum() / (gamma - 1)
+    assert energy == pytest.approx(given["energy"] * (1 - 1 / given["ratio"]), rel=1e-7)
+
+
 def test_sedovs_energy_is_not_shared_out_on_a_stretched_grid():
     case = load("sedov", None, ('grid.stretch={x={cluster="centre",ratio=3.0}}',))
     (block,) = build(case.grid, case.directory).blocks

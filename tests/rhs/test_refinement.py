@@ -244,7 +244,7 @@ def test_a_region_that_cannot_be_is_refused(change, said):
     ("tables", "said"),
     [
         ({"filter": {}}, "filter"),
-        ({"conservation": {}}, "conservation"),
+        ({"force": [{"name": "f", "faces": ["imin"], "every": 1}]}, "force"),
         ({"boundary": [{"faces": "all", "type": "far-field", "state": FLOW}]}, "far-field"),
     ],
 )

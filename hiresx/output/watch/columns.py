@@ -9,6 +9,7 @@ from hiresx.case import Case
 from hiresx.device.interface import Calls
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import slices
+from hiresx.output.watch.level_quadrature import LevelWeights
 from hiresx.output.watch.quadrature import block_weights
 from hiresx.solver import Solver
 
@@ -53,9 +54,34 @@ def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
     """Return the weights of the nodes of part `n` in an integral over its block: quadrature weight (`kept`: as of
     `block_weights`) times cell volume, (nk, nj, ni)."""
     state = solver.states[n]
-    jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)
-    weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / jacobian
+    weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
+
+
+def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False) -> list[np.ndarray]:
+    """Return the `volumes` of all parts of this rank in an integral over the whole grid. `weights`: those of levels,
+    where there are some, with `kept` as here. These volumes are scaled, so that their sum is that of the grid itself:
+    it stays when tiles change. Collective."""
+    if weights is None:
+        return [volumes(solver, n, kept) for n in range(len(solver.states))]
+    levels = solver.decomposition.levels
+    assert levels is not None
+    found, grid = [], 0.0
+    for n, state in enumerate(solver.states):
+        found.append(weights.nodes[state.part.whole][slices(state.part.box)] / _jacobian(solver, state))
+        if levels.tiles[state.part.whole].level == 0:
+            grid += float(volumes(solver, n, kept).sum())
+    wanted, total = solver.comm.sum(np.array([grid, sum(float(volume.sum()) for volume in found)]))
+    return [volume * (wanted / total) for volume in found]
+
+
+def level_weights(solver: Solver, kept: bool = False) -> LevelWeights | None:
+    """The weights of the levels of a refined grid; None of another one."""
+    return None if solver.decomposition.levels is None else LevelWeights(solver.decomposition, kept)
+
+
+def _jacobian(solver: Solver, state: BlockState) -> np.ndarray:
+    return state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)
 
 
 def off_poles(solver: Solver, state: BlockState) -> np.ndarray:

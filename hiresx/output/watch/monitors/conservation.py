@@ -1,6 +1,7 @@
-"""`[conservation]`: volume integrals, what leaves through the boundaries, what the sponges add."""
+"""`[conservation]`: volume integrals, what leaves through the boundaries, what the sponges add, and with levels of
+refinement how far the integrals are off what these explain."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import Conservation as Spec
-from hiresx.output.watch.columns import Columns, dimension, pad, volumes
+from hiresx.grid.patched import PATCHED
+from hiresx.output.watch.columns import Columns, all_volumes, dimension, level_weights, pad
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
 from hiresx.output.watch.sampling import Monitor
@@ -28,23 +30,31 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class ConservationMonitor(Monitor):
-    """Columns: every conserved quantity; <quantity>_flux_<boundary>, outward; with sponges <quantity>_source."""
+    """Columns: every conserved quantity; <quantity>_flux_<boundary>, outward; with sponges <quantity>_source; with
+    levels <quantity>_defect: by how much it changed since the first sample beside what fluxes and sources explain, by
+    the trapezoidal rule between samples."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         decomposition = solver.decomposition
         boundaries = list(solver.case.boundary)
+        weights = level_weights(solver, kept=True)
+        # The end of a level is no boundary.
+        patches = [p for p in decomposition.patches if weights is None or p.condition.type != PATCHED]
         # Patched connections of the grid need no table of the case.
-        for patch in decomposition.patches:
+        for patch in patches:
             boundaries += [patch.condition] if all(c is not patch.condition for c in boundaries) else []
         names = _names(boundaries)
         here, faces, groups = {state.part.whole for state in solver.states}, [], set()
-        for patch in decomposition.patches:
+        for patch in patches:
             group = next(n for n, c in enumerate(boundaries) if c is patch.condition)
             groups.add(group)
             if patch.block in here:
-                weights = face_weights(decomposition, patch.block, patch.face, kept=True)
-                weights *= mask(decomposition, patch.block, patch.face, patch.range)
-                faces.append(FaceNodes(patch.block, patch.face, weights, group, patch.condition.kernel == "reflect"))
+                if weights is None:
+                    own = face_weights(decomposition, patch.block, patch.face, kept=True)
+                else:
+                    own = weights.faces[patch.block, patch.face]
+                own = own * mask(decomposition, patch.block, patch.face, patch.range)
+                faces.append(FaceNodes(patch.block, patch.face, own, group, patch.condition.kernel == "reflect"))
         self._surface = WatchedSurface(solver, faces, len(names))
         # Boundaries that are periodic, or normal to a direction of one node, have no flux.
         self._groups = sorted(groups)
@@ -67,16 +77,22 @@ class ConservationMonitor(Monitor):
                 Column(f"{name}_source", f"{name} added by the sponges", f"{scale} c_ref{area}")
                 for name, scale in zip(CONSERVED, _SCALES, strict=True)
             ]
+        self._defect = None if weights is None else _Defect()
+        if self._defect is not None:
+            columns += [
+                Column(f"{name}_defect", f"{name} that appeared beside fluxes and sources", f"{scale} {volume}")
+                for name, scale in zip(CONSERVED, _SCALES, strict=True)
+            ]
         super().__init__(solver.comm, "conservation", "conservation", columns, spec.every, spec.every_time, out)
         volumes_of = []
         self._sponges: dict[int, tuple[Any, np.ndarray]] = {}
-        for n, state in enumerate(solver.states):
-            counted = volumes(solver, n, kept=True)
+        of_parts = all_volumes(solver, weights, kept=True)
+        for n, (state, counted) in enumerate(zip(solver.states, of_parts, strict=True)):
             volumes_of.append(pad(solver, state, counted))
             self._add_sponges(solver, n, counted)
         arguments = [
-            {"weight": volume, "other": self._sponges.get(n, (volume,))[0], "both": int(n in self._sponges)}
-            for n, volume in enumerate(volumes_of)
+            {"weight": counted, "other": self._sponges.get(n, (counted,))[0], "both": int(n in self._sponges)}
+            for n, counted in enumerate(volumes_of)
         ]
         self._totals = Columns(solver, 2 * len(CONSERVED)).prepare("column_totals", arguments)
 
@@ -105,7 +121,61 @@ class ConservationMonitor(Monitor):
             values |= {f"{name}_flux_{boundary}": f for name, f in zip(CONSERVED, through[group], strict=True)}
         if self._has_sponges:
             values |= {f"{name}_source": s for name, s in zip(CONSERVED, source, strict=True)}
+        if self._defect is not None:
+            leaving = sum(through[group] for group in self._groups) - source
+            defects = self._defect.at(solver.time, totals, leaving)
+            values |= {f"{name}_defect": d for name, d in zip(CONSERVED, defects, strict=True)}
         return values
+
+    def capture(self) -> dict[str, Any]:
+        return super().capture() | ({} if self._defect is None else self._defect.capture())
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        super().restore(captured)
+        if self._defect is not None:
+            self._defect.restore(captured)
+
+    def finish(self, solver: Solver) -> None:
+        super().finish(solver)
+        if self._defect is not None and (note := self._defect.note()) is not None:
+            self.notes.append(note)
+
+
+class _Defect:
+    """How far integrals are off what flows through the boundaries and what sources give, since the first sample."""
+
+    def __init__(self) -> None:
+        # integrals at the first sample and at the last one, what leaves per time, what has left
+        self._kept: np.ndarray | None = None
+        self._time = 0.0
+
+    def at(self, time: float, totals: np.ndarray, leaving: np.ndarray) -> np.ndarray:
+        """The defects at a sample. `leaving`: what leaves per time."""
+        if self._kept is None:
+            self._kept = np.stack([totals, totals, leaving, np.zeros(len(totals))])
+        first, _, before, left = self._kept
+        left = left + 0.5 * (before + leaving) * (time - self._time)
+        self._kept, self._time = np.stack([first, totals, leaving, left]), time
+        found: np.ndarray = totals - first + left
+        return found
+
+    def note(self) -> str | None:
+        """What a run says of them at its end; None before the second sample."""
+        if self._kept is None:
+            return None
+        first, totals, _, left = self._kept
+        mass, *momentum, energy = totals - first + left
+        return (
+            f"levels: beside what passed the boundaries mass changed by {mass / totals[0]:.1e} of it, energy by "
+            f"{energy / totals[-1]:.1e}, momentum by {max(map(abs, momentum)):.1e}, from the first sample to the last"
+        )
+
+    def capture(self) -> dict[str, Any]:
+        return {} if self._kept is None else {"defect": self._kept, "defect_time": self._time}
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        if "defect" in captured:
+            self._kept, self._time = np.asarray(captured["defect"]), float(captured["defect_time"])
 
 
 def _names(boundaries: Sequence[Any]) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
-from hiresx.output.watch.columns import Columns, pad, volumes
+from hiresx.output.watch.columns import Columns, all_volumes, level_weights, pad
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.velocities import Velocities
@@ -55,8 +55,7 @@ class KineticEnergyMonitor(Monitor):
         # in the order of the kernel
         self._sums = tuple(column.name for column in columns if column.name not in _BETWEEN_SAMPLES)
         volumes_of, total = [], 0.0
-        for n, state in enumerate(solver.states):
-            volume = volumes(solver, n)
+        for state, volume in zip(solver.states, all_volumes(solver, level_weights(solver)), strict=True):
             total += volume.sum()
             volumes_of.append(pad(solver, state, volume))
         self._total = float(solver.comm.sum(total))

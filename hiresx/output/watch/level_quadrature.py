@@ -1,0 +1,156 @@
+"""Integrals over the levels of a refined grid, in which every place counts with the finest level there.
+
+Such an integral is that over the grid itself and, for every box of cells that a level covers, the difference between
+the integral over the box on this level and that on the level before. The faces of a box pass through nodes that both
+levels have. All of them are closed by Gregory's corrections (`quadrature`), as far as a box has nodes for them: inside
+a box the nodes of the level count once, and those under it not at all.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.decomposition import Decomposition
+from hiresx.decomposition.levels import Levels
+from hiresx.decomposition.refinement import joined_boxes
+from hiresx.grid.blocks import FACES, Range, direction, directions_along, intersection, shift_range, slices
+from hiresx.grid.cutting import within
+from hiresx.output.watch.quadrature import (
+    BESIDE,
+    PHYSICAL,
+    block_weights,
+    changes,
+    ends,
+    face_weights,
+)
+
+
+class LevelWeights:
+    """Weights of the nodes of all whole blocks, as of `quadrature.block_weights`. `nodes`: of every block, (nk, nj,
+    ni). `faces`: by block and face, of the nodes on faces of the grid itself, as [k, j, i] without the direction of the
+    face. `kept`: the weights of the sums that no-slip walls conserve."""
+
+    def __init__(self, decomposition: Decomposition, kept: bool = False):
+        levels = decomposition.levels
+        assert levels is not None
+        self._levels = levels
+        self.nodes: list[np.ndarray] = []
+        self.faces: dict[tuple[int, str], np.ndarray] = {}
+        for n, tile in enumerate(levels.tiles):
+            block = decomposition.blocks[n]
+            grid = tile.level == 0
+            self.nodes.append(block_weights(decomposition, n, kept=kept) if grid else np.zeros(block.x.shape))
+            for face in block.faces:
+                made = face_weights(decomposition, n, face, kept=kept) if grid else None
+                self.faces[n, face] = np.zeros(_across(block.size, face)) if made is None else made
+        for base in range(sum(tile.level == 0 for tile in levels.tiles)):
+            kinds = {face: ends(decomposition, base, face, kept) for face in decomposition.blocks[base].faces}
+            for level in range(1, levels.finest + 1):
+                finer = {face: _on_finer(of, face, levels.spaces[level, base].size) for face, of in kinds.items()}
+                for cells in _covered(levels, level, base):
+                    self._add(level, base, cells, finer, 1)
+                    self._add(level - 1, base, cells, kinds, -1)
+                kinds = finer
+
+    def _add(self, level: int, base: int, cells: Range, kinds: dict[str, np.ndarray], sign: int) -> None:
+        """Add the weights of the box `cells`, in cells of the coarser of two levels, on the finer one (`sign` 1) or on
+        that coarser one (-1)."""
+        space, per = self._levels.spaces[level, base], 2 if sign > 0 else 1
+        box: list[tuple[int, int]] = []
+        open_ends = []
+        for n, wrap, (lo, hi) in zip(space.size, space.wrapped, cells, strict=True):
+            turns = wrap is not None and wrap.step == n
+            period = turns and (per * lo, per * hi) == (0, n)
+            open_ends.append(n > 1 and not period)
+            box.append((0, 1) if n == 1 else (per * lo, per * hi + (not period)))
+        whole: Range = triple(box)
+        self._spread(level, base, whole, sign * _box_weights(space.size, whole, kinds, open_ends), None)
+        for face in kinds:
+            d = direction(face)
+            at = whole[d][0] if FACES.index(face) % 2 == 0 else whole[d][1] - 1
+            if at != (0 if FACES.index(face) % 2 == 0 else space.size[d] - 1):
+                continue
+            layer: Range = triple((at, at + 1) if e == d else whole[e] for e in range(3))
+            along = [open_ and e != d for e, open_ in enumerate(open_ends)]
+            self._spread(level, base, layer, sign * _box_weights(space.size, layer, kinds, along), face)
+
+    def _spread(self, level: int, base: int, box: Range, values: np.ndarray, face: str | None) -> None:
+        """Add `values` at the nodes `box` of a level to the blocks that have them."""
+        space = self._levels.spaces[level, base]
+        turns = [
+            (0, -n) if wrap is not None and hi > n else (0,)
+            for n, wrap, (_, hi) in zip(space.size, space.wrapped, box, strict=True)
+        ]
+        for turn in product(*turns):
+            there = shift_range(box, triple(turn))
+            for n in self._levels.of(level, base):
+                tile = self._levels.tiles[n]
+                shared = intersection(there, tile.box)
+                if shared is None:
+                    continue
+                own = values[slices(within(there, shared))]
+                if face is None:
+                    self.nodes[n][slices(within(tile.box, shared))] += own
+                else:
+                    d = direction(face)
+                    at = tuple(slice(*within(tile.box, shared)[e]) for e in directions_along(face))
+                    self.faces[n, face][at] += own.squeeze(2 - d)
+
+
+def _across(size: tuple[int, int, int], face: str) -> list[int]:
+    return [size[e] for e in directions_along(face)]
+
+
+def _on_finer(kinds: np.ndarray, face: str, size: tuple[int, int, int]) -> np.ndarray:
+    """The kinds of ends of lines at the nodes of a face of the next finer level, on which a block has `size` nodes."""
+    return kinds[np.ix_(*(np.arange(n) // 2 for n in _across(size, face)))]
+
+
+def _box_weights(
+    size: tuple[int, int, int], box: Range, kinds: dict[str, np.ndarray], closed: Sequence[bool]
+) -> np.ndarray:
+    """Weights (nk, nj, ni) of the nodes `box` in an integral over the box. `kinds`: of ends of lines at the faces of
+    the block of `size` nodes. `closed`: whether lines along a direction end at the faces of the box."""
+    weights = np.ones([hi - lo for lo, hi in reversed(box)])
+    for d in np.flatnonzero(closed):
+        lo, hi = box[d]
+        along = np.moveaxis(np.ones(weights.shape), 2 - d, 0)
+        for upper, face in enumerate(FACES[2 * d : 2 * d + 2]):
+            found = np.full(along.shape[1:], PHYSICAL)
+            if (hi == size[d]) if upper else (lo == 0):
+                # A box may reach over the end of a period.
+                own = kinds[face][np.ix_(*(np.arange(*box[e]) % size[e] for e in directions_along(face)))]
+                found = np.where(own == BESIDE, PHYSICAL, own)
+            for m, change in changes(hi - lo):
+                added = np.select([found == kind for kind in change], list(change.values()), 0.0)
+                along[hi - lo - 1 - m if upper else m] += added
+        weights *= np.moveaxis(along, 0, 2 - d)
+    return weights
+
+
+def _covered(levels: Levels, level: int, base: int) -> Iterator[Range]:
+    """Boxes of cells of the level before all nodes of which, and all between them, a level has; none twice. A cell lies
+    behind its node; where a block goes on in itself, one step from its last node, so does that of this node."""
+    space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]
+    if not tiles:
+        return
+    lattice = [sorted({0, n, *(end for tile in tiles for end in tile.box[d])}) for d, n in enumerate(space.size)]
+    there = np.zeros([len(ends_) - 1 for ends_ in reversed(lattice)], bool)
+    for tile in tiles:
+        at = [slice(along.index(lo), along.index(hi)) for along, (lo, hi) in zip(lattice, tile.box, strict=True)]
+        there[tuple(reversed(at))] = True
+    cells, places = [], []
+    for along, n, wrap in zip(lattice, space.size, space.wrapped, strict=True):
+        turns = wrap is not None and wrap.step == n
+        last = 1 if n == 1 else n // 2 if turns else (n - 1) // 2
+        marks = {min(mark, last) for end in along for mark in ((end + 1) // 2, max(end - 1, 0) // 2)}
+        cells.append(sorted({0, last, *marks}))
+        # A cell has the nodes 2c, 2c + 1 and 2c + 2; all cells between two marks have them in the same tiles.
+        nodes = 2 * np.array(cells[-1][:-1])[:, None] + np.arange(3)
+        places.append(np.searchsorted(along, nodes % n if turns or n == 1 else nodes, "right") - 1)
+    inside = np.ones([len(marks) - 1 for marks in reversed(cells)], bool)
+    for i, j, k in product(range(3), repeat=3):
+        inside &= there[np.ix_(places[2][:, k], places[1][:, j], places[0][:, i])]
+    yield from joined_boxes(cells, inside)
