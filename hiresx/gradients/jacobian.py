@@ -12,43 +12,49 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base import optional
+from hiresx.equations import GAS_CONSERVED
 from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
+from hiresx.gradients.colouring import Neighbourhood, groups
 from hiresx.gradients.flow import SteadyFlow
+from hiresx.gradients.sparse_solver import scipy
 from hiresx.grid.blocks import slices
 from hiresx.output.watch.watched_surface import Shares
 from hiresx.time.ode_system import Vector
 
-# A result depends on nodes at most so many steps along grid lines away: 10 at corners of curved walls, as measured.
-# Where that does not suffice, the next is tried.
+# A result depends on nodes at most so many steps along grid lines away: 10 at corners of curved walls, as measured in
+# plane flows. Where that does not suffice, the next is tried.
 REACHES = (10, 16)
 # Shifts, over the largest value of the variable: to see what changes, and for central differences.
 PROBE, SHIFT = 1e-4, 1e-6
-# A variable counts in shifts at least as this share of the largest one: a component of the momentum may be 0.
+# A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
+# What a probe changes of a result counts from this share of the largest value on; less is round-off, for instance of a
+# mean over an outflow.
+ROUND_OFF = 1e-15
+# What nodes farther away do is left out below this share of their change. Where two walls meet in three dimensions,
+# influences fall by some orders until they end, 22 steps away.
+FAR = 1e-2
 
-# Results at each place, (m, n), of one kind after another, from a state (variables, nodes).
+# Results at each place of this rank, (m, n), of one kind after another, from a state (variables, nodes).
 Results = Callable[[np.ndarray], list[np.ndarray]]
 
 
-def scipy(part: str) -> Any:
-    """scipy.`part`. Raises HiresxError where SciPy is missing or broken."""
-    return optional.import_required(f"scipy.{part}", "adjoint derivatives need SciPy", "pip install 'hiresx[post]'")
-
-
 class SparseLinearisation:
-    """A `flow` of one rank about its state x. `jacobian`: df/dx, a sparse matrix of SciPy (unknowns, unknowns). f is a
-    change of the conserved variables by an explicit step (`SteadyFlow`). With a vortex in the far field its circulation
-    is one more unknown, the last one, and its equation is that it is the circulation of the lift. `gradients`: dF/dx of
-    the numbers `wanted`, by full name, (unknowns,). Unknowns are ordered by `flat`: variables one after another.
+    """A `flow` about its state x. `jacobian`: df/dx on rank 0, a sparse matrix of SciPy (`unknowns`, `unknowns`), None
+    on others. f is a change of the conserved variables by an explicit step (`SteadyFlow`). With a vortex in the far
+    field its circulation is one more unknown, the last one, and its equation is that it is the circulation of the lift.
+    `gradients`: dF/dx of the numbers `wanted`, by full name, (unknowns,). Unknowns are ordered by `flat`: variables one
+    after another. `variables`: how many. Each rank finds the rows of its own nodes. Collective.
 
     Raises HiresxError where SciPy is missing, for numbers that are no sums over walls, and for a flow in which results
     depend on nodes far away."""
 
     def __init__(self, flow: SteadyFlow, x: Vector, wanted: Sequence[str]):
         self._flow, self._system, self._solver = flow, flow.system, flow.simulation.solver
-        self._sparse = scipy("sparse")
+        self._comm = flow.comm
+        with self._comm.together():
+            self._sparse = scipy("sparse")
         sizes = [int(np.prod(block.size)) for block in self._solver.decomposition.blocks]
         variables = self._system.gather(x).size // sum(sizes)
         self._order = np.concatenate(
@@ -58,16 +64,18 @@ class SparseLinearisation:
             ],
             axis=1,
         )
+        self.variables, self.unknowns = variables, self._order.size + bool(flow.vortices)
         self._at, self._change = self._system.vector(), self._system.vector()
         self._number_nodes()
         at = self.flat(x).reshape(self._order.shape)
-        largest = np.abs(at).max(axis=1)
-        self._scales = np.maximum(largest, LEAST * largest.max())
+        self._scales = np.abs(at).max(axis=1)
+        gas = self._scales[: len(GAS_CONSERVED)]
+        np.maximum(gas, LEAST * gas.max(), out=gas)
         self._derive(at, wanted)
         flow.put(x)
 
     def flat(self, x: Vector) -> np.ndarray:
-        """Return a vector of the flow as an array of unknowns."""
+        """Return a vector of the flow as an array of unknowns, on every rank."""
         values: np.ndarray = self._system.gather(x)[self._order].ravel()
         return values
 
@@ -78,11 +86,11 @@ class SparseLinearisation:
         self._system.scatter(whole, x)
 
     def _number_nodes(self) -> None:
-        """Find the numbers of all nodes in the padded arrays of each part, -1 at ghosts of physical faces, and which
-        nodes are neighbours along grid lines, by an exchange of halos."""
+        """Find the numbers of all nodes in the padded arrays of each part, -1 at ghosts of physical faces, those of
+        this rank's own nodes, and which nodes of all ranks are neighbours along grid lines, by an exchange of halos."""
         variables, nodes = self._order.shape
         self.fill(np.tile(np.arange(1.0, nodes + 1), variables), self._at)
-        pairs, self._numbers = [], []
+        pairs, self._numbers = [np.empty((2, 0), int)], []
         for state, array in zip(self._solver.states, self._at.arrays, strict=True):
             self._solver.backend.copy(state.array("update"), array)
         self._solver.halo.start_field("update")
@@ -94,20 +102,14 @@ class SparseLinearisation:
             for stride, size in zip(state.strides, state.size, strict=True):
                 for beside in (own - stride, own + stride) if size > 1 else ():
                     pairs.append(np.stack([found.ravel()[own], found.ravel()[beside]]))
-        row, column = np.concatenate(pairs, axis=1)
-        self._neighbours = self._matrix(row[column >= 0], column[column >= 0], nodes)
-        self._neighbours += self._neighbours.T + self._sparse.eye_array(nodes, dtype=bool)
+        own_nodes = [s.interior(n).ravel() for s, n in zip(self._solver.states, self._numbers, strict=True)]
+        self._own = np.concatenate([np.empty(0, int), *own_nodes])
+        self._near = Neighbourhood(
+            _table(np.concatenate(self._comm.allgather(np.hstack(pairs)), axis=1), nodes), self._outflows()
+        )
 
-    def _matrix(self, row: np.ndarray, column: np.ndarray, rows: int) -> Any:
-        """The matrix of true and false, (rows, nodes), with these entries."""
-        shape = (rows, self._order.shape[1])
-        return self._sparse.coo_array((np.ones(len(row), bool), (row, column)), shape).tocsr()
-
-    def _near(self, reach: int) -> Any:
-        """Which nodes are at most `reach` steps apart, or on outflows, of which each takes means over its face."""
-        near = self._neighbours
-        for _ in range(reach - 1):
-            near = near @ self._neighbours
+    def _outflows(self) -> np.ndarray:
+        """The nodes of all ranks on outflows, of which each takes means over its face."""
         faces = [
             condition.state.interior(self._numbers[n])[slices(condition.patch.range)].ravel()
             for condition in self._solver.conditions
@@ -115,10 +117,8 @@ class SparseLinearisation:
             for n, state in enumerate(self._solver.states)
             if state is condition.state
         ]
-        if faces:
-            face = np.unique(np.concatenate(faces))
-            near = near + self._matrix(np.repeat(face, len(face)), np.tile(face, len(face)), near.shape[0])
-        return near.tocsr()
+        found = [nodes for of_rank in self._comm.allgather(faces) for nodes in of_rank]
+        return np.unique(np.concatenate([np.empty(0, int), *found]))
 
     # ---- what is differentiated
 
@@ -126,18 +126,19 @@ class SparseLinearisation:
         """Compute the matrices."""
         flow, vortices = self._flow, self._flow.vortices
         flow.circulation = vortices[0].circulation if vortices else None
-        nodes, unknowns = np.arange(at.shape[1]), at.size
         self._put(at)
-        sums = self._sums(wanted)
-        places = [nodes, *(self._numbers_of(s.states, s.places) for s in sums)]
+        with self._comm.together():
+            sums = self._sums(wanted)
+        places = [self._own, *(self._numbers_of(s.states, s.places) for s in sums)]
         residual, *of_sums = self._differentiate(lambda state: self._results(state, wanted), at, places)
         gradients = {}
         for one, matrix, place in zip(sums, of_sums, places[1:], strict=True):
             for n, name in enumerate(one.values):
-                gradients[name] = np.asarray(matrix[n * len(place) : (n + 1) * len(place)].sum(axis=0)).ravel()
-        self.jacobian = residual
+                own = np.asarray(matrix[n * len(place) : (n + 1) * len(place)].sum(axis=0)).ravel()
+                gradients[name] = self._comm.sum(own)
+        self.jacobian = self._gather_rows(residual)
         if vortices:
-            self._add_circulation(at, gradients.pop(""), unknowns)
+            self._add_circulation(at, gradients.pop(""))
             gradients = {name: np.append(gradient, 0.0) for name, gradient in gradients.items()}
         flow.circulation = None
         self.gradients = gradients
@@ -147,9 +148,11 @@ class SparseLinearisation:
         self._flow.put(self._at)
 
     def _residual(self, state: np.ndarray) -> np.ndarray:
-        """f of the state that was put."""
+        """f at this rank's nodes, (variables, n), of the state that was put."""
         self._flow.change(self._at, self._change)
-        return self.flat(self._change).reshape(state.shape)
+        pairs = zip(self._solver.states, self._change.arrays, strict=True)
+        values = [s.interior(self._solver.backend.to_host(array)).reshape(len(state), -1) for s, array in pairs]
+        return np.concatenate([np.empty((len(state), 0)), *values], axis=1)
 
     def _sums(self, wanted: Sequence[str]) -> list[Shares]:
         """What nodes add to the numbers `wanted`, and under an empty name to the circulation, in the state that was
@@ -169,15 +172,28 @@ class SparseLinearisation:
     def _numbers_of(self, states: np.ndarray, places: np.ndarray) -> np.ndarray:
         return np.array([self._numbers[s].ravel()[place] for s, place in zip(states, places, strict=True)], int)
 
-    def _add_circulation(self, at: np.ndarray, gradient: np.ndarray, unknowns: int) -> None:
+    def _gather_rows(self, own: Any) -> Any:
+        """Return the whole matrix on rank 0, and None on others, from the rows of each rank's own nodes."""
+        variables, nodes = self._order.shape
+        rows = (nodes * np.arange(variables)[:, None] + self._own).ravel()
+        parts = self._comm.gather((rows, own))
+        if parts is None:
+            return None
+        whole = self._sparse.vstack([matrix for _, matrix in parts]).tocsr()
+        return whole[np.argsort(np.concatenate([rows for rows, _ in parts]))]
+
+    def _add_circulation(self, at: np.ndarray, gradient: np.ndarray) -> None:
         """Add the unknown circulation, and the equation that it is that of the lift, to `jacobian`."""
         circulation, found = self._flow.circulation or 0.0, []
         for sign in (1, -1):
             self._flow.circulation = circulation + sign * SHIFT
             self._put(at)
-            found.append(self._residual(at).ravel())
+            self._flow.change(self._at, self._change)
+            found.append(self.flat(self._change))
         self._flow.circulation = circulation
-        by_circulation = ((found[0] - found[1]) / (2 * SHIFT)).reshape(unknowns, 1)
+        if self.jacobian is None:
+            return
+        by_circulation = ((found[0] - found[1]) / (2 * SHIFT)).reshape(-1, 1)
         self.jacobian = self._sparse.block_array(
             [
                 [self.jacobian, self._sparse.csr_array(by_circulation)],
@@ -188,12 +204,12 @@ class SparseLinearisation:
     # ---- by differences
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
-        """Return the derivatives of `results`, whose nodes are `places`, as matrices (m n, unknowns)."""
+        """Return the derivatives of this rank's `results`, whose nodes are `places`, as matrices (m n, unknowns)."""
         depends = self._dependencies(results, at, np.concatenate(places))
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
-        for group, cause in _groups(depends):
+        for group, cause in self._groups(depends):
             for variable, scale in enumerate(SHIFT * self._scales):
                 beside = []
                 for sign in (1, -1):
@@ -215,22 +231,38 @@ class SparseLinearisation:
             found.append(matrix)
         return found
 
+    def _groups(self, depends: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield groups of nodes of which no two influence the same result of any rank, with the node that influences
+        each result of this rank, or -1."""
+        of_ranks = self._comm.allgather(depends)
+        begin = sum(matrix.shape[0] for matrix in of_ranks[: self._comm.rank])
+        for group, cause in groups(self._sparse.vstack(of_ranks)):
+            yield group, cause[begin : begin + depends.shape[0]]
+
     def _dependencies(self, results: Results, at: np.ndarray, places: np.ndarray) -> Any:
-        """Return on which nodes each of the results, at the nodes `places`, depends. Raises HiresxError where these are
-        not near, nor on the same outflow."""
+        """Return on which nodes each of this rank's results, at the nodes `places`, depends: (results, nodes). Raises
+        HiresxError where these are not near, nor on the same outflow."""
         before, random = results(at), np.random.default_rng(0)
+        scales = [self._comm.max(np.abs(own).max(axis=1, initial=0.0)) for own in before]
+        scales[0] = self._scales
+        scales = [np.maximum(scale, np.finfo(float).tiny) for scale in scales]
         for reach in REACHES:
             rows, columns, lost = [], [], 0
-            for group, cause in _groups(self._near(reach)[places]):
+            for group, cause in self._near.distant_groups(reach):
                 state = at.copy()
                 state[:, group] += PROBE * self._scales[:, None] * random.uniform(0.5, 1.0, (len(at), len(group)))
-                pairs = zip(results(state), before, strict=True)
-                changed = np.flatnonzero(np.concatenate([(after != own).any(axis=0) for after, own in pairs]))
-                lost += int((cause[changed] < 0).sum())
-                rows.append(changed)
-                columns.append(cause[changed])
+                beside = zip(results(state), before, scales, strict=True)
+                change = np.concatenate([(np.abs(a - b) / scale[:, None]).max(axis=0) for a, b, scale in beside])
+                row = np.flatnonzero(~(change <= ROUND_OFF))
+                column = cause[places[row]]
+                lost += int((~(change[row[column < 0]] <= FAR * PROBE)).sum())
+                rows.append(row[column >= 0])
+                columns.append(column[column >= 0])
+            (lost,) = self._comm.sum([lost])
             if not lost:
-                return self._matrix(np.concatenate(rows), np.concatenate(columns), len(places))
+                entries = np.concatenate(rows), np.concatenate(columns)
+                shape = (len(places), at.shape[1])
+                return self._sparse.coo_array((np.ones(len(entries[0]), bool), entries), shape).tocsr()
         raise HiresxError(
             f"the residual at {lost} nodes depends on nodes more than {reach} steps away: the adjoint method does not "
             "take conditions that couple distant nodes, other than outflows and the vortex of a far field",
@@ -238,19 +270,12 @@ class SparseLinearisation:
         )
 
 
-def _groups(depends: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield groups of nodes of which no two influence the same result, with the node of the group that influences each
-    result, or -1. `depends` (results, nodes): whether a result depends on a node."""
-    meets, by_node = (depends.T @ depends).tocsr(), depends.tocsc()
-    group = np.full(depends.shape[1], -1)
-    for node in range(len(group)):
-        taken = group[meets.indices[meets.indptr[node] : meets.indptr[node + 1]]]
-        free = np.ones(len(taken) + 1, bool)
-        free[taken[(taken >= 0) & (taken < len(free))]] = False
-        group[node] = free.argmax()
-    for n in range(group.max() + 1):
-        nodes = np.flatnonzero(group == n)
-        influences = by_node[:, nodes].tocoo()
-        cause = np.full(depends.shape[0], -1)
-        cause[influences.row] = nodes[influences.col]
-        yield nodes, cause
+def _table(pairs: np.ndarray, nodes: int) -> np.ndarray:
+    """From `pairs` (2, n) of neighbours, of which the second may be -1, the neighbours of each node (nodes, m), filled
+    up with the node itself."""
+    pairs = pairs[:, pairs[1] >= 0]
+    pairs = np.unique(np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)
+    place = np.arange(pairs.shape[1]) - np.searchsorted(pairs[0], pairs[0])
+    table = np.tile(np.arange(nodes)[:, None], (1, place.max(initial=0) + 1))
+    table[pairs[0], place] = pairs[1]
+    return table

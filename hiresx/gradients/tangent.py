@@ -7,6 +7,7 @@ of fourth order, in which the grid, the conditions and all constants are those o
 that of the products.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,8 @@ LARGEST = 5e-4
 ROUGHLY, DROP = 1e-2, 1e-11
 # Calls of GMRES, and how many in a row may gain little. Below the last number, what does not fall by half is round-off.
 CALLS, IDLE, SMALL = 60, 4, 1e-8
+# A multiple of an update is taken where it differs from 1 by more than this.
+WORTH = 0.1
 # What a step changes of the residual is round-off below this share of the state.
 ROUND_OFF = 1e-14
 # Above this the equations are not solved.
@@ -58,7 +61,7 @@ class TangentSolver:
         self._family, self._flow, self._say = family, flow, say
         self._system = flow.system
         self._x = flow.state()
-        self._value, self._right, self._update, self._shifted = (self._system.vector() for _ in range(4))
+        self._value, self._right, self._update, self._shifted, self._before = (self._system.vector() for _ in range(5))
         self._prepare()
 
     def _prepare(self) -> None:
@@ -90,11 +93,11 @@ class TangentSolver:
             if size * first <= ROUND_OFF * system.norm(self._x):  # the flow does not depend on it
                 size = 0.0
             if size > 0:
-                left, products = self._improve(differences, y, size, ROUGHLY if step is None else self.drop)
+                left, products = self._improve(differences, y, size, roughly=step is None)
                 if step is None:
                     differences.close()
                     differences = Differences(self._family, self._flow, parameter, self._step(parameter, y))
-                    left, more = self._improve(differences, y, size, self.drop)
+                    left, more = self._improve(differences, y, size)
                     products += more
             # Without a move a subclass has nothing to correct but round-off, which would look like an influence.
             found = (type(self) if size > 0 else TangentSolver)._numbers(self, differences, y, wanted)
@@ -123,26 +126,48 @@ class TangentSolver:
         differences.residual(self._x, y, self._shifted, self._right)
         return self._system.norm(self._right)
 
-    def _improve(self, differences: "Differences", y: Vector, size: float, drop: float) -> tuple[float, int]:
-        """Improve y until |r(y)| is `drop` of `size`, or does not fall. Returns what is left of it, and the products
-        made."""
-        system, products, idle = self._system, 0, 0
+    def _is_solved(self, left: float, before: float) -> bool:
+        """True where `left` of the residual, `before` the last correction of y more, is little enough."""
+        return left <= self.drop
+
+    def _improve(self, differences: "Differences", y: Vector, size: float, roughly: bool = False) -> tuple[float, int]:
+        """Improve y until |r(y)| is little enough of `size`, or does not fall; `roughly`: for the choice of a step.
+        Returns what is left of it, and the products made."""
+        system, products, idle, before = self._system, 0, 0, math.inf
         left = self._tangent_residual(differences, y) / size
         for _ in range(CALLS):
-            if left <= drop or idle >= IDLE:
+            if left <= ROUGHLY if roughly else self._is_solved(left, before):
+                break
+            if idle >= IDLE:
                 break
             products += self._solve()
-            system.axpy(1.0, self._update, y)
-            after = self._tangent_residual(differences, y) / size
+            after = self._correct(differences, y) / size
             if after >= left:  # round-off of the differences
                 system.axpy(-1.0, self._update, y)
                 break
             idle = idle + 1 if after > 0.7 * left else 0
             if left < SMALL and after > 0.5 * left:
                 idle = IDLE
-            left = after
+            left, before = after, left
             self._say(f"{differences.parameter.key}: linear residual {left:.2e} after {products} products")
         return left, products
+
+    def _correct(self, differences: "Differences", y: Vector) -> float:
+        """Add to y the multiple of the update that makes the residual least; the update becomes this multiple. Returns
+        the residual. Where one mode is what the linear solver does not see, such as at a node where the scheme has a
+        kink, the multiple is far from 1."""
+        system, before = self._system, self._before
+        system.copy(self._right, before)
+        system.axpy(1.0, self._update, y)
+        after = self._tangent_residual(differences, y)
+        system.combine(-1.0, self._right, 1.0, before)
+        change = system.dot(before, before)
+        more = system.dot(before, self._right) / change if change > 0 else 0.0
+        if abs(more) > WORTH:
+            system.axpy(more, self._update, y)
+            system.scale(1 + more, self._update)
+            after = self._tangent_residual(differences, y)
+        return after
 
 
 def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: str) -> None:

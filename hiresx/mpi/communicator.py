@@ -44,6 +44,10 @@ class Communicator:
         """Return the values of all ranks (anything that can be pickled), by rank."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.allgather(thing)
 
+    def gather(self, thing: Any) -> list[Any] | None:
+        """Return the values of all ranks (anything that can be pickled), by rank, on rank 0, and None on others."""
+        return [thing] if self.mpi_comm is None else self.mpi_comm.gather(thing)
+
     def bcast(self, thing: Any = None, root: int = 0) -> Any:
         """Return the value of rank `root` on all ranks."""
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
