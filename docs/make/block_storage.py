@@ -119,10 +119,9 @@ def _rest(solver: Solver, n: int, blocks: Reals, right: Reals, update: Reals) ->
     """right - A update at the nodes of a part."""
     state = solver.states[n]
     variables = state.equations.variables
-    transported = bool(state.layout.transported)
     diagonal = diagonal_blocks(blocks, variables)
     rest: Reals = right - np.einsum("ab...,b...->a...", diagonal, update)
-    beside = neighbour_blocks(blocks, "fp32", variables, transported)
+    beside = neighbour_blocks(blocks, "fp32", variables)
     for side in range(6):
         axis = 3 - side // 2
         if state.size[side // 2] > 1:
