@@ -18,6 +18,7 @@ from hiresx.errors import HiresxError
 if TYPE_CHECKING:
     from hiresx.case import Case
     from hiresx.mpi.communicator import Communicator
+    from hiresx.simulation import Simulation
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
 _ENDS = (HiresxError, *SIGNALLED)
@@ -26,7 +27,7 @@ Name = Annotated[
     str | None, argument("NAME|FILE.toml", "A bundled case, a case file or its folder; not needed with --restart.")
 ]
 Out = Annotated[Path | None, option("--out", "DIR", "Output folder; runs/<case>-<preset>-<n> if absent.")]
-Steps = Annotated[int | None, option("--steps", "N", "Take at most N steps; with --restart N more.", min=1)]
+Steps = Annotated[int | None, option("--steps", "N", "Take at most N steps; with --restart N more. A run still ends at its time.steps.", min=1)]
 Restart = Annotated[
     str | None,
     option(
@@ -244,7 +245,7 @@ def _run_new(request: _RunRequest) -> _Outcome:
         with Watchdog(comm, None):
             simulation = Simulation(case, out=directory, **request.how)
         simulation.on_timeout = request.on_timeout(directory)
-        done = simulation.run(steps=request.steps)
+        done = _run_steps(simulation, request)
     except _ENDS as error:
         fault = error
     begun = getattr(simulation, "begun", False)
@@ -289,11 +290,23 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
     simulation.on_timeout = request.on_timeout(directory)
     fault = done = None
     try:
-        done = simulation.run(steps=request.steps)
+        done = _run_steps(simulation, request)
     except _ENDS as error:
         fault = error
     done = record(directory) if simulation.begun and comm.root else done or {}
     return _Outcome(directory, fault, simulation.begun, done, comm.root)
+
+
+def _run_steps(simulation: "Simulation", request: _RunRequest) -> dict[str, Any]:
+    """Run to the end, or for the steps that are asked for, and note where `time.steps` left fewer of them. Returns the
+    record of the run."""
+    before, most = simulation.step_count, simulation.case.time.steps
+    done = simulation.run(steps=request.steps)
+    taken = simulation.step_count - before
+    if request.comm.root and request.steps is not None and taken < request.steps and simulation.step_count == most:
+        terminal.note(f"ended at time.steps = {most} after {taken} of the {request.steps} steps of --steps")
+        terminal.note(f"to go on: hiresx run --restart {quote(str(simulation.out))} --set time.steps=...")
+    return done
 
 
 def _where(key: str, end: float, at: float) -> str:

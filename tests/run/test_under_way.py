@@ -58,8 +58,11 @@ def test_a_restart_of_a_run_at_its_end_says_so_and_does_nothing(tmp_path, capsys
 
 def test_a_restart_that_has_something_to_do_does_it(tmp_path, capsys):
     """Short of its end, though its record says finished; at its end, though its record says otherwise; elsewhere."""
-    begun(tmp_path / "short", steps=4)
-    assert execute(["run", "--restart", str(tmp_path / "short"), "--backend", "cpu"]) == 0
+    begun(tmp_path / "short", steps=3)
+    for more, fewer in (("1", ""), ("9", "ended at time.steps = 6 after 2 of the 9 steps of --steps")):
+        assert execute(["run", "--restart", str(tmp_path / "short"), "--backend", "cpu", "--steps", more]) == 0
+        said = capsys.readouterr().err
+        assert fewer in said and ("--set time.steps=..." in said) == bool(fewer)
     assert record.read(tmp_path / "short")["steps"] == 6
     begun(tmp_path / "killed")
     entries = json.loads((tmp_path / "killed" / "run.json").read_text())
