@@ -27,7 +27,9 @@ Name = Annotated[
     str | None, argument("NAME|FILE.toml", "A bundled case, a case file or its folder; not needed with --restart.")
 ]
 Out = Annotated[Path | None, option("--out", "DIR", "Output folder; runs/<case>-<preset>-<n> if absent.")]
-Steps = Annotated[int | None, option("--steps", "N", "Take at most N steps; with --restart N more. A run still ends at its time.steps.", min=1)]
+Steps = Annotated[
+    int | None, option("--steps", "N", "Take at most N steps; with --restart N more. time.steps remains an end.", min=1)
+]
 Restart = Annotated[
     str | None,
     option(
@@ -71,6 +73,7 @@ def run(
     name: Name = None,
     preset: options.Preset = None,
     set_: options.Overrides = None,
+    unset: options.Unset = None,
     out: Out = None,
     backend: options.Backend = "auto",
     steps: Steps = None,
@@ -104,7 +107,7 @@ def run(
             "backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind,
             "rebalance": rebalance,
         }  # fmt: skip
-        request = _RunRequest(name, preset or (), set_ or (), out, steps, how, json)
+        request = _RunRequest(name, preset or (), set_ or (), unset or (), out, steps, how, json)
         outcome = _run_new(request) if restart is None else _run_restarted(restart, request)
     return outcome.report(json)
 
@@ -116,6 +119,7 @@ class _RunRequest:
     name: str | None
     preset: Sequence[str]
     overrides: Sequence[str]
+    unset: Sequence[str]
     out: Path | None
     steps: int | None
     how: dict[str, Any]
@@ -134,7 +138,7 @@ class _RunRequest:
         from hiresx.case import load
 
         assert self.name is not None
-        return load(self.name, self.preset, self.overrides)
+        return load(self.name, self.preset, self.overrides, unset=self.unset)
 
 
 class _Outcome:
@@ -276,8 +280,8 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
         directory = found.directory if out is None else out
         assert directory is not None
         if comm.root and (found.directory is None or directory.absolute() != found.directory.absolute()):
-            directory = output_directory(out, case or kept_case(found, request.overrides))
-        case = case or kept_case(found, request.overrides)
+            directory = output_directory(out, case or kept_case(found, request.overrides, request.unset))
+        case = case or kept_case(found, request.overrides, request.unset)
     directory = comm.bcast(directory)
     done = comm.bcast(record(directory) if comm.root else None)
     end = at_its_end(case, found, comm)
