@@ -24,6 +24,9 @@ from hiresx.errors import HiresxError
 
 FILE = "case.toml"
 
+# Of so many overrides each is tried without, to find the one that makes a case invalid.
+MOST_LOOKED_AT = 8
+
 # Numbers that have no digit on one side of the point.
 _NUMBER = re.compile(r"[+-]?(\.\d+|\d+\.)([eE][+-]?\d+)?")
 
@@ -134,15 +137,20 @@ def _blaming_overrides(
             return False
         return True
 
-    if not over or "--set " in error.message:
+    if not over or "--set " in error.message or not is_valid([]):
         return error
-    single = [one for one in over if is_valid([other for other in over if other is not one])]
-    guilty = single or (list(over) if is_valid([]) else [])
-    if not guilty:
-        return error
-    place = f"{path}: "
-    named = ", ".join(f"--set {one.text}" for one in guilty)
-    blamed = HiresxError(f"{place}with {named}: {error.message.removeprefix(place)}", error.hint)
+    each = over if len(over) <= MOST_LOOKED_AT else ()
+    guilty = [one for one in each if is_valid([other for other in over if other is not one])] or over
+    place, keys = f"{path}: ", [".".join(one.keys) for one in guilty]
+    words = error.message.removeprefix(place)
+    if any(words.startswith(key) for key in keys):
+        label = "--set "
+    elif len(guilty) > MOST_LOOKED_AT:
+        label = f"with {len(guilty)} --set: "
+    else:
+        values = (format_value(one.value) for one in guilty)
+        label = f"with {', '.join(f'--set {key}={value}' for key, value in zip(keys, values, strict=True))}: "
+    blamed = HiresxError(f"{place}{label}{words}", error.hint)
     blamed.everywhere = error.everywhere
     return blamed
 
