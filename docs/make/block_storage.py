@@ -153,6 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         if given.part == "residuals":
+            if given.picture:  # before the flow that takes minutes
+                picture_file.check_target(given.picture)
             overrides = ['time.integrator="implicit"', *given.overrides]
             found = [*residuals(load(given.case, preset=given.preset, overrides=overrides), given.steps, given.cfl)]
             if given.picture:
