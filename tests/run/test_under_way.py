@@ -77,6 +77,19 @@ def test_a_restart_that_has_something_to_do_does_it(tmp_path, capsys):
     capsys.readouterr()
 
 
+def test_a_restart_leaves_out_what_is_removed(tmp_path, capsys):
+    """Of the case that the run keeps, and of a case by name; a key that is not there ends it."""
+    begun(tmp_path / "out", steps=2)
+    again = ["run", "--restart", str(tmp_path / "out"), "--backend", "cpu"]
+    assert execute([*again, "--unset", "monitor.evry"]) == 2
+    assert "--unset monitor.evry: neither the case nor a chosen preset gives monitor.evry" in capsys.readouterr().err
+    assert execute([*again, "--unset", "monitor", "--unset", "time", "--set", "time.steps=4"]) == 0
+    found = record.read(tmp_path / "out")
+    assert found["steps"] == 4 and found["case"]["monitor"]["every"] != 1
+    assert execute(["check", "sod", "--unset", "time.end", "--set", "time.steps=3", "--json"]) == 0
+    assert '"steps": 3' in capsys.readouterr().out
+
+
 def test_another_case_is_refused_though_the_run_is_at_its_end(tmp_path, capsys):
     begun(tmp_path / "out")
     (tmp_path / "other.toml").write_text(dumps(TABLES | {"gas": {"gamma": 1.3}}))
