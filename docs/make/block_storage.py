@@ -121,10 +121,9 @@ def _rest(solver: Solver, n: int, blocks: Reals, right: Reals, update: Reals) ->
     """right - A update at the nodes of a part."""
     state = solver.states[n]
     variables = state.equations.variables
-    transported = bool(state.layout.transported)
     diagonal = diagonal_blocks(blocks, variables)
     rest: Reals = right - np.einsum("ab...,b...->a...", diagonal, update)
-    beside = neighbour_blocks(blocks, "fp32", variables, transported)
+    beside = neighbour_blocks(blocks, "fp32", variables)
     for side in range(6):
         axis = 3 - side // 2
         if state.size[side // 2] > 1:
@@ -156,6 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         if given.part == "residuals":
+            if given.picture:  # before the flow that takes minutes
+                picture_file.check_target(given.picture)
             overrides = ['time.integrator="implicit"', *given.overrides]
             found = [*residuals(load(given.case, preset=given.preset, overrides=overrides), given.steps, given.cfl)]
             if given.picture:

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
@@ -24,6 +24,9 @@ from hiresx.errors import HiresxError
 
 FILE = "case.toml"
 
+# Of so many overrides each is tried without, to find the one that makes a case invalid.
+MOST_LOOKED_AT = 8
+
 # Numbers that have no digit on one side of the point.
 _NUMBER = re.compile(r"[+-]?(\.\d+|\d+\.)([eE][+-]?\d+)?")
 
@@ -40,23 +43,41 @@ UNSTEADY = frozenset({"end", "dt", "local"})
 DROPPING = (["time", "integrator"], ["scheme", "choice"])
 
 
+class _Override(NamedTuple):
+    """What an override says, the parts of its key and its value."""
+
+    text: str
+    keys: list[str]
+    value: Any
+
+
+class _Layered(NamedTuple):
+    """The `data` of a case, and what was put over its file: the `layers` of Origin."""
+
+    data: dict[str, Any]
+    layers: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
 def load(
     name_or_path: str | Path,
     preset: str | Sequence[str] | None = None,
     overrides: Sequence[str] | Mapping[str, Any] = (),
     complete: bool = True,
+    unset: Sequence[str] = (),
 ) -> Case:
     """Load the case of a bundled name, a TOML file or a folder with case.toml.
 
     `preset`: the name of one of its [presets], or several names; later ones override earlier ones. `overrides`: texts
-    "dotted.key=value" with TOML values (another value is taken as text), or a dictionary {"dotted.key": value}. They
-    are applied last; `boundary.0.type=...` changes an entry of a list. Tables are merged, lists are replaced. A layer
+    "dotted.key=value" with TOML values (another value is taken as text), or a dictionary {"dotted.key": value}, in
+    which None removes the key. `unset`: dotted keys to remove of the case and its presets. The overrides are applied
+    last; `boundary.0.type=...` changes an entry of a list. Tables are merged, lists are replaced. A layer
     (file, preset or override) that sets time.dt removes time.cfl of the layers below it, and the like. A layer that
     chooses the implicit integrator removes time.end, dt and local of the layers below it. With `complete` false,
     functions that the case names may be missing, because they will be given in Python.
 
     Raises HiresxError for an unknown name or preset, invalid TOML (with line and column), every error of the case and
-    of its presets, a function that case.py lacks, and a parameter that no function takes.
+    of its presets, a key to remove that is not there, a function that case.py lacks, and a parameter that no function
+    takes.
     """
     path = find(name_or_path)
     document = read(path)
@@ -67,17 +88,32 @@ def load(
         if name not in presets:
             raise HiresxError(f'{path}: no preset "{name}"', did_you_mean(name, list(presets), "presets"))
 
-    layers: list[tuple[str, Mapping[str, Any]]] = []
-    data = document
+    below = _Layered(document, ())
     for name in chosen:
-        data = merge(data, presets[name])
-        layers.insert(0, (f"[presets.{name}]", presets[name]))
-    given: dict[str, set[str]] = {}
+        below = _Layered(merge(below.data, presets[name]), ((f"[presets.{name}]", presets[name]), *below.layers))
+    asked = list(_overrides(overrides))
+    below = _without(below, _removed(unset, asked), path)
     # these first: what they drop is that of the layers below, not another override
-    for override, keys, value in sorted(_overrides(overrides), key=lambda found: found[1] not in DROPPING):
+    over = sorted((found for found in asked if found.value is not None), key=lambda found: found.keys not in DROPPING)
+    label = "-".join(chosen) or None
+    try:
+        case = _validated(below, over, path, label, complete)
+    except HiresxError as error:
+        raise _blaming_overrides(error, below, over, path, complete) from error.__cause__
+    for name, table in presets.items():
+        if name not in chosen:  # a misspelt key in a preset is found before someone waits for that preset
+            _validate(merge(document, table), path, ((f"[presets.{name}]", table),), name)
+    return case
+
+
+def _validated(below: _Layered, over: Sequence[_Override], path: Path, preset: str | None, complete: bool) -> Case:
+    """The case `below` with overrides, which must not exclude each other."""
+    data, layers = below
+    given: dict[str, set[str]] = {}
+    for override, keys, value in over:
         data = _set(data, keys, value, override)
         given.setdefault(keys[0], set()).update(keys[1:2])
-        layers.insert(0, ("--set", _nest(keys, value)))
+        layers = (("--set", _nest(keys, value)), *layers)
     excluding = {**ALTERNATIVES, ("parameters",): map(frozenset, valid_groups(data.get("alternatives")))}
     for table, names in given.items():
         for group in excluding.get((table,), ()):
@@ -85,11 +121,72 @@ def load(
                 both = " and ".join(sorted(group & names))
                 why = "have the same meaning" if table == "parameters" else "exclude each other"
                 raise HiresxError(f"--set {table}: {both} {why}", "give one of them")
-    case = _validate(data, path, tuple(layers), "-".join(chosen) or None, complete)
-    for name, table in presets.items():
-        if name not in chosen:  # a misspelt key in a preset is found before someone waits for that preset
-            _validate(merge(document, table), path, ((f"[presets.{name}]", table),), name)
-    return case
+    return _validate(data, path, layers, preset, complete)
+
+
+def _blaming_overrides(
+    error: HiresxError, below: _Layered, over: Sequence[_Override], path: Path, complete: bool
+) -> HiresxError:
+    """The error of a case with overrides; where it names none of them, and the case is valid without one of them or
+    without all, with a message that names these."""
+
+    def is_valid(others: Sequence[_Override]) -> bool:
+        try:
+            _validated(below, others, path, None, complete)
+        except HiresxError:
+            return False
+        return True
+
+    if not over or "--set " in error.message or not is_valid([]):
+        return error
+    each = over if len(over) <= MOST_LOOKED_AT else ()
+    guilty = [one for one in each if is_valid([other for other in over if other is not one])] or over
+    place, keys = f"{path}: ", [".".join(one.keys) for one in guilty]
+    words = error.message.removeprefix(place)
+    if any(words.startswith(key) for key in keys):
+        label = "--set "
+    elif len(guilty) > MOST_LOOKED_AT:
+        label = f"with {len(guilty)} --set: "
+    else:
+        values = (format_value(one.value) for one in guilty)
+        label = f"with {', '.join(f'--set {key}={value}' for key, value in zip(keys, values, strict=True))}: "
+    blamed = HiresxError(f"{place}{label}{words}", error.hint)
+    blamed.everywhere = error.everywhere
+    return blamed
+
+
+def _removed(unset: Sequence[str], overrides: Sequence[_Override]) -> list[str]:
+    """The dotted keys that are to be removed."""
+    if isinstance(unset, str) or not all(isinstance(key, str) for key in unset):
+        raise HiresxError(f"unset: {unset!r:.80} is no list of keys", 'write for instance unset=["implicit"]')
+    return [*unset, *(".".join(found.keys) for found in overrides if found.value is None)]
+
+
+def _without(layered: _Layered, unset: Sequence[str], path: Path) -> _Layered:
+    """The layers without these dotted keys. Raises HiresxError for one that is not there."""
+    data, layers = copy.deepcopy(layered.data), layered.layers
+    for key in unset:
+        keys = _keys(key, key, "--unset")
+        holder: Any = data
+        for depth, part in enumerate(keys):
+            inside = range(len(holder)) if isinstance(holder, list) else holder if isinstance(holder, Mapping) else ()
+            place: Any = int(part) if isinstance(holder, list) and part.isdigit() else part
+            if place not in inside:
+                raise HiresxError(
+                    f"{path}: --unset {key}: neither the case nor a chosen preset gives {'.'.join(keys[: depth + 1])}",
+                    did_you_mean(part, list(map(str, inside)), "what they give there"),
+                )
+            if depth == len(keys) - 1:
+                break
+            holder = holder[place]
+        if isinstance(holder, list):
+            raise HiresxError(
+                f"--unset {key}: an entry of a list cannot be removed",
+                f"give the list again without it: --set '{'.'.join(keys[:-1])}=[...]'",
+            )
+        del holder[keys[-1]]
+        layers = (("--unset", _nest(keys, None)), *layers)
+    return _Layered(data, layers)
 
 
 def presets(name_or_path: str | Path) -> list[str]:
@@ -217,11 +314,17 @@ def parse_override(text: str) -> tuple[list[str], Any]:
     return keys, found["value"] if found.keys() == {"value"} else value.strip()
 
 
-def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[str, list[str], Any]]:
-    """(what it says, keys, value) of every override."""
+def by_key(overrides: Sequence[str]) -> dict[str, Any]:
+    """The values of texts "dotted.key=value" by their keys."""
+    return {".".join(keys): value for keys, value in map(parse_override, overrides)}
+
+
+def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[_Override]:
+    """Yield the overrides, those that remove a key with the value None."""
     if isinstance(overrides, Mapping):
         for key, value in overrides.items():
-            yield f"{key}={format_value(plain(value))}", _keys(key, str(key)), plain(value)
+            text = "" if value is None else f"{key}={format_value(plain(value))}"
+            yield _Override(text, _keys(key, str(key)), plain(value))
         return
     if isinstance(overrides, str) or not all(isinstance(text, str) for text in overrides):
         raise HiresxError(
@@ -229,7 +332,7 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[s
             'write for instance overrides=["time.cfl=0.4"] or overrides={"time.cfl": 0.4}',
         )
     for text in overrides:
-        yield text, *parse_override(text)
+        yield _Override(text, *parse_override(text))
 
 
 def plain(value: Any) -> Any:
@@ -243,11 +346,12 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _keys(key: Any, text: str) -> list[str]:
+def _keys(key: Any, text: str, option: str = "--set") -> list[str]:
     """The parts of a dotted key."""
     keys = key.strip().split(".") if isinstance(key, str) else []
     if not keys or not all(re.fullmatch(r"[A-Za-z0-9_-]+", part) for part in keys):
-        raise HiresxError(f"--set {text}: not of the form key=value", "write for instance --set time.cfl=0.4")
+        form, example = ("key=value", "time.cfl=0.4") if option == "--set" else ("key", "implicit")
+        raise HiresxError(f"{option} {text}: not of the form {form}", f"write for instance {option} {example}")
     return keys
 
 

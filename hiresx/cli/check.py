@@ -15,6 +15,7 @@ def check(
     name: options.CaseName,
     preset: options.Preset = None,
     set_: options.Overrides = None,
+    unset: options.Unset = None,
     ranks: options.Ranks = None,
     weights: Annotated[
         str | None, option("--weights", "1,1,4", "Speeds of the ranks; all are alike if absent.")
@@ -32,7 +33,7 @@ def check(
     from hiresx.case import load
 
     with terminal.only_json(json):
-        case = load(name, preset or (), set_ or ())
+        case = load(name, preset or (), set_ or (), unset=unset or ())
         from hiresx.cli import check_inflow, check_levels, check_numbers, check_setup, check_walls
         from hiresx.cli.grid_checks import check_grid
         from hiresx.equations import equations

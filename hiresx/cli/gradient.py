@@ -43,6 +43,7 @@ def gradient(
     by: By,
     preset: options.Preset = None,
     set_: options.Overrides = None,
+    unset: options.Unset = None,
     step: Step = None,
     check: Check = False,
     adjoint: Adjoint = False,
@@ -59,12 +60,14 @@ def gradient(
     """
     with terminal.only_json(json):
         wanted, keys = _names("--of", of, "lift,drag"), _names("--by", by, "parameters.mach,gas.reynolds")
+        from hiresx.case.loader import by_key
         from hiresx.gradients import gradient as differentiate
         from hiresx.mpi.communicator import world
 
         comm = world()
         say = terminal.progress if not json else None
-        found = differentiate(name, wanted, keys, preset, set_ or (), backend, step, check, comm, say, adjoint)
+        overrides = by_key(set_ or ()) | dict.fromkeys(unset or ())
+        found = differentiate(name, wanted, keys, preset, overrides, backend, step, check, comm, say, adjoint)
     if comm.root:
         if json:
             terminal.print_json(found.document())

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 from hiresx.cli.options import argument
+from hiresx.cli.other_paths import refuse_sweep
 
 # Of tables whose key alone says too little.
 TITLES = {
@@ -27,6 +28,7 @@ def info(
     with terminal.only_json(json):
         from hiresx.output.show.describe import describe
 
+        refuse_sweep(path, "hiresx info")
         found = describe(path)
     if json:
         terminal.print_json(found)

@@ -68,6 +68,10 @@ class _Words(NamedTuple):
     plain: list[str]
 
 
+# Options that a restarted run has in its case already.
+_OF_THE_START = ("--preset", "--set", "--unset", "--steps")
+
+
 @expand_option_groups
 def launch(
     run: Annotated[
@@ -278,7 +282,7 @@ def _check_run(values: Mapping[str, Any], ranks: int) -> None:
     from hiresx.estimate import refuse_on_gpus, refuse_oversized
     from hiresx.output.fields import field_output
 
-    case = load(values["name"], values["preset"] or (), values["set_"] or ())
+    case = load(values["name"], values["preset"] or (), values["set_"] or (), unset=values["unset"] or ())
     refuse_oversized(case, values["backend"])
     refuse_on_gpus(case, values["backend"], ranks)
     field_output.check(case)
@@ -346,7 +350,7 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
         account=script.account,
         setup=(*(script.setup or ()), *batch_script.environment()),
         run=(*words.plain, "--backend", backend),
-        again=(*_without(words.plain, ("--preset", "--set", "--steps"), values["name"]), "--backend", backend),
+        again=(*_without(words.plain, _OF_THE_START, values["name"]), "--backend", backend),
         out=str(out),
     )
 

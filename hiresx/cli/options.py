@@ -35,6 +35,14 @@ Preset = Annotated[
 Overrides = Annotated[
     list[str] | None, option("--set", "KEY=VALUE", "Override a key, e.g. --set time.cfl=0.4; may be repeated.")
 ]
+Unset = Annotated[
+    list[str] | None,
+    option(
+        "--unset",
+        "KEY",
+        "Remove a key or a table of the case and its presets, ahead of --set, e.g. --unset implicit; may be repeated.",
+    ),
+]
 Backend = Annotated[
     str,
     option(

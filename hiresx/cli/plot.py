@@ -8,6 +8,7 @@ from hiresx.cli import options, terminal
 from hiresx.cli.look_options import LookOptions
 from hiresx.cli.option_groups import expand_option_groups
 from hiresx.cli.options import argument, option
+from hiresx.cli.other_paths import refuse_no_fields
 from hiresx.errors import HiresxError
 
 FIELDS, TIMES = "Fields", "Over time"
@@ -111,12 +112,14 @@ def plot(
             _refuse({"--from": start, "--step": step, "--against": against or None}, "not for animations")
             from hiresx.output.show.run_plot import animate_run
 
+            refuse_no_fields(directory)
             pictures = animate_run(directory, fps=10.0 if fps is None else fps, look=look, **about)
         else:
             _refuse({"--from": start}, "only for histories and spectra")
             _refuse({"--fps": fps}, "only for animations")
             from hiresx.output.show.run_plot import plot_run
 
+            refuse_no_fields(directory)
             pictures = plot_run(directory, step=step, against=against, look=look, **about)
     if json:
         terminal.print_json({"pictures": pictures})

@@ -18,6 +18,7 @@ from hiresx.errors import HiresxError
 if TYPE_CHECKING:
     from hiresx.case import Case
     from hiresx.mpi.communicator import Communicator
+    from hiresx.simulation import Simulation
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
 _ENDS = (HiresxError, *SIGNALLED)
@@ -26,7 +27,9 @@ Name = Annotated[
     str | None, argument("NAME|FILE.toml", "A bundled case, a case file or its folder; not needed with --restart.")
 ]
 Out = Annotated[Path | None, option("--out", "DIR", "Output folder; runs/<case>-<preset>-<n> if absent.")]
-Steps = Annotated[int | None, option("--steps", "N", "Take at most N steps; with --restart N more.", min=1)]
+Steps = Annotated[
+    int | None, option("--steps", "N", "Take at most N steps; with --restart N more. time.steps remains an end.", min=1)
+]
 Restart = Annotated[
     str | None,
     option(
@@ -70,6 +73,7 @@ def run(
     name: Name = None,
     preset: options.Preset = None,
     set_: options.Overrides = None,
+    unset: options.Unset = None,
     out: Out = None,
     backend: options.Backend = "auto",
     steps: Steps = None,
@@ -103,7 +107,7 @@ def run(
             "backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind,
             "rebalance": rebalance,
         }  # fmt: skip
-        request = _RunRequest(name, preset or (), set_ or (), out, steps, how, json)
+        request = _RunRequest(name, preset or (), set_ or (), unset or (), out, steps, how, json)
         outcome = _run_new(request) if restart is None else _run_restarted(restart, request)
     return outcome.report(json)
 
@@ -115,6 +119,7 @@ class _RunRequest:
     name: str | None
     preset: Sequence[str]
     overrides: Sequence[str]
+    unset: Sequence[str]
     out: Path | None
     steps: int | None
     how: dict[str, Any]
@@ -133,7 +138,7 @@ class _RunRequest:
         from hiresx.case import load
 
         assert self.name is not None
-        return load(self.name, self.preset, self.overrides)
+        return load(self.name, self.preset, self.overrides, unset=self.unset)
 
 
 class _Outcome:
@@ -244,7 +249,7 @@ def _run_new(request: _RunRequest) -> _Outcome:
         with Watchdog(comm, None):
             simulation = Simulation(case, out=directory, **request.how)
         simulation.on_timeout = request.on_timeout(directory)
-        done = simulation.run(steps=request.steps)
+        done = _run_steps(simulation, request)
     except _ENDS as error:
         fault = error
     begun = getattr(simulation, "begun", False)
@@ -275,8 +280,8 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
         directory = found.directory if out is None else out
         assert directory is not None
         if comm.root and (found.directory is None or directory.absolute() != found.directory.absolute()):
-            directory = output_directory(out, case or kept_case(found, request.overrides))
-        case = case or kept_case(found, request.overrides)
+            directory = output_directory(out, case or kept_case(found, request.overrides, request.unset))
+        case = case or kept_case(found, request.overrides, request.unset)
     directory = comm.bcast(directory)
     done = comm.bcast(record(directory) if comm.root else None)
     end = at_its_end(case, found, comm)
@@ -289,11 +294,23 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
     simulation.on_timeout = request.on_timeout(directory)
     fault = done = None
     try:
-        done = simulation.run(steps=request.steps)
+        done = _run_steps(simulation, request)
     except _ENDS as error:
         fault = error
     done = record(directory) if simulation.begun and comm.root else done or {}
     return _Outcome(directory, fault, simulation.begun, done, comm.root)
+
+
+def _run_steps(simulation: "Simulation", request: _RunRequest) -> dict[str, Any]:
+    """Run to the end, or for the steps that are asked for, and note where `time.steps` left fewer of them. Returns the
+    record of the run."""
+    before, most = simulation.step_count, simulation.case.time.steps
+    done = simulation.run(steps=request.steps)
+    taken = simulation.step_count - before
+    if request.comm.root and request.steps is not None and taken < request.steps and simulation.step_count == most:
+        terminal.note(f"ended at time.steps = {most} after {taken} of the {request.steps} steps of --steps")
+        terminal.note(f"to go on: hiresx run --restart {quote(str(simulation.out))} --set time.steps=...")
+    return done
 
 
 def _where(key: str, end: float, at: float) -> str:

@@ -14,6 +14,7 @@ def scaling(
     name: options.CaseName,
     preset: options.Preset = None,
     set_: options.Overrides = None,
+    unset: options.Unset = None,
     ranks: Annotated[str, option("--ranks", "1,2,4,...", "Numbers of ranks.")] = "1,2",
     mode: Annotated[
         str, option("--mode", "strong|weak", "The same grid for all, or the same nodes per rank.")
@@ -55,7 +56,7 @@ def scaling(
                 raise HiresxError(f"--placements {word}: not known", f"there are {', '.join(STRATEGIES)}")
         if not measure and predict is None:
             raise HiresxError("--no-measure leaves nothing to do", "give --predict MACHINE.json")
-        case = load(name, preset or (), set_ or ())
+        case = load(name, preset or (), set_ or (), unset=unset or ())
         if out is not None:
             directories.make_directory(out)
         rates = None if predict is None else prediction.Rates.read(predict)
@@ -65,7 +66,7 @@ def scaling(
             found = list(experiment.run_jobs(case, todo, mode, steps, repeats, backend, transport, terminal.note))
         backends = {rank["backend"] for run_ in found for rank in run_["by_rank"]}
         document: dict[str, Any] = header("scaling") | {
-            "case": " ".join([case.name, *(set_ or ())]),
+            "case": " ".join([case.name, *(set_ or ()), *(f"--unset {key}" for key in unset or ())]),
             "mode": mode,
             "backend": "cuda" if "cuda" in backends else "cpu",
             "rows": rows(found),

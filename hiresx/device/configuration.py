@@ -1,6 +1,5 @@
 """The compile-time choices of the kernels, and the source text that they define."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from hiresx.equations.storage import (
     packed_reals,
     record_numbers,
 )
+from hiresx.equations.system import transported_units
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
@@ -245,8 +245,7 @@ def _of_eddies(c: Configuration, root: Path) -> list[str]:
     lines.append(f"#define HX_WALL_DISTANCE {int(transported > 0)}")
     lines.append(f"#define HX_TRANSPORTED_FIRST_ORDER {int(first_order)}")
     if transported:
-        sizes = kernels.fractions("turbulence", c.turbulence, "transported_sizes", root)
-        units = ", ".join(f"real({1 / 2 ** math.ceil(math.log2(size))!r})" for size in sizes)
+        units = ", ".join(f"real({1 / unit!r})" for unit in transported_units(c.turbulence, root))
         lines.append(f"#define HX_OVER_TRANSPORTED_UNITS {units}")
     lines += [f"#define HX_SPACINGS {spacings}", f"#define HX_DETACHED {int(spacings > 0)}"]
     if not count:

@@ -4,8 +4,10 @@ A scalar s is a share of the mass (dimensionless). What is conserved is rho s, c
 spread by mu/(Re_c Sc) grad s; it has no effect on the gas. Its variables follow those of the gas in every array.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hiresx import kernels
@@ -83,3 +85,12 @@ def transported_names(model: str | None) -> tuple[str, ...]:
     if model in (None, "none") or model not in kernels.choices("turbulence"):
         return ()
     return kernels.names("turbulence", model, "transported_names")
+
+
+def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...]:
+    """The units in which the blocks of the implicit integrator hold the variables that a model of turbulence
+    transports: powers of two, the sizes that these have in turbulent layers or just above them."""
+    if not kernels.trait("turbulence", model, "transported_variables", root, silent=0):
+        return ()
+    sizes = kernels.fractions("turbulence", model, "transported_sizes", root)
+    return tuple(2.0 ** math.ceil(math.log2(size)) for size in sizes)

@@ -7,7 +7,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from hiresx.case.loader import parse_override
+from hiresx.case.loader import by_key
 from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
 from hiresx.gradients.adjoint import AdjointSolver
@@ -132,8 +132,7 @@ def _parse_request(
             "give the name or the file of the case, and preset and overrides",
         )
     if not isinstance(overrides, Mapping):
-        parsed = [parse_override(text) for text in overrides]
-        overrides = {".".join(keys): value for keys, value in parsed}
+        overrides = by_key(overrides)
     chosen = [preset] if isinstance(preset, str) else list(preset or ())
     family = CaseFamily(case, chosen, overrides)
     base = family.case()

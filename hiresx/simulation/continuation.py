@@ -147,9 +147,11 @@ def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:
     )
 
 
-def kept_case(found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = ()) -> Case:
-    """The case that the run of a checkpoint keeps in its directory, with `overrides` (see hiresx.case.load). Functions
-    that it names and lacks may come from Python. Raises HiresxError when there is none."""
+def kept_case(
+    found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = (), unset: Sequence[str] = ()
+) -> Case:
+    """The case that the run of a checkpoint keeps in its directory, with `overrides` and without the keys `unset` (see
+    hiresx.case.load). Functions that it names and lacks may come from Python. Raises HiresxError when there is none."""
     if found is None:
         raise HiresxError("Simulation needs a case, or a run to restart", "give the name of a case, or restart=DIR")
     folder = None if found.directory is None else found.directory / "case"
@@ -157,4 +159,4 @@ def kept_case(found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str]
         raise HiresxError(
             f"{found.container.path} is not in a run directory that holds its case", "name the case as well"
         )
-    return load(folder, overrides=overrides, complete=False)
+    return load(folder, overrides=overrides, complete=False, unset=unset)

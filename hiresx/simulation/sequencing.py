@@ -53,6 +53,7 @@ def start_from_coarser(simulation: "Simulation") -> None:
     ]
     names = [block.name for block in solver.grid.blocks]
     _set(coarse, {name: fine[name][:, :: s[2], :: s[1], :: s[0]] for name, s in zip(names, steps, strict=True)})
+    coarser_lines = coarse.restarted  # the run forgets them
     record = coarse.run(progress=False)
     gas, found = Gas.of(case), {}
     for (name, values), block, step in zip(_whole_states(coarse).items(), solver.grid.blocks, steps, strict=True):
@@ -63,7 +64,7 @@ def start_from_coarser(simulation: "Simulation") -> None:
     fall = (record["implicit"] or {}).get("drop", 1.0)
     simulation.restarted.extend(
         [
-            *coarse.restarted,
+            *coarser_lines,
             f"started from the flow on {grid.points:,} nodes: {coarse.step_count} steps there, fall of the residual "
             f"{fall:.2g}",
         ]

@@ -5,6 +5,7 @@ import numpy as np
 
 from hiresx.base.arrays import Reals
 from hiresx.equations.storage import BLOCK_BITS, BlockStorage, SweepPrecision, neighbour_words
+from hiresx.equations.system import transported_units
 
 _KINDS = {"fp64": np.float64, "fp32": np.float32}
 
@@ -25,9 +26,9 @@ def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
     return found.reshape(variables, variables, *found.shape[1:])
 
 
-def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, transported: bool = False) -> Reals:
+def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model: str = "none") -> Reals:
     """Return the blocks of neighbours (side, row, column, k, j, i) that the field `implicit_blocks` holds.
-    `transported`: whether the last variable is that of a model of turbulence."""
+    `model`: that of turbulence (`turbulence.model`), whose variables are the last ones."""
     bits, words = BLOCK_BITS[storage], neighbour_words(storage, variables)
     shape = blocks.shape[1:]
     kept = in_grid_order(blocks[variables**2 :]).reshape(6, words, -1)
@@ -39,7 +40,8 @@ def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, trans
     if bits < 32:
         exponents = of_node[..., entries : entries + variables].astype(int)
         found *= (2.0 ** (exponents - 127))[..., None]
-        found[..., variables - transported :] /= 1024.0
+        units = transported_units(model)
+        found[..., variables - len(units) :] /= units
     return np.moveaxis(found, 1, -1).reshape(6, variables, variables, *shape)
 
 

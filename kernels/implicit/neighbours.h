@@ -78,8 +78,8 @@ HD real power_of_row(unsigned char) { return real(1); }
 HD unsigned char exponent_of(const real *) { return 0; }
 HD kept_entry entry_of(real a, int, unsigned char) { return to_kept(a); }
 #else
-// The variable of a model of turbulence is some hundreds where others are 1, and the entries of its column are so much
-// smaller: they are kept for a unit of 1024 of it.
+// A variable of a model of turbulence may be some hundreds where others are 1, and the entries of its column are so much
+// smaller: they are kept for its unit, as 1024.
 HD real over_unit(int column) { return over_transported_unit(column); }
 HD real power_of_row(unsigned char exponent) {
     double_bits x;

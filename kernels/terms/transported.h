@@ -1,11 +1,21 @@
-// r of the transported variables of a model of turbulence: the sources that the viscous fluxes left at every node.
+#if defined(HX_VISCOUS) && HX_TRANSPORTED
+// r of the transported variables of a model of turbulence: the sources that the viscous fluxes left at every node. In
+// explicit runs they take no more than the share `largest_loss` of a variable that stays positive in a stage; 0: no bound.
+// The time step follows no such source: beside a wall that a uniform flow meets, the strain drives g to a fraction of itself
+// within the first steps. dt: one value (dt_stride 0) or one per point (1).
 KERNEL(transported_source, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian,
-       const_work_field<HX_TRANSPORTED> source, rate_field<HX_TRANSPORTED> r) {
+       const_state_field<conserved_variables> q, const_work_field<HX_TRANSPORTED> source, const real *dt, int dt_stride,
+       real largest_loss, rate_field<HX_TRANSPORTED> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int n = 0; n < HX_TRANSPORTED; ++n) r[n * sv + p] += source[n * sv + p] / jacobian[p];
+    for (int n = 0; n < HX_TRANSPORTED; ++n) {
+        const real own = q[(conserved_variables - HX_TRANSPORTED + n) * sv + p];
+        real change = source[n * sv + p];
+        if (transported_stays_positive[n] && largest_loss > real(0) && own > real(0))
+            change = larger(change, -largest_loss * own / dt[p * dt_stride]);
+        r[n * sv + p] += change / jacobian[p];
+    }
 }
 
-#if defined(HX_VISCOUS) && HX_TRANSPORTED
 // In runs towards steady flow: variables that stay positive fall at no more than the rate M, a hundred times that of diffusion and
 // convection over a cell. r < 0 becomes r/(1 - r/(M rho s)), which is 0 where r is, so that the steady flow is the same. Central differences of
 // a front would otherwise drive such a variable to 0 within a moment. With the rate of a cell itself Newton's method stalled.

@@ -9,6 +9,8 @@
 //       + t rho (beta/(2 g) - gamma g^3 S^2/2) + 2 rho (1 - F1) sigma_w2/Re_c g^2 grad k . grad g
 //   P = min(mu_t S^2, 10 beta* rho k/g^2) with S in units of t
 // of which the second is -g^3/2 times that of omega. F1 blends the constants of the layer at the wall with those outside.
+// The last term is t rho beta/(2 g) at most: cross-diffusion takes no more of omega than its destruction does. Behind a front
+// where k < 0 g would otherwise grow without end, by its square and its own gradient.
 // The production of omega is gamma rho S^2, as the paper prints it, and not limited: where it is, a shear without turbulence
 // has two states, in which the iteration to steady flow goes back and forth.
 constexpr int eddy_fields = 1;
@@ -116,9 +118,11 @@ template <class T> struct TransportedNode {
         const T resolved = k * k / (k * k + front + sst_least_energy);
         const T produced =
             resolved * smaller(eddies() * shear * shear, sst_limit * sst_beta_star * rho * k * omega);
-                const T beta = blended(sst_beta, sst_more_beta), gamma = blended(sst_gamma, sst_more_gamma);
-        const T changes = real(0.5) * rate * (beta * over - gamma * shear * shear * g * g * g);
-        const T crossing = (real(2) * sst_sigma_w2 * inverse_reynolds) * (real(1) - blend) * g * g * cross;
+        const T gamma = blended(sst_gamma, sst_more_gamma);
+        const T destroyed = real(0.5) * rate * blended(sst_beta, sst_more_beta) * over;
+        const T changes = destroyed - real(0.5) * rate * gamma * shear * shear * g * g * g;
+        const T crossing =
+            smaller((real(2) * sst_sigma_w2 * inverse_reynolds) * (real(1) - blend) * g * g * cross, destroyed);
         const T of_k = rate * (produced - sst_beta_star * rho * s[turbulent_k] * omega);
         const T of_g = rho * (changes + crossing)
                        - real(3) * inverse_reynolds * diffusing(turbulent_g) * squares * over;

@@ -255,6 +255,46 @@ def test_every_fault_is_listed_with_the_layer_that_wrote_it(folder):
     assert "\n  gas.gama" in text and "\n  [presets.quick] time.stesp" in text and "\n  --set time.ned" in text
 
 
+def test_a_fault_that_an_override_makes_names_it(folder):
+    """Though the sentence begins with a key of the preset or of the file; not one that is there without overrides."""
+    wanting = {"turbulence": {"model": "wale"}, "gas": {"reynolds": 1e4}}
+    path = folder(presets={"les": wanting, "bad": {"turbulence": {"model": "wale"}}})
+    text = refusal(load, path, "les", ["time.cfl=0.4", "gas.reynolds=inf", "title=a"])
+    assert 'case.toml: with --set gas.reynolds=inf: [presets.les] turbulence.model = "wale" needs' in text
+    both = refusal(load, path, None, {"turbulence.model": "wale", "turbulence.schmidt": 0.5})
+    assert 'case.toml: --set turbulence.model = "wale" needs' in both
+    assert "with --set" not in refusal(load, path, "bad", ["time.cfl=0.4"])
+
+
+def test_keys_are_removed(folder):
+    """Of the case and of its presets, ahead of overrides; in Python also by None."""
+    time = {"end": 1.0, "steps": 4}
+    path = folder(presets={"fine": {"scheme": {"flux": "roe"}}}, scheme={"weights": "z"}, time=time)
+    for removed in ({"unset": ["scheme", "time.end"]}, {"overrides": {"scheme": None, "time.end": None}}):
+        case = load(path, "fine", **removed)
+        assert case.scheme == load(path, unset=["scheme"]).scheme != load(path).scheme
+        assert case.time.end is None and case.time.steps == 4
+    again = load(path, "fine", ["scheme.weights=za"], unset=["scheme"]).scheme
+    assert again.weights == "za" and again.flux != "roe"
+
+
+@pytest.mark.parametrize(
+    ("unset", "words"),
+    [
+        (["scheme.flux"], ["--unset scheme.flux: neither the case nor a chosen preset gives scheme", "grid, time"]),
+        (["time.ned"], ["neither the case nor a chosen preset gives time.ned", 'did you mean "end"?']),
+        (["time"], ["--unset time: missing"]),
+        (["boundary.0"], ["--unset boundary.0: an entry of a list cannot be removed", "--set 'boundary=[...]'"]),
+        (["boundary.3.type"], ["gives boundary.3", "what they give there: 0"]),
+        (["time=3"], ["--unset time=3: not of the form key", "--unset implicit"]),
+        ("time", ["no list of keys"]),
+    ],
+)
+def test_keys_that_cannot_be_removed(folder, unset, words):
+    text = refusal(load, folder(), unset=unset)
+    assert all(word in text for word in words), text
+
+
 def test_a_preset_that_was_not_asked_for_is_looked_at_too(folder):
     text = refusal(load, folder(presets={"quick": {"time": {"stesp": 3}}}))
     assert "[presets.quick] time.stesp" in text and 'did you mean "steps"?' in text

@@ -18,10 +18,10 @@ def said(*overrides: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("override", "message", "hint"),
     [
-        ("scalar=[{name='dye', initial='initail'}]", "scalar.0.initial: ", 'did you mean "initial"?'),
+        ("scalar=[{name='dye', initial='initail'}]", "--set scalar.0.initial: ", 'did you mean "initial"?'),
         (
             'boundary=[{faces="all", type="far-field", state={rho=1.0, p=1.0}, scalars={dye="gg"}}]',
-            "boundary.0.scalars.dye: ",
+            "--set boundary.0.scalars.dye: ",
             "functions: exact, initial",
         ),
         ('probe=[{name="residual", x=0.5}]', '--set probe.0.name = "residual": every run has', ""),

@@ -1,6 +1,7 @@
 """`hiresx info` and `hiresx diff`: every kind of file we write or read, and two runs side by side."""
 
 import json
+from shutil import copytree
 from types import SimpleNamespace
 
 import netCDF4
@@ -145,6 +146,37 @@ def test_what_cannot_be_told(tmp_path, one):
     (tmp_path / "v.vtm").write_text('<?xml version="1.0"?><VTKFile type="x"><a></VTKFile>')
     with pytest.raises(HiresxError, match="not a whole VTK file"):
         describe(tmp_path / "v.vtm")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("run.json", ["is a record of a run, and holds no fields", "hiresx plot {run}"]),
+        ("history/centre.nc", ["is a history, and holds no fields", "hiresx plot {run} --history centre"]),
+        ("fields_grid.nc", ["is a file of coordinates, and holds no fields", "hiresx plot {run}"]),
+        ("checkpoints/*.hxc", ["is a checkpoint, and holds no fields", "hiresx info", "hiresx run --restart"]),
+        ("case/case.toml", ["is a case, and holds no fields", "hiresx run {run}/case/case.toml", "--grid"]),
+        ("case", ["is the folder of a case, and holds no fields", "hiresx run {run}/case/case.toml"]),
+        ("fields.vtm", ["is a VTK file, and holds no fields", "ParaView"]),
+        ("a.csv", ["is no field file", "hiresx info says what a file is"]),
+        ("sweep", ["is the folder of a sweep of 1 run", "hiresx plot {run}/sweep/one", "hiresx sweep --table"]),
+    ],
+)
+def test_plot_says_what_else_a_path_is(tmp_path, one, capsys, path, words):
+    run = tmp_path / "run"
+    copytree(one, run)
+    (run / "a.csv").write_text("x,rho\n0,1\n")
+    (run / "fields.vtm").write_text('<?xml version="1.0"?><VTKFile type="x"></VTKFile>')
+    (run / "sweep" / "one").mkdir(parents=True)
+    for file in ("sweep.json", "one/run.json"):
+        (run / "sweep" / file).write_text("{}")
+    asked = next(run.glob(path))
+    assert cli.execute(["plot", str(asked)]) == 2
+    said = capsys.readouterr().err
+    assert all(word.format(run=run) in said for word in words), said
+    if path == "sweep":
+        assert cli.execute(["info", str(asked)]) == 2
+        assert f"hiresx info {asked}/one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["", "fields_000004.nc", "history/centre.nc", "case", "fields.pvd"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hiresx import Case, HiresxError, Simulation
+from hiresx import Case, HiresxError, Simulation, load
 from hiresx.cli import execute
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
@@ -54,6 +54,21 @@ def test_turbulence_decays_in_a_uniform_flow_as_the_equations_say(u):
     np.testing.assert_allclose(block.state("turbulent_k")[0][far], k, rtol=1e-6)
     for name, value in (("rho", 1.0), ("u", u), ("v", 0.0), ("p", 1 / 1.4)):
         np.testing.assert_allclose(block.state(name), value, rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("integrator", ["ssp_rk3", "williamson_rk3"])
+def test_a_uniform_flow_that_meets_a_plate_starts_at_the_usual_cfl(integrator):
+    """At the wall the strain drives g to a fiftieth of itself within the first steps."""
+    given = {"grid.n": [33, 33, 1], "grid.first_spacing": 8e-6, "grid.leading_edge_spacing": 1.6e-2,
+             "initial": {"state": {"rho": 1.0, "u": 0.2, "p": 1 / 1.4}}, "time.integrator": integrator,
+             "turbulence.initial": {"turbulent_k": 0.009, "turbulent_g": 1.0}, "time.steps": 30}  # fmt: skip
+    run = Simulation(load("flat-plate-sa", "sst", overrides=given, unset=["implicit", "time.cfl"]), "cpu")
+    run.run(progress=False)
+    assert run.case.time.cfl == 0.5
+    k, g = (run.blocks[0].state(name)[0] for name in VARIABLES[3:])
+    assert k.min() >= 0 and k.max() < 0.02 and g.max() < 1.01
+    assert g[1:].min() > 0 and g[1, 16] < 0.1
 
 
 @pytest.mark.slow

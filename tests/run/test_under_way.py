@@ -58,8 +58,11 @@ def test_a_restart_of_a_run_at_its_end_says_so_and_does_nothing(tmp_path, capsys
 
 def test_a_restart_that_has_something_to_do_does_it(tmp_path, capsys):
     """Short of its end, though its record says finished; at its end, though its record says otherwise; elsewhere."""
-    begun(tmp_path / "short", steps=4)
-    assert execute(["run", "--restart", str(tmp_path / "short"), "--backend", "cpu"]) == 0
+    begun(tmp_path / "short", steps=3)
+    for more, fewer in (("1", ""), ("9", "ended at time.steps = 6 after 2 of the 9 steps of --steps")):
+        assert execute(["run", "--restart", str(tmp_path / "short"), "--backend", "cpu", "--steps", more]) == 0
+        said = capsys.readouterr().err
+        assert fewer in said and ("--set time.steps=..." in said) == bool(fewer)
     assert record.read(tmp_path / "short")["steps"] == 6
     begun(tmp_path / "killed")
     entries = json.loads((tmp_path / "killed" / "run.json").read_text())
@@ -72,6 +75,19 @@ def test_a_restart_that_has_something_to_do_does_it(tmp_path, capsys):
     assert execute(["run", "--restart", str(tmp_path / "short"), "--backend", "cpu", *there]) == 0
     assert (tmp_path / "there" / "run.json").is_file()
     capsys.readouterr()
+
+
+def test_a_restart_leaves_out_what_is_removed(tmp_path, capsys):
+    """Of the case that the run keeps, and of a case by name; a key that is not there ends it."""
+    begun(tmp_path / "out", steps=2)
+    again = ["run", "--restart", str(tmp_path / "out"), "--backend", "cpu"]
+    assert execute([*again, "--unset", "monitor.evry"]) == 2
+    assert "--unset monitor.evry: neither the case nor a chosen preset gives monitor.evry" in capsys.readouterr().err
+    assert execute([*again, "--unset", "monitor", "--unset", "time", "--set", "time.steps=4"]) == 0
+    found = record.read(tmp_path / "out")
+    assert found["steps"] == 4 and found["case"]["monitor"]["every"] != 1
+    assert execute(["check", "sod", "--unset", "time.end", "--set", "time.steps=3", "--json"]) == 0
+    assert '"steps": 3' in capsys.readouterr().out
 
 
 def test_another_case_is_refused_though_the_run_is_at_its_end(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """The implicit integrator with Menter's model SST: a turbulent channel beside the ordinary differential equations of
 its mean flow, sweeps of any cut and backend, the flat plate and its restart."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.integrate import solve_bvp
 from turbulent_channel import KAPPA, RE_TAU, U_TAU, channel_of, reichardt, started_from, two_sweeps
 
 from hiresx import Simulation, load
+from hiresx.grid import build
 from hiresx.solver import Solver
 
 BETA_STAR, A1 = 0.09, 0.31
@@ -163,6 +165,21 @@ def test_the_plate_is_turbulent_and_goes_on_from_a_checkpoint(tmp_path):
     friction = through.case.function("friction")
     found = friction(through, **through.case.arguments(friction))
     assert found["cf"] == pytest.approx(0.0022993, rel=1e-3)  # of this grid; 0.0027 of fine ones
+
+
+@pytest.mark.slow
+def test_g_does_not_run_away_where_a_front_makes_k_negative():
+    """On a sheared grid, from the uniform flow: g stays that of the decay in the free stream."""
+    given = {"grid.n": [33, 33, 1], "grid.first_spacing": 8e-6, "grid.leading_edge_spacing": 1.6e-2,
+             "initial": {"state": {"rho": 1.0, "u": 0.2, "p": 1 / 1.4}}, "time.steps": 60, "implicit.drop": 1e10,
+             "turbulence.initial": {"turbulent_k": 0.009, "turbulent_g": 1.0}}  # fmt: skip
+    case = load("flat-plate-sa", "sst", overrides=given)
+    grid = build(case.grid, case.directory)
+    grid = replace(grid, blocks=tuple(replace(b, x=b.x - 0.5 * b.y) for b in grid.blocks))
+    run = Simulation(case, "cpu", grid=grid)
+    run.run(progress=False)
+    k, g = (run.blocks[0].state(name) for name in VARIABLES[3:])
+    assert k.min() < 0 and g.max() < 5.5
 
 
 @pytest.mark.slow

@@ -44,6 +44,17 @@ def test_a_coarser_grid_gives_the_start():
     assert np.abs(found[..., ::2, ::2] - wanted)[inner].max() < 1e-3
 
 
+@pytest.mark.slow
+def test_each_of_the_coarser_grids_has_its_line():
+    """From the coarsest on."""
+    started = Simulation(bump("implicit.sequence=2", "grid.cells=[8, 16, 8]", "grid.n_normal=25"), "cpu")
+    lines = started.restarted
+    started.run(0, progress=False)
+    assert [line.split(":")[0] for line in lines] == [
+        f"started from the flow on {nodes} nodes" for nodes in (9 * 7, 17 * 13)
+    ]
+
+
 def test_nodes_of_the_coarser_grid_keep_their_values():
     for step, nodes in ((1, 8), (2, 13)):
         high, linear = line_weights(nodes, step)

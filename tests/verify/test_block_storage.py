@@ -20,5 +20,8 @@ def test_residuals_are_listed_and_drawn(tmp_path, monkeypatch, capsys):
         first, last = map(float, row[2:])
         assert last < 0.1 * first
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert block_storage.main([*given[:-1], str(tmp_path / "sweeps.nothing")]) == 2
-    assert 'pictures cannot be written as ".nothing"' in capsys.readouterr().err
+    monkeypatch.delattr(block_storage, "Simulation")  # a picture that cannot be is refused before any flow is computed
+    (tmp_path / "folder.png").mkdir()
+    for name, words in (("a.nothing", 'pictures cannot be written as ".nothing"'), ("folder.png", "this is a folder")):
+        assert block_storage.main([*given[:-1], str(tmp_path / name)]) == 2
+        assert words in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Descriptions of files and run directories that hiresx writes or reads."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields.field_reader import attribute, open_file
+from hiresx.output.fields.field_reader import FAULTS, attribute, open_file, root
 from hiresx.output.fields.field_reader import variables as stored_variables
 from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import checkpoint, files, record
@@ -33,16 +34,31 @@ def describe(path: str | Path) -> Mapping[str, Any]:
     path = Path(path)
     if os.path.isdir(path):
         return _read(_run, path)
-    with files.naming_errors(path, "read"), path.open("rb") as file:
-        head = file.read(4096)
-    for kind, reader in _KINDS:
-        if kind(path, head):
+    head = _head(path)
+    for _, fits, reader in _KINDS:
+        if fits(path, head):
             return _read(reader, path)
     raise HiresxError(
         f"{path}: hiresx knows no such file",
         "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files "
         "(.vtm, .vts, .pvd)",
     )
+
+
+def kind_of(path: Path) -> str:
+    """Return what a file is, by its content or its name: a checkpoint, history, grid, netCDF file, file of coordinates,
+    VTK file, record of a run or case; "" for none of these. Raises HiresxError for a file that cannot be read."""
+    head = _head(path)
+    found = next((kind for kind, fits, _ in _KINDS if fits(path, head)), "")
+    if found == "netCDF file":
+        with contextlib.suppress(*FAULTS), root(path) as file:
+            return "file of coordinates" if coordinate_file.DIGEST in file.attrs else found
+    return found
+
+
+def _head(path: Path) -> bytes:
+    with files.naming_errors(path, "read"), path.open("rb") as file:
+        return file.read(4096)
 
 
 def _read(reader: Callable[[Path], Mapping[str, Any]], path: Path) -> Mapping[str, Any]:
@@ -295,13 +311,13 @@ def _suffix(*suffixes: str) -> Callable[[Path, bytes], bool]:
 
 
 # By content where that tells, else by the name's end; the first that fits.
-_KINDS: tuple[tuple[Callable[[Path, bytes], bool], Callable[[Path], Mapping[str, Any]]], ...] = (
-    (lambda path, head: head.startswith(MAGIC) or path.suffix == ".hxc", _checkpoint),
-    (lambda path, head: head.startswith(_CLASSIC), _history),
-    (_is_grid, _grid),
-    (lambda path, head: head.startswith(_HDF5) or path.suffix == ".nc", _netcdf),
-    (lambda path, head: b"<VTKFile" in head, _vtk),
-    (lambda path, head: path.name == "run.json", _record),
-    (_suffix(".toml"), _case),
-    (_suffix(".cgns", ".xyz", ".x", ".p3d", ".grd", ".fmt", ".g"), _grid),
+_KINDS: tuple[tuple[str, Callable[[Path, bytes], bool], Callable[[Path], Mapping[str, Any]]], ...] = (
+    ("checkpoint", lambda path, head: head.startswith(MAGIC) or path.suffix == ".hxc", _checkpoint),
+    ("history", lambda path, head: head.startswith(_CLASSIC), _history),
+    ("grid", _is_grid, _grid),
+    ("netCDF file", lambda path, head: head.startswith(_HDF5) or path.suffix == ".nc", _netcdf),
+    ("VTK file", lambda path, head: b"<VTKFile" in head, _vtk),
+    ("record of a run", lambda path, head: path.name == "run.json", _record),
+    ("case", _suffix(".toml"), _case),
+    ("grid", _suffix(".cgns", ".xyz", ".x", ".p3d", ".grd", ".fmt", ".g"), _grid),
 )

@@ -193,11 +193,27 @@ def use_frequency_axis(ax: Any, least: float, largest: float) -> None:
     ax.set_xlim(least, largest)
 
 
-def save(drawn: Any, target: Path) -> Path:
-    """Write the figure `drawn` to `target` (.png, .svg, .pdf, ...). Raises HiresxError when that is not possible."""
+def check_target(target: Path) -> None:
+    """Raises HiresxError for want of matplotlib, and for a file as which no picture can be written."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    _kind(Figure(), target)
+    if target.is_dir():
+        raise HiresxError(f"{target}: this is a folder", "name a file in it, as .png, .svg or .pdf")
+
+
+def _kind(drawn: Any, target: Path) -> str:
+    """The kind of picture that the name of a file asks for. Raises HiresxError for one that cannot be written."""
     kind = target.suffix[1:].lower()
     if kind not in drawn.canvas.get_supported_filetypes():
         raise HiresxError(f'{target}: pictures cannot be written as "{target.suffix}"', "use .png, .svg or .pdf")
+    return kind
+
+
+def save(drawn: Any, target: Path) -> Path:
+    """Write the figure `drawn` to `target` (.png, .svg, .pdf, ...). Raises HiresxError when that is not possible."""
+    kind = _kind(drawn, target)
     # Dates in the file would make two plots of the same fields differ.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with files.writing(target, parents=True) as temporary:

@@ -9,6 +9,9 @@ from hiresx.device.interface import Program
 from hiresx.device.state import BlockState
 from hiresx.rhs.terms import FLUXES, RATES, SOURCES, VISCOUS, Term
 
+# The share of a variable that stays positive which sources may take in a stage of an explicit step.
+LARGEST_LOSS = 0.5
+
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
     """Yield the term that adds the sources of the transported turbulence variables at every node, after all other rates
@@ -18,8 +21,9 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
     rows = slice(-case.turbulence.transported, None)
     calls = [
         program.call(
-            "transported_source", s.size, **s.place, sv=s.variable_stride, jacobian=s.jacobian,
-            source=s.array("transported_source"), r=s.r[rows],
+            "transported_source", s.size, **s.place, sv=s.variable_stride, jacobian=s.jacobian, q=s.q,
+            source=s.array("transported_source"), dt=s.dt, dt_stride=s.dt_stride, r=s.r[rows],
+            largest_loss=0.0 if s.layout.implicit else LARGEST_LOSS,
         )
         for s in states
     ]  # fmt: skip

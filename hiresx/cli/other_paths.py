@@ -1,0 +1,54 @@
+"""Errors for paths that are something else than what a command reads: what they are, and which command reads them."""
+
+from pathlib import Path
+
+from hiresx.base.plural import plural
+from hiresx.base.shell import quote
+from hiresx.errors import HiresxError
+
+_OF_ANY = "hiresx plot draws folders of runs and their fields_*.nc; hiresx info says what a file is"
+
+
+def refuse_sweep(path: Path, command: str) -> None:
+    """Raises HiresxError for the folder of a sweep, which has its runs in folders of their own."""
+    from hiresx.sweeps.folder import NAME
+
+    if not (path / NAME).is_file():
+        return
+    runs = sorted(found.parent for found in path.glob("*/run.json"))
+    one = quote(runs[0]) if runs else f"{quote(path)}/RUN"
+    raise HiresxError(
+        f"{path} is the folder of a sweep of {plural(len(runs), 'run')}",
+        f"name one of them: {command} {one}; their numbers are in table.csv, which hiresx sweep --table writes",
+    )
+
+
+def refuse_no_fields(path: Path) -> None:
+    """Raises HiresxError for a file that holds no fields, and for the folder of a sweep or of a case alone."""
+    from hiresx.output.show.describe import kind_of
+
+    refuse_sweep(path, "hiresx plot")
+    if path.is_dir():
+        case = path / "case.toml"
+        if case.is_file() and not (path / "run.json").is_file():
+            raise HiresxError(f"{path} is the folder of a case, and holds no fields", _way_of("case", case))
+        return
+    kind = kind_of(path) if path.is_file() else "netCDF file"
+    if kind != "netCDF file":
+        what = f"is a {kind}, and holds no fields" if kind else "is no field file"
+        raise HiresxError(f"{path} {what}", _way_of(kind, path))
+
+
+def _way_of(kind: str, path: Path) -> str:
+    """Describe which command reads a file of a kind of `kind_of`."""
+    file, folder = quote(path), quote(path.absolute().parent if path.parent == Path() else path.parent)
+    ways = {
+        "checkpoint": f"describe it: hiresx info {file}; go on from it: hiresx run --restart {file}",
+        "history": f"draw it: hiresx plot {quote(path.absolute().parent.parent)} --history {quote(path.stem)}",
+        "grid": f"draw its lines: hiresx plot {file} --grid",
+        "file of coordinates": f"draw the fields beside it: hiresx plot {folder}",
+        "VTK file": f"open it in ParaView; describe it: hiresx info {file}",
+        "record of a run": f"draw the fields of its run: hiresx plot {folder}",
+        "case": f"compute it: hiresx run {file}; draw its grid: hiresx plot {file} --grid",
+    }
+    return ways.get(kind, _OF_ANY)
