@@ -1,6 +1,5 @@
 """Adjoint derivatives of steady flows: the sparse Jacobian against differences, closed forms, the forward method."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
