@@ -262,6 +262,17 @@ def free_stream(mode: str, n: int) -> float:
     return max(float(np.abs(one).max()), float(np.abs(np.where(levels.patch, other, 0)).max()))
 
 
+def unclosed(n: int) -> float:
+    """By how much the areas of two cuts across both levels differ on curved grid lines: one through the middle of the
+    patch, the other outside of it. Each half of the patch would take back its own defect between these."""
+    levels = Levels(n, 2, "defect", bent=0.03)
+    a, b = levels.ends
+    along, of_fine = line(n, a, b, "gregory"), line(2 * n, 2 * a, 2 * b, "gregory")
+    coarse, fine = (halfway(level.areas[0][0], CENTRAL, -1) for level in (levels.coarse, levels.fine))
+    middle = ((1 - along) * coarse[:, n // 2]).sum() + (of_fine * fine[:, n]).sum()
+    return float(abs(coarse[:, -1].sum() - middle))
+
+
 def main() -> None:
     for d, sizes in ((1, (32, 64, 128)), (2, (24, 48))):
         for system in ("advection", "euler"):
@@ -274,6 +285,7 @@ def main() -> None:
         print(f"shock tube, {mode}: L1 {{:.2e}}, change {{:.1e}}, pressure waves {{:.1e}}".format(*tube(mode)))
     for mode in MODES:
         print(f"uniform flow on curved lines, {mode}: rates {[free_stream(mode, n) for n in (32, 64, 128)]}")
+    print(f"areas of cuts on curved lines differ by {[unclosed(n) for n in (32, 64, 128)]}")
 
 
 if __name__ == "__main__":

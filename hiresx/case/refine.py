@@ -88,7 +88,8 @@ class Refine(Table):
     symmetric: Annotated[tuple[Literal["i", "j", "k"], ...], Listed] = Field(
         (),
         description="directions of the grid along which the tiles of each block lie symmetrically to its middle, for "
-        "flows that are symmetric to it; the thicker tile is then that in the middle",
+        "flows that are symmetric to it, and the same with two of them exchanged, where the flow is; the thicker tile "
+        "is then that in the middle",
     )
     most_nodes: Points | None = Field(
         None, description="a run whose levels would have more nodes than this ends with an error; absent: no limit"

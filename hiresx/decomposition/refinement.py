@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -177,6 +177,17 @@ def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
     for d, axis in enumerate("ijk"):
         if axis in table.symmetric:
             taken = taken | np.flip(taken, 2 - d)
+    return taken
+
+
+def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Sequence[int]], table: Refine) -> np.ndarray:
+    """The tiles (k, j, i) `taken` of a block, and those that become of them when two directions of `refine.symmetric`
+    are exchanged, of which the tiles are the same and the tiles `asked` for are so, too."""
+    axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
+    pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
+    pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
+    for pair in [*pairs, *pairs]:  # of three directions the second time gives the other orders
+        taken = taken | taken.swapaxes(*pair)
     return taken
 
 

@@ -19,6 +19,7 @@ from hiresx.decomposition.refinement import (
     may_end,
     reach_of,
     take_around,
+    with_exchanged,
     with_mirrored,
 )
 from hiresx.grid.blocks import Range, direction, intersection, side
@@ -88,7 +89,8 @@ class TileChoice:
             taken[level] = self._with_mirrored(level, taken[level])
             self._take_partners(level, taken[level])
             lattices = zip(self.lattices[level], taken[level], self.allowed[level], strict=True)
-            taken[level] = self._with_mirrored(level, [filled(*block) for block in lattices])
+            made = self._with_mirrored(level, [filled(*block) for block in lattices])
+            taken[level] = self._with_exchanged(level, made, taken[level])
             self._take_partners(level, taken[level])
             if level > 1:
                 for tiles, around, below in zip(taken[level], self.around[level], taken[level - 1], strict=True):
@@ -99,6 +101,11 @@ class TileChoice:
         """`taken`, and the tiles opposite to them, which neither round-off nor the order of filling then leaves out."""
         of_blocks = zip(taken, self.allowed[level], strict=True)
         return [tiles | (with_mirrored(tiles, self.table) & may) for tiles, may in of_blocks]
+
+    def _with_exchanged(self, level: int, made: Taken, asked: Taken) -> Taken:
+        """`made`, and the tiles that filling them in another order of the directions would have added."""
+        of_blocks = zip(made, asked, self.lattices[level], self.allowed[level], strict=True)
+        return [tiles | (with_exchanged(tiles, of, ends, self.table) & may) for tiles, of, ends, may in of_blocks]
 
     def _take_partners(self, level: int, taken: Taken) -> None:
         partners = self.partners[level]

@@ -97,6 +97,25 @@ def test_a_gap_ends_where_the_wall_beside_it_begins():
     assert painted[np.ix_((b > 0) & (b < 1), (a > 0) & (a < 2))].all()
 
 
+def test_a_gap_between_blocks_of_a_finer_level_has_its_values_and_not_those_below():
+    def nodes(x, y):
+        x, y, _ = mesh(x, y)
+        return {"x": x[0], "y": y[0]}
+
+    fine = np.linspace(0, 1, 11)
+    pieces = [
+        nodes(np.linspace(0, 1, 6), np.linspace(0, 1, 6)),
+        nodes(fine[2:5], fine[2:9]),
+        nodes(fine[5:9], fine[2:9]),
+    ]
+    found = raster.raster(pieces, "x", "y", wide=300)
+    a, b = found.centres
+    finest = found([np.full(piece["x"].shape, n > 0, float) for n, piece in enumerate(pieces)])
+    inside = np.ix_((b > 0.2) & (b < 0.8), (a > 0.2) & (a < 0.8))
+    assert np.abs(finest[inside] - 1).max() < 1e-12
+    assert np.abs(np.delete(finest, inside[1].ravel(), 1)).max() < 1e-12
+
+
 def test_poles_and_holes(tmp_path):
     """Nodes that coincide, and nodes that are missing."""
     r, theta, _ = mesh(np.linspace(0, 1, 9), np.linspace(0, 2 * np.pi, 41))

@@ -66,10 +66,12 @@ def raster(
         shape = piece[horizontal].shape
         numbers.append(np.arange(first, first + shape[0] * shape[1]).reshape(shape))
         first += numbers[-1].size
-    # The blocks are painted last, over the gaps.
-    cells = [*_gaps(numbers, x, y), *(_cells(number, wide) for number in numbers)]
-    for triangles in cells:
-        _paint(triangles, x, y, a, b, nodes, weights)
+    # Blocks are painted over the gaps beside them. Blocks of finer levels come behind those under them, and so do the
+    # gaps between them.
+    gaps = _gaps(numbers, x, y)
+    for block, number in enumerate(numbers):
+        for triangles in (*gaps.get(block, ()), _cells(number, wide)):
+            _paint(triangles, x, y, a, b, nodes, weights)
     return Raster(box, nodes, weights)
 
 
@@ -154,13 +156,13 @@ class _Face:
     side: int
 
 
-def _gaps(numbers: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+def _gaps(numbers: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray) -> dict[int, list[np.ndarray]]:
     """Triangles between faces that lie a cell apart: of neighbouring blocks, or the ends of one that closes on
-    itself."""
+    itself. By the first of the two blocks."""
     several = [(block, number) for block, number in enumerate(numbers) if min(number.shape) > 1]
     faces = [face for block, number in several for face in _faces(number, block, x, y)]
     spans = np.array([[f(c[face.nodes]) for c in (x, y) for f in (np.min, np.max)] for face in faces]).reshape(-1, 4)
-    found = []
+    found: dict[int, list[np.ndarray]] = {}
     for n, one in enumerate(faces):
         reach = _BETWEEN * one.depth.max()
         low, high = spans[:, 0::2] - reach, spans[:, 1::2] + reach
@@ -169,7 +171,7 @@ def _gaps(numbers: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray) -> list[n
             other = faces[m]
             beside = other.block == one.block and other.side // 2 == one.side // 2
             if m != n and (other.block != one.block or beside):
-                found += _strip(one, other, x, y)
+                found.setdefault(min(one.block, other.block), []).extend(_strip(one, other, x, y))
     return found
 
 
