@@ -1,9 +1,8 @@
 """Adjoint derivatives of steady flows: the sparse Jacobian against differences, closed forms, the forward method."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
+from ranks import run_ranks
 from test_gradients import BUMP, DUCT, LENGTH, LIFT, PRESSURE, SPEED
 
 from hiresx import HiresxError
@@ -76,7 +75,7 @@ def test_the_jacobian_on_several_blocks(bump):
 
 def test_nodes_of_an_outflow_depend_on_its_mean(bump, monkeypatch):
     """Those at one end on a change at the other one, where the flow along the face is not uniform."""
-    monkeypatch.setattr(jacobian, "REACHES", (10,))
+    monkeypatch.setattr(jacobian, "REACHES", ((10,),) * 3)
     at, system = bump.state(), bump.system
     values = system.gather(at)
     x = values * (1 + 0.1 * np.sin(np.arange(values.size) / 20))
@@ -173,8 +172,49 @@ def test_of_a_bump_as_by_the_forward_method():
             assert one.derivatives[name][key] == pytest.approx(other.derivatives[name][key], abs=1e-10 * largest)
 
 
+# Laminar flow around a thin airfoil at incidence, and a turbulent layer, on few nodes.
+LAMINAR = {
+    "grid.n_airfoil": 33, "grid.n_wake": 10, "grid.n_normal": 17, "grid.first_spacing": 1e-2,
+    "grid.trailing_edge_spacing": 2e-2, "gas.reynolds": 1e3, "grid.far_field": 8.0, "grid.wake": 8.0,
+    "output.subset": [],
+}  # fmt: skip
+WALL = [{"faces": ["jmin"], "range": "wall", "type": "no-slip-wall", "temperature": 1.1}]
+FAR = [
+    {
+        "faces": "all",
+        "type": "far-field",
+        "state": {"rho": 1.0, "u": "= parameters.u", "v": "= parameters.v", "p": 0.7142857142857143},
+    }
+]
+TURBULENT = {"grid.n": [27, 17, 1], "scheme.epsilon": 1e-2, "implicit.drop": 1e9, "time.steps": 150}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "presets", "overrides", "of", "key", "step"),
+    [
+        ("naca0012", ["laminar", "inclined"], LAMINAR, ["drag", "friction_x"], "parameters.mach", 1e-3),
+        (
+            "naca0012",
+            ["laminar", "inclined"],
+            LAMINAR | {"boundary": WALL + FAR},
+            ["drag", "heat"],
+            "gas.reynolds",
+            10.0,
+        ),
+        ("flat-plate-sa", ["quick"], TURBULENT, ["friction_x"], "boundary.1.pressure", 1.4e-3),
+    ],
+    ids=["adiabatic", "isothermal", "spalart-allmaras"],
+)
+def test_of_friction_and_heat_as_by_the_forward_method(case, presets, overrides, of, key, step):
+    """What a node of the wall adds depends on the nodes within and on those beside it."""
+    one, other = (gradient(case, of, [key], presets, overrides, "cpu", step=step, adjoint=way) for way in (True, False))
+    for name, found in one.derivatives.items():
+        assert found[key] == pytest.approx(other.derivatives[name][key], rel=1e-9)
+
+
 def test_conditions_that_reach_further_are_refused(bump, monkeypatch):
-    monkeypatch.setattr(jacobian, "REACHES", (1, 2))
+    monkeypatch.setattr(jacobian, "REACHES", ((1, 2),) * 3)
     with pytest.raises(HiresxError, match=r"the residual at \d+ nodes depends on nodes more than 2 steps away"):
         SparseLinearisation(bump, bump.state(), BUMP_FORCES)
 
@@ -187,6 +227,21 @@ def test_numbers_other_than_forces_are_refused(duct):
             duct, ["mass"], ["parameters.back"], overrides=["conservation.every=1", "grid.n=[9,7,1]"], backend="cpu",
             adjoint=True,
         )  # fmt: skip
+
+
+def _on_ranks(comm, path) -> list[float]:
+    """The derivatives of the force by the pressure behind and by the length, on ranks that cut the duct."""
+    found = gradient(
+        path, ["force_y"], ["parameters.back", "grid.upper.0"], None, {"grid.n": [25, 7, 1]}, "cpu", 1e-3, comm=comm,
+        adjoint=True,
+    )  # fmt: skip
+    return list(found.derivatives["floor.force_y"].values())
+
+
+@pytest.mark.slow
+def test_on_two_ranks(duct):
+    for found in run_ranks(2, _on_ranks, duct, timeout=300.0):
+        assert found == pytest.approx([-LENGTH, -PRESSURE], rel=1e-8)
 
 
 def test_the_command_has_it(monkeypatch):
