@@ -24,7 +24,7 @@ from hiresx.time.ode_system import Vector
 # The derivative of the flow is improved so far, and until the product of the errors of both solutions is so small.
 DROP, PRODUCT = 1e-7, 1e-10
 # The error of an adjoint solution that was found iteratively.
-ITERATIVE = 1e-2
+ITERATIVE = 1.0
 
 
 class AdjointSolver(TangentSolver):

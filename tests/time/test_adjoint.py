@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from ranks import run_ranks
+from scipy import sparse as matrices
 from test_gradients import BUMP, DUCT, LENGTH, LIFT, PRESSURE, SPEED
 
 from hiresx import HiresxError
 from hiresx.cli import execute
-from hiresx.gradients import adjoint, forward, gradient, jacobian
+from hiresx.gradients import adjoint, forward, gradient, jacobian, sparse_solver
 from hiresx.gradients.adjoint import AdjointSolver
+from hiresx.gradients.colouring import Neighbourhood
 from hiresx.gradients.flow import SteadyFlow
 from hiresx.gradients.jacobian import SparseLinearisation
 from hiresx.gradients.parameters import CaseFamily, parameter
@@ -211,6 +213,91 @@ def test_of_friction_and_heat_as_by_the_forward_method(case, presets, overrides,
     one, other = (gradient(case, of, [key], presets, overrides, "cpu", step=step, adjoint=way) for way in (True, False))
     for name, found in one.derivatives.items():
         assert found[key] == pytest.approx(other.derivatives[name][key], rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def wide_duct(duct):
+    """The solver of a duct in three dimensions."""
+    family = CaseFamily(duct, (), {"grid.n": [9, 7, 7], "grid.upper": [2.0, 1.0, 1.0]})
+    flow = SteadyFlow(family.case(), "cpu", world())
+    flow.converge(1e10)
+    return AdjointSolver(family, flow, forward._ignore, FLOOR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("key", "force"), [("parameters.back", -LENGTH), ("grid.upper.0", -PRESSURE)])
+def test_of_a_uniform_flow_in_three_dimensions(wide_duct, key, force):
+    found = wide_duct.solve(parameter(wide_duct.case, key), FLOOR, 1e-3).numbers
+    assert found["floor.force_y"] == pytest.approx(force, rel=1e-8)
+
+
+@pytest.mark.slow
+def test_the_iterative_solution_in_three_dimensions_solves_the_adjoint_equations(wide_duct):
+    assert wide_duct._iterative
+    made = wide_duct._sparse
+    for name, right in made.gradients.items():
+        left = made.jacobian.T @ wide_duct._adjoint[name] - right
+        assert np.linalg.norm(left) < 1e-5 * np.linalg.norm(right)
+
+
+@pytest.mark.slow
+def test_the_derivative_does_not_depend_on_the_adjoint_solver(in_duct, monkeypatch):
+    """Where the factors do not fit in memory."""
+    monkeypatch.setattr(sparse_solver, "host_memory", lambda: 1)
+    family = CaseFamily(in_duct._family.name, (), {})
+    said: list[str] = []
+    flow = SteadyFlow(family.case(), "cpu", world())
+    flow.converge(1e10)
+    solver = AdjointSolver(family, flow, said.append, FLOOR)
+    assert any("would take about" in line for line in said) and solver._iterative
+    found = solver.solve(parameter(flow.case, "parameters.back"), FLOOR, 1e-3).numbers
+    assert found["floor.force_y"] == pytest.approx(-LENGTH, rel=1e-9)
+
+
+def _equations(nodes=120, variables=3):
+    """A matrix of a chain of nodes whose unknowns are ordered by variable, and one unknown more."""
+    random, n = np.random.default_rng(1), nodes * variables
+    matrix = matrices.lil_array((n + 1, n + 1))
+    for shift in (-1, 0, 1):
+        for row in range(max(0, -shift), min(nodes, nodes - shift)):
+            for a in range(variables):
+                for b in range(variables):
+                    matrix[a * nodes + row, b * nodes + row + shift] = random.uniform(0.2, 0.5)
+    matrix.setdiag(4.0)
+    matrix[n, : nodes // 2] = 0.1
+    return matrix.tocsr(), random.uniform(-1, 1, n + 1)
+
+
+def test_gmres_with_factors_of_parts_solves_as_the_factors_of_the_whole_do():
+    matrix, right = _equations()
+    solver = sparse_solver.Iterative(matrix, 3)
+    assert len(solver._parts) == 3
+    expected = sparse_solver.Factors(matrix).adjoint(right)
+    assert solver.adjoint(right) == pytest.approx(expected, abs=1e-5 * np.abs(expected).max())
+
+
+def test_gmres_that_does_not_converge_is_told(monkeypatch):
+    matrix, right = _equations()
+    monkeypatch.setattr(sparse_solver, "KRYLOV", 1)
+    monkeypatch.setattr(sparse_solver, "STARTS", 1)
+    with pytest.raises(
+        HiresxError, match=r"GMRES with the factors of 3 parts leaves \S+ of the adjoint equations in 1 products"
+    ):
+        sparse_solver.Iterative(matrix, 3).adjoint(right)
+
+
+def test_distant_nodes_are_shifted_together():
+    """On a chain of 40 nodes, whose last three take means."""
+    places = np.arange(40)
+    chain = np.stack([np.maximum(places - 1, 0), np.minimum(places + 1, 39)], axis=1)
+    groups = list(Neighbourhood(chain, np.array([37, 38, 39])).distant_groups(3))
+    assert sorted(np.concatenate([nodes for nodes, _ in groups])) == list(places)
+    assert len(groups) < 14
+    for nodes, cause in groups:
+        for place in places:
+            near = [n for n in nodes if abs(n - place) <= 3 or (n >= 37 and place >= 37)]
+            assert len(near) <= 1
+            assert cause[place] == (near[0] if near else -1)
 
 
 def test_conditions_that_reach_further_are_refused(bump, monkeypatch):
