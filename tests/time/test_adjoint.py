@@ -274,12 +274,16 @@ def test_gmres_with_factors_of_parts_solves_as_the_factors_of_the_whole_do():
     assert len(solver._parts) == 3
     expected = sparse_solver.Factors(matrix).adjoint(right)
     assert solver.adjoint(right) == pytest.approx(expected, abs=1e-5 * np.abs(expected).max())
+    matrix, right = _equations(40)  # a single part
+    assert sparse_solver.Iterative(matrix, 3)._precondition(right) == pytest.approx(
+        sparse_solver.Factors(matrix).adjoint(right)
+    )
 
 
 def test_gmres_that_does_not_converge_is_told(monkeypatch):
     matrix, right = _equations()
-    monkeypatch.setattr(sparse_solver, "KRYLOV", 1)
-    monkeypatch.setattr(sparse_solver, "STARTS", 1)
+    for name, value in (("KRYLOV", 1), ("STARTS", 1), ("UNSOLVED", 1e-9)):
+        monkeypatch.setattr(sparse_solver, name, value)
     with pytest.raises(
         HiresxError, match=r"GMRES with the factors of 3 parts leaves \S+ of the adjoint equations in 1 products"
     ):
@@ -287,15 +291,15 @@ def test_gmres_that_does_not_converge_is_told(monkeypatch):
 
 
 def test_distant_nodes_are_shifted_together():
-    """On a chain of 40 nodes, whose last three take means."""
-    places = np.arange(40)
+    """On a chain of 40 nodes, of which three take means."""
+    places, means = np.arange(40), [0, 1, 38]
     chain = np.stack([np.maximum(places - 1, 0), np.minimum(places + 1, 39)], axis=1)
-    groups = list(Neighbourhood(chain, np.array([37, 38, 39])).distant_groups(3))
+    groups = list(Neighbourhood(chain, np.array(means)).distant_groups(3))
     assert sorted(np.concatenate([nodes for nodes, _ in groups])) == list(places)
     assert len(groups) < 14
     for nodes, cause in groups:
         for place in places:
-            near = [n for n in nodes if abs(n - place) <= 3 or (n >= 37 and place >= 37)]
+            near = [n for n in nodes if abs(n - place) <= 3 or (n in means and place in means)]
             assert len(near) <= 1
             assert cause[place] == (near[0] if near else -1)
 
