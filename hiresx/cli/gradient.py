@@ -31,8 +31,8 @@ Adjoint = Annotated[
     option(
         "--adjoint",
         None,
-        "Solve linear equations for each number in place of each key: for many keys of a plane flow. Forces only, on "
-        "one rank; needs SciPy.",
+        "Solve linear equations for each number in place of each key: for many keys of a plane flow. Forces only; "
+        "rank 0 holds the matrix; needs SciPy.",
     ),
 ]
 

@@ -16,13 +16,15 @@ import numpy as np
 from hiresx.gradients.flow import Say, SteadyFlow
 from hiresx.gradients.jacobian import SparseLinearisation
 from hiresx.gradients.parameters import CaseFamily
-from hiresx.gradients.sparse_solver import solver_of
+from hiresx.gradients.sparse_solver import Factors, Iterative, solver_of
 from hiresx.gradients.tangent import Differences, TangentSolver
 from hiresx.output.watch.columns import dimension
 from hiresx.time.ode_system import Vector
 
 # The derivative of the flow is improved so far, and until the product of the errors of both solutions is so small.
 DROP, PRODUCT = 1e-7, 1e-10
+# The error of an adjoint solution that was found iteratively.
+ITERATIVE = 1.0
 
 
 class AdjointSolver(TangentSolver):
@@ -39,26 +41,30 @@ class AdjointSolver(TangentSolver):
     def _prepare(self) -> None:
         flow, comm = self._flow, self._flow.comm
         self._sparse = SparseLinearisation(flow, self._x, self._wanted)
-        jacobian, found, left = self._sparse.jacobian, {}, 0.0
+        jacobian, found, iterative = self._sparse.jacobian, {}, False
         with comm.together():
             if jacobian is not None:
                 rows = jacobian.shape[0]
                 self._say(f"the Jacobian: {rows} unknowns, {jacobian.nnz / rows:.0f} entries in a row")
-                self._solver = solver_of(jacobian, self._sparse.variables, dimension(flow.simulation.solver), self._say)
-                self._say(self._solver.about)
-                found = {name: self._solver.adjoint(gradient) for name, gradient in self._sparse.gradients.items()}
-                left = self._solver.left
-        self._adjoint, self._left = comm.bcast((found, left))
+                solver = solver_of(jacobian, self._sparse.variables, dimension(flow.simulation.solver), self._say)
+                self._say(solver.about)
+                found = {name: solver.adjoint(gradient) for name, gradient in self._sparse.gradients.items()}
+                iterative, self._solver = isinstance(solver, Iterative), solver
+        self._adjoint, self._iterative = comm.bcast((found, iterative))
+        if self._iterative:
+            super()._prepare()
 
     def _is_solved(self, left: float, before: float) -> bool:
         """True where the derivative of the flow is so near that the product of its error and that of the adjoint
-        solution is small. The factor by which a correction has lowered the residual tells the error of the matrix."""
-        return left <= self.drop and left * max(self._left, left / before) <= PRODUCT
+        solution is small. The factor by which factors have lowered the residual tells the error of the matrix."""
+        return left <= self.drop and left * (ITERATIVE if self._iterative else left / before) <= PRODUCT
 
     def _solve(self) -> int:
+        if self._iterative:
+            return super()._solve()
         right, found = -self._unknowns(self._right), None
         with self._flow.comm.together():
-            if self._flow.comm.root:
+            if self._flow.comm.root and isinstance(self._solver, Factors):
                 found = self._solver.direct(right)
         self._sparse.fill(self._flow.comm.bcast(found), self._update)
         return 0

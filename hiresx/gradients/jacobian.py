@@ -19,21 +19,22 @@ from hiresx.gradients.colouring import Neighbourhood, groups
 from hiresx.gradients.flow import SteadyFlow
 from hiresx.gradients.sparse_solver import scipy
 from hiresx.grid.blocks import slices
+from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.watched_surface import Shares
 from hiresx.time.ode_system import Vector
 
-# A result depends on nodes at most so many steps along grid lines away: 10 at corners of curved walls, as measured in
-# plane flows. Where that does not suffice, the next is tried.
-REACHES = (10, 16)
+# A result depends on nodes at most so many steps along grid lines away, by dimensions of the grid: 10 at corners of
+# curved walls, as measured in plane flows. Where that does not suffice, the next is tried. In three dimensions
+# influences end 22 steps away where two walls meet, but are small beyond 8.
+REACHES = ((10, 16), (10, 16), (8, 12, 16))
 # Shifts, over the largest value of the variable: to see what changes, and for central differences.
 PROBE, SHIFT = 1e-4, 1e-6
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
-# What a probe changes of a result counts from this share of the largest value on; less is round-off, for instance of a
-# mean over an outflow.
-ROUND_OFF = 1e-15
-# What nodes farther away do is left out below this share of their change. Where two walls meet in three dimensions,
-# influences fall by some orders until they end, 22 steps away.
+# Influences below this share of the change of a node do not count, by dimensions of the grid. The first two are
+# round-off, for instance of a mean over an outflow. In three dimensions half as many groups suffice with the last one.
+COUNTS = (1e-11, 1e-11, 1e-5)
+# Influences from beyond the reach are left out below this share.
 FAR = 1e-2
 
 # Results at each place of this rank, (m, n), of one kind after another, from a state (variables, nodes).
@@ -65,6 +66,7 @@ class SparseLinearisation:
             axis=1,
         )
         self.variables, self.unknowns = variables, self._order.size + bool(flow.vortices)
+        self._dimension = dimension(self._solver)
         self._at, self._change = self._system.vector(), self._system.vector()
         self._number_nodes()
         at = self.flat(x).reshape(self._order.shape)
@@ -204,23 +206,29 @@ class SparseLinearisation:
     # ---- by differences
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
-        """Return the derivatives of this rank's `results`, whose nodes are `places`, as matrices (m n, unknowns)."""
+        """Return the derivatives of this rank's `results`, whose nodes are `places`, as matrices (m n, unknowns), by
+        central differences, in three dimensions by one-sided ones, which take half as many shifts."""
         depends = self._dependencies(results, at, np.concatenate(places))
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
+        one_sided = results(at) if self._dimension == 3 else None
+
+        def shifted(variable: int, group: np.ndarray, by: float) -> list[np.ndarray]:
+            state = at.copy()
+            state[variable, group] += by
+            return results(state)
+
         for group, cause in self._groups(depends):
             for variable, scale in enumerate(SHIFT * self._scales):
-                beside = []
-                for sign in (1, -1):
-                    state = at.copy()
-                    state[variable, group] += sign * scale
-                    beside.append(results(state))
-                for kind, (above, below) in enumerate(zip(*beside, strict=True)):
+                after = shifted(variable, group, scale)
+                before = one_sided or shifted(variable, group, -scale)
+                between = scale if one_sided else 2 * scale
+                for kind, (above, below) in enumerate(zip(after, before, strict=True)):
                     here = cause[ends[kind] : ends[kind + 1]]
                     changed = np.flatnonzero(here >= 0)
                     counts[kind] = len(above)
-                    for n, change in enumerate((above - below)[:, changed] / (2 * scale)):
+                    for n, change in enumerate((above - below)[:, changed] / between):
                         entries[kind].append((change, n * len(here) + changed, variable * nodes + here[changed]))
         found = []
         for kind, of_kind in enumerate(entries):
@@ -246,14 +254,14 @@ class SparseLinearisation:
         scales = [self._comm.max(np.abs(own).max(axis=1, initial=0.0)) for own in before]
         scales[0] = self._scales
         scales = [np.maximum(scale, np.finfo(float).tiny) for scale in scales]
-        for reach in REACHES:
+        for reach in REACHES[self._dimension - 1]:
             rows, columns, lost = [], [], 0
             for group, cause in self._near.distant_groups(reach):
                 state = at.copy()
                 state[:, group] += PROBE * self._scales[:, None] * random.uniform(0.5, 1.0, (len(at), len(group)))
                 beside = zip(results(state), before, scales, strict=True)
                 change = np.concatenate([(np.abs(a - b) / scale[:, None]).max(axis=0) for a, b, scale in beside])
-                row = np.flatnonzero(~(change <= ROUND_OFF))
+                row = np.flatnonzero(~(change <= COUNTS[self._dimension - 1] * PROBE))
                 column = cause[places[row]]
                 lost += int((~(change[row[column < 0]] <= FAR * PROBE)).sum())
                 rows.append(row[column >= 0])

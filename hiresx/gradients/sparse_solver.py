@@ -1,6 +1,5 @@
-"""Solvers of sparse linear equations with a matrix and with its transpose: by factors of the whole, or iteratively."""
+"""Solvers of the transposed linear equations: by factors of the whole matrix, or iteratively."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -10,18 +9,15 @@ from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.grid.size import host_memory, in_bytes
 
-# Bytes of factors over the number of unknowns to the power 1.5, by dimensions of the grid, as measured
-# (docs/gradients.md).
-BYTES = (110, 110, 350)
-# The share of the machine's memory that factors may take.
+# Bytes of factors over the number of unknowns to the power 1.5 in plane flows, as measured (docs/gradients.md).
+BYTES = 110
+# The share of the machine's memory that they may take.
 SHARE = 0.5
-# Numbers of parts that are tried where the factors of the whole do not fit.
-PARTS = (4, 8, 16, 32, 64, 128)
-# Entries of the scaled equations above this size couple a part with the nodes beside it.
-STRONG = 1e-3
-# GMRES: its vectors, how often it is started again, and to which share of the right-hand side it solves for the adjoint
-# solution and for a correction of the derivative of the flow. Above the last number it has not converged.
-KRYLOV, STARTS, ADJOINT, CORRECTION, UNSOLVED = 100, 6, 1e-8, 1e-3, 1e-1
+# Nodes of a part, without those beside it, and from which size on entries of the scaled equations join nodes in a part.
+PART, STRONG = 50, 0.1
+# GMRES: its vectors, how often it is started again, and to which share of the right-hand side it solves. Above the last
+# number it has not converged.
+KRYLOV, STARTS, DROP, UNSOLVED = 100, 8, 1e-6, 1e-2
 
 
 def scipy(part: str) -> Any:
@@ -29,129 +25,110 @@ def scipy(part: str) -> Any:
     return optional.import_required(f"scipy.{part}", "adjoint derivatives need SciPy", "pip install 'hiresx[post]'")
 
 
-class SparseSolver(ABC):
-    """`about`: what it is, in words. `left`: what is left of the adjoint equations at most, over their right-hand
-    side."""
-
-    about: str
-    left = 0.0
-
-    @abstractmethod
-    def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Solve with the transposed matrix."""
-
-    @abstractmethod
-    def direct(self, right: np.ndarray) -> np.ndarray:
-        """Solve with the matrix."""
-
-
-class Factors(SparseSolver):
-    """By SuperLU."""
+class Factors:
+    """By SuperLU. `about`: what it is, in words."""
 
     def __init__(self, matrix: Any):
         self._factors = scipy("sparse.linalg").splu(matrix.T.tocsc())
         self.about = f"factors of {self._factors.nnz / 1e6:.1f} million numbers"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
+        """Solve with the transposed matrix."""
         return np.asarray(self._factors.solve(right))
 
     def direct(self, right: np.ndarray) -> np.ndarray:
+        """Solve with the matrix."""
         return np.asarray(self._factors.solve(right, trans="T"))
 
 
-class Iterative(SparseSolver):
-    """By GMRES, preconditioned by the factors of overlapping parts of the matrix, of whose solutions each unknown takes
-    that of its own part: X.-C. Cai & M. Sarkis, SIAM Journal on Scientific Computing 21 (1999) 792."""
+class Iterative:
+    """The transposed matrix alone, by GMRES, preconditioned by dense factors of small overlapping parts of it, of whose
+    solutions each unknown takes that of its own part: X.-C. Cai & M. Sarkis, SIAM Journal on Scientific Computing 21
+    (1999) 792. `about`: what it is, in words."""
 
-    def __init__(self, matrix: Any, parts: list[tuple[np.ndarray, np.ndarray]]):
-        """`parts`: unknowns of each part with those beside it, and which of them are its own."""
-        self._linear = scipy("sparse.linalg")
-        self._matrix, self._transposed = matrix, matrix.T.tocsr()
-        self._parts = [(u, u[own], own, self._linear.splu(self._transposed[u][:, u].tocsc())) for u, own in parts]
-        numbers = sum(factors.nnz for *_, factors in self._parts) / 1e6
-        self.about = f"factors of {len(parts)} overlapping parts, {numbers:.1f} million numbers, for GMRES"
+    def __init__(self, matrix: Any, variables: int):
+        self._linear, self._dense = scipy("sparse.linalg"), scipy("linalg")
+        self._transposed = matrix.T.tocsr()
+        self._parts = []
+        for unknowns, own in _parts(matrix, variables):
+            factors = self._dense.lu_factor(self._transposed[unknowns][:, unknowns].toarray())
+            self._parts.append((unknowns, unknowns[own], own, factors))
+        numbers = sum(len(unknowns) ** 2 for unknowns, *_ in self._parts) / 1e6
+        self.about = f"factors of {len(self._parts)} overlapping parts, {numbers:.1f} million numbers, for GMRES"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        found, left = self._gmres(self._transposed, right, "N", ADJOINT)
-        self.left = max(self.left, left)
-        return found
-
-    def direct(self, right: np.ndarray) -> np.ndarray:
-        return self._gmres(self._matrix, right, "T", CORRECTION)[0]
-
-    def _gmres(self, matrix: Any, right: np.ndarray, trans: str, drop: float) -> tuple[np.ndarray, float]:
-        """Return the solution and what is left of the equations. Raises HiresxError where this is much."""
-
-        def precondition(values: np.ndarray) -> np.ndarray:
-            found = np.zeros(values.size)
-            for unknowns, mine, own, factors in self._parts:
-                found[mine] = factors.solve(values.ravel()[unknowns], trans=trans)[own]
-            return found
-
-        operator = self._linear.LinearOperator(matrix.shape, precondition)
-        solution, _ = self._linear.gmres(matrix, right, rtol=drop, restart=KRYLOV, maxiter=STARTS, M=operator)
-        left = float(np.linalg.norm(matrix @ solution - right) / (np.linalg.norm(right) or 1.0))
+        """Solve with the transposed matrix. Raises HiresxError where GMRES does not converge."""
+        matrix = self._transposed
+        operator = self._linear.LinearOperator(matrix.shape, self._precondition)
+        found, _ = self._linear.gmres(matrix, right, rtol=DROP, restart=KRYLOV, maxiter=STARTS, M=operator)
+        left = float(np.linalg.norm(matrix @ found - right) / (np.linalg.norm(right) or 1.0))
         if not left <= UNSOLVED:
             raise HiresxError(
-                f"GMRES with the factors of {len(self._parts)} parts leaves {left:.2g} of the sparse equations in "
+                f"GMRES with the factors of {len(self._parts)} parts leaves {left:.2g} of the adjoint equations in "
                 f"{KRYLOV * STARTS} products",
-                "leave out --adjoint, or take a machine with more memory, on which the parts are fewer",
+                "leave out --adjoint; in plane flow a machine with more memory holds the factors of the whole",
             )
-        return solution, left
+        return np.asarray(found)
+
+    def _precondition(self, values: np.ndarray) -> np.ndarray:
+        found = np.zeros(values.size)
+        for unknowns, mine, own, factors in self._parts:
+            found[mine] = self._dense.lu_solve(factors, values.ravel()[unknowns], check_finite=False)[own]
+        return found
 
 
-def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str], None]) -> SparseSolver:
+def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str], None]) -> Factors | Iterative:
     """Return the solver for a `matrix` of unknowns ordered by variable, with perhaps one more at its end: by factors of
-    the whole where the estimate of their memory allows it, else by those of as few parts as fit. Raises HiresxError
-    where nothing fits."""
-    room = SHARE * host_memory()
-    needed = _bytes([matrix.shape[0]], dimensions)
-    if needed <= room:
+    the whole in plane flow where the estimate of their memory allows it, else the iterative one."""
+    needed = BYTES * float(matrix.shape[0]) ** 1.5
+    if dimensions < 3 and needed <= SHARE * host_memory():
         return Factors(matrix)
-    say(f"factors of the whole would take about {in_bytes(int(needed))} of {in_bytes(host_memory())}: GMRES instead")
-    order, pattern = _ordered_nodes(matrix, variables)
-    for count in PARTS:
-        parts = _parts(order, pattern, count, variables, matrix.shape[0])
-        needed = _bytes([len(unknowns) for unknowns, _ in parts], dimensions)
-        if needed <= room:
-            return Iterative(matrix, parts)
-    raise HiresxError(
-        f"the factors of {matrix.shape[0]:,} adjoint equations in {count} parts take about {in_bytes(int(needed))}, "
-        f"this machine has {in_bytes(host_memory())} of memory",
-        "leave out --adjoint, or take a grid with fewer nodes",
-    )
+    if dimensions < 3:
+        say(
+            f"factors of the whole would take about {in_bytes(int(needed))} of {in_bytes(host_memory())}: GMRES instead"
+        )
+    return Iterative(matrix, variables)
 
 
-def _bytes(sizes: list[int], dimensions: int) -> float:
-    return sum((BYTES[dimensions - 1] * float(size) ** 1.5 for size in sizes), 0.0)
-
-
-def _ordered_nodes(matrix: Any, variables: int) -> tuple[np.ndarray, Any]:
-    """Return all nodes in the reverse order of Cuthill and McKee, and which depend strongly on each other."""
-    sparse, nodes = scipy("sparse"), matrix.shape[0] // variables
-    entries = matrix.tocoo()
-    strong = (np.abs(entries.data) > STRONG) & (entries.row < nodes * variables) & (entries.col < nodes * variables)
-    row, column = entries.row[strong] % nodes, entries.col[strong] % nodes
-    pattern = sparse.coo_array((np.ones(len(row), bool), (row, column)), (nodes, nodes)).tocsr()
-    pattern = sparse.csr_array(pattern + pattern.T)
-    return scipy("sparse.csgraph").reverse_cuthill_mckee(pattern, symmetric_mode=True), pattern
-
-
-def _parts(
-    order: np.ndarray, pattern: Any, count: int, variables: int, unknowns: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the unknowns of `count` parts, with one layer of nodes beside each, and which are the part's own. An
-    unknown that belongs to no node is in the last part."""
-    nodes, parts = len(order), []
-    for piece in np.array_split(order, count):
-        own = np.zeros(nodes, bool)
-        own[piece] = True
-        there = own.copy()
-        there[pattern[piece].indices] = True
+def _parts(matrix: Any, variables: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the unknowns of each part, with one layer of nodes beside it, and which are its own. An unknown that
+    belongs to no node is in the last part."""
+    nodes, parts = matrix.shape[0] // variables, []
+    pattern = _strong(matrix, nodes, nodes * variables)
+    for piece in _pieces(pattern, nodes):
+        there, own = np.zeros(nodes, bool), np.zeros(nodes, bool)
+        there[pattern[piece].indices] = there[piece] = own[piece] = True
         found = np.flatnonzero(there)
         at = (nodes * np.arange(variables)[:, None] + found).ravel()
         parts.append((at, np.tile(own[found], variables)))
-    if unknowns > nodes * variables:
+    if matrix.shape[0] > nodes * variables:
         at, own = parts[-1]
-        parts[-1] = np.append(at, unknowns - 1), np.append(own, True)
+        parts[-1] = np.append(at, matrix.shape[0] - 1), np.append(own, True)
     return parts
+
+
+def _strong(matrix: Any, nodes: int, unknowns: int) -> Any:
+    """Which nodes depend strongly on each other."""
+    sparse, entries = scipy("sparse"), matrix.tocoo()
+    strong = (np.abs(entries.data) > STRONG) & (entries.row < unknowns) & (entries.col < unknowns)
+    row, column = entries.row[strong] % nodes, entries.col[strong] % nodes
+    pattern = sparse.coo_array((np.ones(len(row), bool), (row, column)), (nodes, nodes)).tocsr()
+    return sparse.csr_array(pattern + pattern.T)
+
+
+def _pieces(pattern: Any, nodes: int) -> list[list[int]]:
+    """Divide the nodes into pieces of at most `PART`, each of which grows from its first node to those beside."""
+    taken, pieces = np.zeros(nodes, bool), []
+    for first in range(nodes):
+        if taken[first]:
+            continue
+        piece, next_ = [first], 0
+        taken[first] = True
+        while len(piece) < PART and next_ < len(piece):
+            beside = pattern.indices[pattern.indptr[piece[next_]] : pattern.indptr[piece[next_] + 1]]
+            new = beside[~taken[beside]][: PART - len(piece)]
+            taken[new] = True
+            piece.extend(int(node) for node in new)
+            next_ += 1
+        pieces.append(piece)
+    return pieces

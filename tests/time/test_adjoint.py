@@ -1,14 +1,16 @@
 """Adjoint derivatives of steady flows: the sparse Jacobian against differences, closed forms, the forward method."""
 
-
 import numpy as np
 import pytest
+from ranks import run_ranks
+from scipy import sparse as matrices
 from test_gradients import BUMP, DUCT, LENGTH, LIFT, PRESSURE, SPEED
 
 from hiresx import HiresxError
 from hiresx.cli import execute
-from hiresx.gradients import adjoint, forward, gradient, jacobian
+from hiresx.gradients import adjoint, forward, gradient, jacobian, sparse_solver
 from hiresx.gradients.adjoint import AdjointSolver
+from hiresx.gradients.colouring import Neighbourhood
 from hiresx.gradients.flow import SteadyFlow
 from hiresx.gradients.jacobian import SparseLinearisation
 from hiresx.gradients.parameters import CaseFamily, parameter
@@ -75,7 +77,7 @@ def test_the_jacobian_on_several_blocks(bump):
 
 def test_nodes_of_an_outflow_depend_on_its_mean(bump, monkeypatch):
     """Those at one end on a change at the other one, where the flow along the face is not uniform."""
-    monkeypatch.setattr(jacobian, "REACHES", (10,))
+    monkeypatch.setattr(jacobian, "REACHES", ((10,),) * 3)
     at, system = bump.state(), bump.system
     values = system.gather(at)
     x = values * (1 + 0.1 * np.sin(np.arange(values.size) / 20))
@@ -172,8 +174,138 @@ def test_of_a_bump_as_by_the_forward_method():
             assert one.derivatives[name][key] == pytest.approx(other.derivatives[name][key], abs=1e-10 * largest)
 
 
+# Laminar flow around a thin airfoil at incidence, and a turbulent layer, on few nodes.
+LAMINAR = {
+    "grid.n_airfoil": 33, "grid.n_wake": 10, "grid.n_normal": 17, "grid.first_spacing": 1e-2,
+    "grid.trailing_edge_spacing": 2e-2, "gas.reynolds": 1e3, "grid.far_field": 8.0, "grid.wake": 8.0,
+    "output.subset": [],
+}  # fmt: skip
+WALL = [{"faces": ["jmin"], "range": "wall", "type": "no-slip-wall", "temperature": 1.1}]
+FAR = [
+    {
+        "faces": "all",
+        "type": "far-field",
+        "state": {"rho": 1.0, "u": "= parameters.u", "v": "= parameters.v", "p": 0.7142857142857143},
+    }
+]
+TURBULENT = {"grid.n": [27, 17, 1], "scheme.epsilon": 1e-2, "implicit.drop": 1e9, "time.steps": 150}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "presets", "overrides", "of", "key", "step"),
+    [
+        ("naca0012", ["laminar", "inclined"], LAMINAR, ["drag", "friction_x"], "parameters.mach", 1e-3),
+        (
+            "naca0012",
+            ["laminar", "inclined"],
+            LAMINAR | {"boundary": WALL + FAR},
+            ["drag", "heat"],
+            "gas.reynolds",
+            10.0,
+        ),
+        ("flat-plate-sa", ["quick"], TURBULENT, ["friction_x"], "boundary.1.pressure", 1.4e-3),
+    ],
+    ids=["adiabatic", "isothermal", "spalart-allmaras"],
+)
+def test_of_friction_and_heat_as_by_the_forward_method(case, presets, overrides, of, key, step):
+    """What a node of the wall adds depends on the nodes within and on those beside it."""
+    one, other = (gradient(case, of, [key], presets, overrides, "cpu", step=step, adjoint=way) for way in (True, False))
+    for name, found in one.derivatives.items():
+        assert found[key] == pytest.approx(other.derivatives[name][key], rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def wide_duct(duct):
+    """The solver of a duct in three dimensions."""
+    family = CaseFamily(duct, (), {"grid.n": [9, 7, 7], "grid.upper": [2.0, 1.0, 1.0]})
+    flow = SteadyFlow(family.case(), "cpu", world())
+    flow.converge(1e10)
+    return AdjointSolver(family, flow, forward._ignore, FLOOR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("key", "force"), [("parameters.back", -LENGTH), ("grid.upper.0", -PRESSURE)])
+def test_of_a_uniform_flow_in_three_dimensions(wide_duct, key, force):
+    found = wide_duct.solve(parameter(wide_duct.case, key), FLOOR, 1e-3).numbers
+    assert found["floor.force_y"] == pytest.approx(force, rel=1e-8)
+
+
+@pytest.mark.slow
+def test_the_iterative_solution_in_three_dimensions_solves_the_adjoint_equations(wide_duct):
+    assert wide_duct._iterative
+    made = wide_duct._sparse
+    for name, right in made.gradients.items():
+        left = made.jacobian.T @ wide_duct._adjoint[name] - right
+        assert np.linalg.norm(left) < 1e-5 * np.linalg.norm(right)
+
+
+@pytest.mark.slow
+def test_the_derivative_does_not_depend_on_the_adjoint_solver(in_duct, monkeypatch):
+    """Where the factors do not fit in memory."""
+    monkeypatch.setattr(sparse_solver, "host_memory", lambda: 1)
+    family = CaseFamily(in_duct._family.name, (), {})
+    said: list[str] = []
+    flow = SteadyFlow(family.case(), "cpu", world())
+    flow.converge(1e10)
+    solver = AdjointSolver(family, flow, said.append, FLOOR)
+    assert any("would take about" in line for line in said) and solver._iterative
+    found = solver.solve(parameter(flow.case, "parameters.back"), FLOOR, 1e-3).numbers
+    assert found["floor.force_y"] == pytest.approx(-LENGTH, rel=1e-9)
+
+
+def _equations(nodes=120, variables=3):
+    """A matrix of a chain of nodes whose unknowns are ordered by variable, and one unknown more."""
+    random, n = np.random.default_rng(1), nodes * variables
+    matrix = matrices.lil_array((n + 1, n + 1))
+    for shift in (-1, 0, 1):
+        for row in range(max(0, -shift), min(nodes, nodes - shift)):
+            for a in range(variables):
+                for b in range(variables):
+                    matrix[a * nodes + row, b * nodes + row + shift] = random.uniform(0.2, 0.5)
+    matrix.setdiag(4.0)
+    matrix[n, : nodes // 2] = 0.1
+    return matrix.tocsr(), random.uniform(-1, 1, n + 1)
+
+
+def test_gmres_with_factors_of_parts_solves_as_the_factors_of_the_whole_do():
+    matrix, right = _equations()
+    solver = sparse_solver.Iterative(matrix, 3)
+    assert len(solver._parts) == 3
+    expected = sparse_solver.Factors(matrix).adjoint(right)
+    assert solver.adjoint(right) == pytest.approx(expected, abs=1e-5 * np.abs(expected).max())
+    matrix, right = _equations(40)  # a single part
+    assert sparse_solver.Iterative(matrix, 3)._precondition(right) == pytest.approx(
+        sparse_solver.Factors(matrix).adjoint(right)
+    )
+
+
+def test_gmres_that_does_not_converge_is_told(monkeypatch):
+    matrix, right = _equations()
+    for name, value in (("KRYLOV", 1), ("STARTS", 1), ("UNSOLVED", 1e-9)):
+        monkeypatch.setattr(sparse_solver, name, value)
+    with pytest.raises(
+        HiresxError, match=r"GMRES with the factors of 3 parts leaves \S+ of the adjoint equations in 1 products"
+    ):
+        sparse_solver.Iterative(matrix, 3).adjoint(right)
+
+
+def test_distant_nodes_are_shifted_together():
+    """On a chain of 40 nodes, of which three take means."""
+    places, means = np.arange(40), [0, 1, 38]
+    chain = np.stack([np.maximum(places - 1, 0), np.minimum(places + 1, 39)], axis=1)
+    groups = list(Neighbourhood(chain, np.array(means)).distant_groups(3))
+    assert sorted(np.concatenate([nodes for nodes, _ in groups])) == list(places)
+    assert len(groups) < 14
+    for nodes, cause in groups:
+        for place in places:
+            near = [n for n in nodes if abs(n - place) <= 3 or (n in means and place in means)]
+            assert len(near) <= 1
+            assert cause[place] == (near[0] if near else -1)
+
+
 def test_conditions_that_reach_further_are_refused(bump, monkeypatch):
-    monkeypatch.setattr(jacobian, "REACHES", (1, 2))
+    monkeypatch.setattr(jacobian, "REACHES", ((1, 2),) * 3)
     with pytest.raises(HiresxError, match=r"the residual at \d+ nodes depends on nodes more than 2 steps away"):
         SparseLinearisation(bump, bump.state(), BUMP_FORCES)
 
@@ -186,6 +318,21 @@ def test_numbers_other_than_forces_are_refused(duct):
             duct, ["mass"], ["parameters.back"], overrides=["conservation.every=1", "grid.n=[9,7,1]"], backend="cpu",
             adjoint=True,
         )  # fmt: skip
+
+
+def _on_ranks(comm, path) -> list[float]:
+    """The derivatives of the force by the pressure behind and by the length, on ranks that cut the duct."""
+    found = gradient(
+        path, ["force_y"], ["parameters.back", "grid.upper.0"], None, {"grid.n": [25, 7, 1]}, "cpu", 1e-3, comm=comm,
+        adjoint=True,
+    )  # fmt: skip
+    return list(found.derivatives["floor.force_y"].values())
+
+
+@pytest.mark.slow
+def test_on_two_ranks(duct):
+    for found in run_ranks(2, _on_ranks, duct, timeout=300.0):
+        assert found == pytest.approx([-LENGTH, -PRESSURE], rel=1e-8)
 
 
 def test_the_command_has_it(monkeypatch):
