@@ -9,8 +9,8 @@
 //       + t rho (beta/(2 g) - gamma g^3 S^2/2) + 2 rho (1 - F1) sigma_w2/Re_c g^2 grad k . grad g
 //   P = min(mu_t S^2, 10 beta* rho k/g^2) with S in units of t
 // of which the second is -g^3/2 times that of omega. F1 blends the constants of the layer at the wall with those outside.
-// The last term is t rho beta/(2 g) at most: cross-diffusion takes no more of omega than its destruction does. Behind a front
-// where k < 0 g would otherwise grow without end, by its square and its own gradient.
+// Where k is 0 or less the last term is t rho beta/(2 g) at most: cross-diffusion takes no more of omega than its destruction
+// does. Behind a front g would otherwise grow without end, by its square and its own gradient.
 // The production of omega is gamma rho S^2, as the paper prints it, and not limited: where it is, a shear without turbulence
 // has two states, in which the iteration to steady flow goes back and forth.
 constexpr int eddy_fields = 1;
@@ -55,6 +55,9 @@ template <class T> HD T limited_change(int n, T change, T own) {
 // ahead of fronts that the grid does not resolve. There central differences make k negative, and a production that began
 // at k = 0 would have a kink that Newton's method goes back and forth over.
 constexpr real sst_front = real(1e-2);
+// The bound of cross-diffusion at k = 0 grows by the factor 1 + (k over this share of the change of k)^2, that it ends smoothly;
+// the constant is the square of that share over the one above.
+constexpr real sst_nothing = real(1e-4);
 
 // What of a node does not change in the blocks of the implicit integrator: F1, S F2 in units of the rate t, and the square that
 // fronts of k add
@@ -121,8 +124,9 @@ template <class T> struct TransportedNode {
         const T gamma = blended(sst_gamma, sst_more_gamma);
         const T destroyed = real(0.5) * rate * blended(sst_beta, sst_more_beta) * over;
         const T changes = destroyed - real(0.5) * rate * gamma * shear * shear * g * g * g;
+        const T nothing = sst_nothing * front + sst_least_energy, most = destroyed * (k * k + nothing) / nothing;
         const T crossing =
-            smaller((real(2) * sst_sigma_w2 * inverse_reynolds) * (real(1) - blend) * g * g * cross, destroyed);
+            smaller((real(2) * sst_sigma_w2 * inverse_reynolds) * (real(1) - blend) * g * g * cross, most);
         const T of_k = rate * (produced - sst_beta_star * rho * s[turbulent_k] * omega);
         const T of_g = rho * (changes + crossing)
                        - real(3) * inverse_reynolds * diffusing(turbulent_g) * squares * over;

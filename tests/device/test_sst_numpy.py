@@ -70,13 +70,15 @@ def terms(rho, mu, k, g, d, strain, slope_k, slope_g, limited_k, limited_g, chan
     most = 10 * BETA_STAR * rho * kinetic * omega
     of_k = resolved * np.minimum(eddy * strain**2, most) - BETA_STAR * rho * c2 * k * omega
     crossing, destroyed = 2 * (1 - f1) * rho * OUTER[1] / omega * cross_slopes, beta * rho * omega**2
-    of_omega = gamma * rho * strain**2 - destroyed + np.maximum(crossing, -destroyed)
+    nothing = (FRONT**2) ** 2 * change_k + 1e-30
+    least = -destroyed * (np.maximum(k, 0) ** 2 + nothing) / nothing
+    of_omega = gamma * rho * strain**2 - destroyed + np.maximum(crossing, least)
     # g = (10^-6 Re_c / omega)^(1/2), and what the diffusion of omega is besides that of g
     spread = mu * inverse + sigma_w * eddy
     of_g = -0.5 * g / omega * of_omega - 3 * spread * np.sum(limited_g**2, axis=0) / g
     assert slope_omega.shape == slope_g.shape
     branches = (
-        crossing < -destroyed,
+        crossing < least,
         f1 > 0.5,
         f2 > 0.5,
         strain * f2 > A1 * omega,
