@@ -41,14 +41,14 @@ def refuse_no_fields(path: Path) -> None:
 
 def _way_of(kind: str, path: Path) -> str:
     """Describe which command reads a file of a kind of `kind_of`."""
-    file, folder = quote(path), quote(path.absolute().parent if path.parent == Path() else path.parent)
+    folder = path.absolute().parent if path.parent == Path() else path.parent
     ways = {
-        "checkpoint": f"describe it: hiresx info {file}; go on from it: hiresx run --restart {file}",
+        "checkpoint": f"describe it: hiresx info {quote(path)}; go on from it: hiresx run --restart {quote(path)}",
         "history": f"draw it: hiresx plot {quote(path.absolute().parent.parent)} --history {quote(path.stem)}",
-        "grid": f"draw its lines: hiresx plot {file} --grid",
-        "file of coordinates": f"draw the fields beside it: hiresx plot {folder}",
-        "VTK file": f"open it in ParaView; describe it: hiresx info {file}",
-        "record of a run": f"draw the fields of its run: hiresx plot {folder}",
-        "case": f"compute it: hiresx run {file}; draw its grid: hiresx plot {file} --grid",
+        "grid": f"draw its lines: hiresx plot {quote(path)} --grid",
+        "file of coordinates": f"draw the fields beside it: hiresx plot {quote(folder)}",
+        "VTK file": f"open it in ParaView; describe it: hiresx info {quote(path)}",
+        "record of a run": f"draw the fields of its run: hiresx plot {quote(folder)}",
+        "case": f"compute it: hiresx run {quote(path)}; draw its grid: hiresx plot {quote(path)} --grid",
     }
     return ways.get(kind, _OF_ANY)
