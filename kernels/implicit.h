@@ -6,6 +6,7 @@
 #include "implicit/lines.h"
 #include "implicit/nodes.h"
 #include "implicit/outflow.h"
+#include "implicit/recorded.h"
 
 // x = x + dt R of the state q = x, of rates r
 KERNEL(explicit_change, int i, int j, int k, int o, int sj, int sk, stride sv, state_field<block_variables> q,

@@ -56,8 +56,7 @@ class ProductSweeps(Sweeps):
                 "record_nodes", s.shape[::-1], o=0, sj=s.strides[1], sk=s.strides[2], q=s.q, m=s.metrics, **common
             )
             self._program.launch(
-                "record_steps", s.size, **s.place, dt=s.dt, numbers=faces.numbers, blocks=s.array("implicit_blocks"),
-                inverses=s.array("sweep_inverses"), **common,
+                "record_steps", s.size, **s.place, dt=s.dt, numbers=faces.numbers, **common
             )  # fmt: skip
             for colour in (0, 1):
                 self._products.run(
@@ -67,7 +66,7 @@ class ProductSweeps(Sweeps):
                 )
             self._program.launch(
                 "invert_recorded", s.size, **s.place, sv=s.variable_stride, numbers=faces.numbers,
-                inverses=s.array("sweep_inverses"),
+                blocks=s.array("implicit_blocks"), inverses=s.array("sweep_inverses"),
             )  # fmt: skip
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:

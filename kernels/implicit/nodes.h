@@ -21,62 +21,6 @@ KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, cons
     }
 }
 
-#if HX_MATRIX_FREE
-// What product_sweep (products.h) reads: of a whole array with its ghosts the state, the areas and the Jacobian, and no step,
-constexpr int record_reals = HX_RECORD_REALS;
-constexpr int record_numbers = HX_RECORD_NUMBERS;
-KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<block_variables> q,
-       const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    for (int v = 0; v < block_variables; ++v) kept_update(records)[v * sv + c] = swept_real(q[v * sv + p]);
-    for (int n = 0; n < 9; ++n) kept_update(records)[(block_variables + n) * sv + c] = swept_real(m[n * sv + p]);
-    kept_update(records)[(record_numbers - 2) * sv + c] = swept_real(jacobian[p]);
-    kept_update(records)[(record_numbers - 1) * sv + c] = swept_real(0);
-}
-// and of the nodes that it sweeps the step; and of all others the inverses of their blocks.
-KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian, const_field<1> dt,
-       const int *numbers, const_field<block_reals> blocks, field<record_reals> records, field<inverse_reals> inverses) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    const real step = numbers[p] < 0 ? dt[p] * jacobian[p] : real(0);
-    kept_update(records)[(record_numbers - 1) * sv + c] = swept_real(step);
-    if (numbers[p] < 0) return;
-    real diagonal[block_entries], inverse[block_entries];
-    for (int e = 0; e < block_entries; ++e) diagonal[e] = blocks[e * sv + c];
-    invert_block(diagonal, inverse);
-    for (int e = 0; e < block_entries; ++e) kept_update(inverses)[e * sv + c] = swept_real(inverse[e]);
-}
-// The inverses of the diagonal blocks of the nodes that it sweeps take the places of these.
-KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, const int *numbers,
-       field<inverse_reals> inverses) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    if (numbers[p] >= 0) return;
-    real diagonal[block_entries], inverse[block_entries];
-    for (int e = 0; e < block_entries; ++e) diagonal[e] = real(kept_update(inverses)[e * sv + c]);
-    invert_block(diagonal, inverse);
-    for (int e = 0; e < block_entries; ++e) kept_update(inverses)[e * sv + c] = swept_real(inverse[e]);
-}
-
-// colour_sweep for those nodes on faces, with blocks, of which a colour has the numbers `which`: nodes[number] is the place.
-KERNEL(face_sweep, int i, int j, int k, const int *which, const int *nodes, int faces, int row, int di, int dj, int dk,
-       stride sv, real *of_faces, const_field<inverse_reals> inverses, const_field<update_reals> right,
-       field<update_reals> update) {
-    const int number = which[i];
-    const coloured_node node(nodes[number], row, di, dj, dk);
-    const int apart[3] = {di, dj, dk};
-    const neighbour_place place(of_faces + number, faces);
-    real rest[block_variables];
-    for (int v = 0; v < block_variables; ++v) rest[v] = real(kept_update(right)[v * sv + node.at]);
-    for (int side = 0; side < 6; ++side)
-        if (apart[side / 2] != 0)
-            neighbour_block(place, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
-    for (int a = 0; a < block_variables; ++a) {
-        real found = real(0);
-        for (int b = 0; b < block_variables; ++b)
-            found += real(kept_update(inverses)[(a * block_variables + b) * sv + node.at]) * rest[b];
-        kept_update(update)[a * sv + node.at] = swept_real(found);
-    }
-}
-#else
 // Of a whole block: the inverse of the diagonal block takes its place.
 KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, field<block_reals> blocks) {
     const long long c = coloured(o + i + (long long)j * sj + (long long)k * sk, sj);
@@ -102,8 +46,6 @@ KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int length, int
     kept_inverse(blocks + node.at, sv).multiply(rest, found);
     for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = swept_real(found[v]);
 }
-
-#endif
 
 KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<update_reals> update,
        field<block_variables> x) {

@@ -1,0 +1,62 @@
+// What sweeps without stored blocks (implicit.storage = "none") need besides products.h: the records of nodes, the inverses of
+// diagonal blocks, and the sweep over nodes on faces with conditions. These nodes have stored blocks, and numbers[p] >= 0.
+#pragma once
+#include "inverses.h"
+#include "neighbours.h"
+
+#if HX_MATRIX_FREE
+constexpr int record_reals = HX_RECORD_REALS;
+constexpr int record_numbers = HX_RECORD_NUMBERS;
+
+// The records of a whole array with its ghosts: state, areas and Jacobian. The step is 0, which is that of nodes that
+// product_sweep leaves out.
+KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<block_variables> q,
+       const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    for (int v = 0; v < block_variables; ++v) kept_update(records)[v * sv + c] = swept_real(q[v * sv + p]);
+    for (int n = 0; n < 9; ++n) kept_update(records)[(block_variables + n) * sv + c] = swept_real(m[n * sv + p]);
+    kept_update(records)[(record_numbers - 2) * sv + c] = swept_real(jacobian[p]);
+    kept_update(records)[(record_numbers - 1) * sv + c] = swept_real(0);
+}
+
+// The step of a node without stored blocks: its time step over its volume.
+KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian, const_field<1> dt,
+       const int *numbers, field<record_reals> records) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    if (numbers[p] < 0) kept_update(records)[(record_numbers - 1) * sv + c] = swept_real(dt[p] * jacobian[p]);
+}
+
+// The inverse of the diagonal block of each node, in FP64: of a node with stored blocks that of `blocks`, of all others that
+// which diagonal_blocks (products.h) has left at the place of the inverse.
+KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, const int *numbers,
+       const_field<block_reals> blocks, field<inverse_reals> inverses) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    swept_real *const kept = kept_update(inverses) + c;
+    real diagonal[block_entries], inverse[block_entries];
+    for (int e = 0; e < block_entries; ++e) diagonal[e] = numbers[p] < 0 ? real(kept[e * sv]) : blocks[e * sv + c];
+    invert_block(diagonal, inverse);
+    for (int e = 0; e < block_entries; ++e) kept[e * sv] = swept_real(inverse[e]);
+}
+
+// As colour_sweep (nodes.h), for the nodes with stored blocks that have one colour: which[i] is the number of a node among
+// those with stored blocks, nodes[number] its place.
+KERNEL(face_sweep, int i, int j, int k, const int *which, const int *nodes, int faces, int row, int di, int dj, int dk,
+       stride sv, real *of_faces, const_field<inverse_reals> inverses, const_field<update_reals> right,
+       field<update_reals> update) {
+    const int number = which[i];
+    const coloured_node node(nodes[number], row, di, dj, dk);
+    const int apart[3] = {di, dj, dk};
+    const neighbour_place place(of_faces + number, faces);
+    real rest[block_variables];
+    for (int v = 0; v < block_variables; ++v) rest[v] = real(kept_update(right)[v * sv + node.at]);
+    for (int side = 0; side < 6; ++side)
+        if (apart[side / 2] != 0)
+            neighbour_block(place, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
+    for (int a = 0; a < block_variables; ++a) {
+        real found = real(0);
+        for (int b = 0; b < block_variables; ++b)
+            found += real(kept_update(inverses)[(a * block_variables + b) * sv + node.at]) * rest[b];
+        kept_update(update)[a * sv + node.at] = swept_real(found);
+    }
+}
+#endif
