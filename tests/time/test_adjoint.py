@@ -320,12 +320,14 @@ def test_numbers_other_than_forces_are_refused(duct):
         )  # fmt: skip
 
 
+LONGER = {"grid.n": [25, 7, 1]}
+
+
 def _on_ranks(comm, path) -> list[float]:
     """The derivatives of the force by the pressure behind and by the length, on ranks that cut the duct."""
     found = gradient(
-        path, ["force_y"], ["parameters.back", "grid.upper.0"], None, {"grid.n": [25, 7, 1]}, "cpu", 1e-3, comm=comm,
-        adjoint=True,
-    )  # fmt: skip
+        path, ["force_y"], ["parameters.back", "grid.upper.0"], None, LONGER, "cpu", 1e-3, comm=comm, adjoint=True
+    )
     return list(found.derivatives["floor.force_y"].values())
 
 
@@ -333,6 +335,23 @@ def _on_ranks(comm, path) -> list[float]:
 def test_on_two_ranks(duct):
     for found in run_ranks(2, _on_ranks, duct, timeout=300.0):
         assert found == pytest.approx([-LENGTH, -PRESSURE], rel=1e-8)
+
+
+def _matrices(comm, path):
+    """The matrix, and the gradient of a force, of the flow at the start."""
+    flow = SteadyFlow(CaseFamily(path, (), LONGER).case(), "cpu", comm)
+    made = SparseLinearisation(flow, flow.state(), ["floor.force_y"])
+    return made.jacobian, made.gradients["floor.force_y"]
+
+
+@pytest.mark.slow
+def test_the_matrix_of_two_ranks_is_that_of_one(duct):
+    jacobian, force = _matrices(world(), duct)
+    (whole, first), (nothing, second) = run_ranks(2, _matrices, duct, timeout=300.0)
+    assert nothing is None
+    assert abs(whole - jacobian).max() < 1e-8 * abs(jacobian).max()
+    for of_rank in (first, second):
+        assert of_rank == pytest.approx(force, abs=1e-8 * np.abs(force).max())
 
 
 def test_the_command_has_it(monkeypatch):
