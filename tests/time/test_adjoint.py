@@ -192,6 +192,21 @@ TURBULENT = {"grid.n": [27, 17, 1], "scheme.epsilon": 1e-2, "implicit.drop": 1e9
 
 
 @pytest.mark.slow
+def test_the_gradients_of_friction_and_heat():
+    """What a node of the wall adds depends on the nodes within and on those beside it."""
+    flow = SteadyFlow(CaseFamily("naca0012", ["laminar"], LAMINAR | {"boundary": WALL + FAR}).case(), "cpu", world())
+    flow.converge(1e2)
+    of = [f"airfoil.{name}" for name in ("friction_x", "friction_y", "heat")]
+    made = SparseLinearisation(flow, flow.state(), of)
+    x = made.flat(flow.state())
+    direction = x * np.sin(np.arange(x.size) / 9)
+    expected, slopes = _differences(flow, made, x, direction, of)
+    assert np.linalg.norm(made.jacobian @ direction - expected) < 1e-5 * np.linalg.norm(expected)
+    for name, slope in slopes.items():
+        assert made.gradients[name] @ direction == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "presets", "overrides", "of", "key", "step"),
     [
@@ -209,7 +224,6 @@ TURBULENT = {"grid.n": [27, 17, 1], "scheme.epsilon": 1e-2, "implicit.drop": 1e9
     ids=["adiabatic", "isothermal", "spalart-allmaras"],
 )
 def test_of_friction_and_heat_as_by_the_forward_method(case, presets, overrides, of, key, step):
-    """What a node of the wall adds depends on the nodes within and on those beside it."""
     one, other = (gradient(case, of, [key], presets, overrides, "cpu", step=step, adjoint=way) for way in (True, False))
     for name, found in one.derivatives.items():
         assert found[key] == pytest.approx(other.derivatives[name][key], rel=1e-9)
