@@ -162,6 +162,21 @@ def test_the_adjoint_solution_corrects_the_derivative_of_the_flow(in_duct, monke
     assert found.numbers["floor.force_y"] == pytest.approx(-LENGTH, rel=1e-7)
 
 
+def test_of_an_update_the_best_multiple_is_taken(in_duct, monkeypatch):
+    """Updates that leave 0.7 of the residual would take 45 corrections."""
+    solve, made = AdjointSolver._solve, []
+
+    def too_little(self):
+        made.append(solve(self))
+        self._system.scale(0.3, self._update)
+        return 0
+
+    monkeypatch.setattr(AdjointSolver, "_solve", too_little)
+    found = in_duct.solve(parameter(in_duct.case, "parameters.back"), FLOOR, 1e-3)
+    assert found.residual < 1e-7 and len(made) <= 4
+    assert found.numbers["floor.force_y"] == pytest.approx(-LENGTH, rel=1e-9)
+
+
 @pytest.mark.slow
 def test_of_a_bump_as_by_the_forward_method():
     by = ["grid.thickness", "boundary.1.pressure"]
