@@ -73,6 +73,7 @@ class SparseLinearisation:
         self._scales = np.abs(at).max(axis=1)
         gas = self._scales[: len(GAS_CONSERVED)]
         np.maximum(gas, LEAST * gas.max(), out=gas)
+        self._scales[self._scales == 0.0] = 1.0  # a model of turbulence that is at rest
         self._derive(at, wanted)
         flow.put(x)
 

@@ -162,6 +162,21 @@ def test_the_adjoint_solution_corrects_the_derivative_of_the_flow(in_duct, monke
     assert found.numbers["floor.force_y"] == pytest.approx(-LENGTH, rel=1e-7)
 
 
+def test_of_an_update_the_best_multiple_is_taken(in_duct, monkeypatch):
+    """Updates that leave 0.7 of the residual would take 45 corrections."""
+    solve, made = AdjointSolver._solve, []
+
+    def too_little(self):
+        made.append(solve(self))
+        self._system.scale(0.3, self._update)
+        return 0
+
+    monkeypatch.setattr(AdjointSolver, "_solve", too_little)
+    found = in_duct.solve(parameter(in_duct.case, "parameters.back"), FLOOR, 1e-3)
+    assert found.residual < 1e-7 and len(made) <= 4
+    assert found.numbers["floor.force_y"] == pytest.approx(-LENGTH, rel=1e-9)
+
+
 @pytest.mark.slow
 def test_of_a_bump_as_by_the_forward_method():
     by = ["grid.thickness", "boundary.1.pressure"]
@@ -192,6 +207,21 @@ TURBULENT = {"grid.n": [27, 17, 1], "scheme.epsilon": 1e-2, "implicit.drop": 1e9
 
 
 @pytest.mark.slow
+def test_the_gradients_of_friction_and_heat():
+    """What a node of the wall adds depends on the nodes within and on those beside it."""
+    flow = SteadyFlow(CaseFamily("naca0012", ["laminar"], LAMINAR | {"boundary": WALL + FAR}).case(), "cpu", world())
+    flow.converge(1e2)
+    of = [f"airfoil.{name}" for name in ("friction_x", "friction_y", "heat")]
+    made = SparseLinearisation(flow, flow.state(), of)
+    x = made.flat(flow.state())
+    direction = x * np.sin(np.arange(x.size) / 9)
+    expected, slopes = _differences(flow, made, x, direction, of)
+    assert np.linalg.norm(made.jacobian @ direction - expected) < 1e-5 * np.linalg.norm(expected)
+    for name, slope in slopes.items():
+        assert made.gradients[name] @ direction == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "presets", "overrides", "of", "key", "step"),
     [
@@ -209,7 +239,6 @@ TURBULENT = {"grid.n": [27, 17, 1], "scheme.epsilon": 1e-2, "implicit.drop": 1e9
     ids=["adiabatic", "isothermal", "spalart-allmaras"],
 )
 def test_of_friction_and_heat_as_by_the_forward_method(case, presets, overrides, of, key, step):
-    """What a node of the wall adds depends on the nodes within and on those beside it."""
     one, other = (gradient(case, of, [key], presets, overrides, "cpu", step=step, adjoint=way) for way in (True, False))
     for name, found in one.derivatives.items():
         assert found[key] == pytest.approx(other.derivatives[name][key], rel=1e-9)
@@ -320,12 +349,14 @@ def test_numbers_other_than_forces_are_refused(duct):
         )  # fmt: skip
 
 
+LONGER = {"grid.n": [25, 7, 1]}
+
+
 def _on_ranks(comm, path) -> list[float]:
     """The derivatives of the force by the pressure behind and by the length, on ranks that cut the duct."""
     found = gradient(
-        path, ["force_y"], ["parameters.back", "grid.upper.0"], None, {"grid.n": [25, 7, 1]}, "cpu", 1e-3, comm=comm,
-        adjoint=True,
-    )  # fmt: skip
+        path, ["force_y"], ["parameters.back", "grid.upper.0"], None, LONGER, "cpu", 1e-3, comm=comm, adjoint=True
+    )
     return list(found.derivatives["floor.force_y"].values())
 
 
@@ -333,6 +364,23 @@ def _on_ranks(comm, path) -> list[float]:
 def test_on_two_ranks(duct):
     for found in run_ranks(2, _on_ranks, duct, timeout=300.0):
         assert found == pytest.approx([-LENGTH, -PRESSURE], rel=1e-8)
+
+
+def _matrices(comm, path):
+    """The matrix, and the gradient of a force, of the flow at the start."""
+    flow = SteadyFlow(CaseFamily(path, (), LONGER).case(), "cpu", comm)
+    made = SparseLinearisation(flow, flow.state(), ["floor.force_y"])
+    return made.jacobian, made.gradients["floor.force_y"]
+
+
+@pytest.mark.slow
+def test_the_matrix_of_two_ranks_is_that_of_one(duct):
+    jacobian, force = _matrices(world(), duct)
+    (whole, first), (nothing, second) = run_ranks(2, _matrices, duct, timeout=300.0)
+    assert nothing is None
+    assert abs(whole - jacobian).max() < 1e-8 * abs(jacobian).max()
+    for of_rank in (first, second):
+        assert of_rank == pytest.approx(force, abs=1e-8 * np.abs(force).max())
 
 
 def test_the_command_has_it(monkeypatch):
