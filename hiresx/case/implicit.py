@@ -67,7 +67,8 @@ class Implicit(Table):
         description="numbers that keep the blocks of a node's neighbours in the preconditioner; fp16 and int8 have a "
         "power of two for every row of a block and take less memory; the steady flows are the same, but the path to "
         "them is another; int8 is too coarse for very thin cells; none: products with the blocks are computed anew in "
-        "each sweep, for lines = none and gas without models of turbulence and scalars; it takes the least memory",
+        "each sweep, for lines = none and gas without models of turbulence and scalars; with sweep_precision = fp32 it "
+        "takes the least memory",
     )
     sweep_precision: SweepPrecision = Field(
         "fp64",
@@ -180,8 +181,8 @@ def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
     """What sweeps without stored blocks do not have."""
     if case.implicit.lines != "none":
         yield case_error(
-            f'implicit.lines = "{case.implicit.lines}": implicit.storage = "{MATRIX_FREE}" is for sweeps over nodes; '
-            'take lines = "none", or another storage'
+            f'implicit.storage = "{MATRIX_FREE}" is for sweeps over nodes, and implicit.lines is '
+            f'"{case.implicit.lines}" ("auto" by default): give implicit.lines = "none", or take another storage'
         )
     for table, there in (("turbulence", case.turbulence.model != "none"), ("scalar", bool(case.scalar))):
         if there:

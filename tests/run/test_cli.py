@@ -69,12 +69,14 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
             listening = signal.set_wakeup_fd(-1)
             signal.set_wakeup_fd(listening)
             asked.update(case=case, backend=backend, out=out, heard=listening != -1)
+            self.case, self.out, self.step_count = case, out, 0
             if before is not None:
                 raise before
             print("compiling")
 
         def run(self, steps=None):
             asked["steps"] = steps
+            self.step_count += steps or 7
             (asked["out"] / "run.json").write_text(json.dumps({"status": status, "steps": steps or 7}))
             if error is not None:
                 raise error
@@ -301,9 +303,10 @@ def test_verify(hiresx_command, monkeypatch):
 
 
 def test_plot(hiresx_command, monkeypatch, place):
+    (place / "made").mkdir()
     monkeypatch.setattr("hiresx.output.show.run_plot.plot_run", lambda directory, **options: [directory / "rho.png"])
-    assert hiresx_command("plot", "box") == (0, "wrote box/rho.png\n", "")
-    assert json.loads(hiresx_command("plot", "box", "--json")[1]) == {"pictures": ["box/rho.png"]}
+    assert hiresx_command("plot", "made") == (0, "wrote made/rho.png\n", "")
+    assert json.loads(hiresx_command("plot", "made", "--json")[1]) == {"pictures": ["made/rho.png"]}
 
 
 # --- doctor

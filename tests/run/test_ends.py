@@ -87,10 +87,10 @@ def test_a_case_file_that_exits_is_an_error(tmp_path, capfd):
 
 
 def test_an_exit_in_the_middle_of_the_work_is_told_and_no_success(capfd, monkeypatch):
-    monkeypatch.setattr("hiresx.case.load", lambda *_: sys.exit(0))
+    monkeypatch.setattr("hiresx.case.load", lambda *_, **keys: sys.exit(0))
     assert execute(["run", "sod"]) == 1
     assert "error: ended by SystemExit: 0" in capfd.readouterr().err
-    monkeypatch.setattr("hiresx.case.load", lambda *_: sys.exit(7))
+    monkeypatch.setattr("hiresx.case.load", lambda *_, **keys: sys.exit(7))
     assert execute(["run", "sod"]) == 7
 
 

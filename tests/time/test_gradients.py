@@ -240,7 +240,7 @@ def test_the_command_prints_a_table_or_json(monkeypatch, capsys):
     monkeypatch.setattr(gradients, "gradient", lambda *given: asked.append(given) or made)
     words = ["gradient", "bump", "--of", "lift, drag", "--by", "parameters.mach", "--check", "--set", "a.b=1"]
     assert execute(words) == 0
-    assert asked[0][:5] == ("bump", ["lift", "drag"], ["parameters.mach"], None, ["a.b=1"])
+    assert asked[0][:5] == ("bump", ["lift", "drag"], ["parameters.mach"], None, {"a.b": 1})
     assert "1.5" in (said := capsys.readouterr().out) and "2.0e-01" in said and "wing.lift" in said
     assert execute([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["derivatives"] == {"wing.lift": {"parameters.mach": 1.5}}

@@ -104,7 +104,7 @@ def test_less_memory():
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"implicit": {"storage": "none"}}, 'implicit.lines = "auto": implicit.storage = "none" is for sweeps over'),
+        ({"implicit": {"storage": "none"}}, '"none" is for sweeps over nodes, and implicit.lines is "auto"'),
         ({"turbulence": {"model": "spalart_allmaras"}}, 'turbulence is not for implicit.storage = "none"'),
     ],
 )  # fmt: skip
