@@ -8,6 +8,7 @@ from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.rhs import layers
+from hiresx.rhs.sponge import layer_reals
 from hiresx.solver import Solver
 
 BUMP = {
@@ -137,3 +138,9 @@ def test_a_run_places_its_sponges_by_regions():
     by_name, by_number = (Solver(made, CPU).sponges for made in (named, numbers))
     np.testing.assert_array_equal(CPU.to_host(by_name[0].sigma), CPU.to_host(by_number[0].sigma))
     assert Case.from_dict(named.document()).model_dump() == named.model_dump()
+
+
+def test_the_memory_of_a_layer_is_foreseen():
+    """A number for each node beyond its start, where it has no strength, and the state that it draws to."""
+    made, (block,) = placed(BOX, x(6.0, 8.0))
+    assert layer_reals(made.sponge[0], block) == 10 * 11 + 5

@@ -214,9 +214,11 @@ def test_run_that_cannot_begin_leaves_nothing(hiresx_command, monkeypatch, place
 
 
 def test_interruption(hiresx_command, monkeypatch, place):
-    simulation(monkeypatch, "interrupted", KeyboardInterrupt())
-    status, _, err = hiresx_command("run", "box")
-    assert status == 130 and "what was computed is in runs/box-1" in err
+    """Of this process, or of another rank, of which the record alone knows."""
+    for number, error in enumerate((KeyboardInterrupt(), None), 1):
+        simulation(monkeypatch, "interrupted", error)
+        status, _, err = hiresx_command("run", "box")
+        assert status == 130 and f"what was computed is in runs/box-{number}" in err
     simulation(monkeypatch, before=KeyboardInterrupt())
     status, out, _ = hiresx_command("run", "box", "--out", "box", "--json")
     assert (place / "box" / "case.toml").exists() and status == 130 and json.loads(out)["error"] == "interrupted"
