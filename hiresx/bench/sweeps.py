@@ -14,6 +14,7 @@ from hiresx.equations.storage import (
     MATRIX_FREE,
     BlockStorage,
     SweepPrecision,
+    block_reals,
     neighbour_words,
     packed_reals,
     record_numbers,
@@ -101,6 +102,6 @@ def measure(
         "processor_ns": median(worked[1:]) if hasattr(device, "threads") else None,
         "bytes_per_node": moved,
         "gb_per_s": moved / per_node,
-        "block_bytes": 8 * (25 + (0 if storage == MATRIX_FREE else 6 * neighbour_words(storage, 5))),
+        "block_bytes": 8 * block_reals(storage, 5),
         "kernels_ns": of_kernels,
     }

@@ -19,6 +19,7 @@ from hiresx.equations.storage import (
     Precision,
     Storage,
     SweepPrecision,
+    block_reals,
     neighbour_words,
     packed_reals,
     record_numbers,
@@ -196,12 +197,12 @@ def _conditions_and_terms(root: Path) -> list[str]:
 
 def _sizes(c: Configuration, root: Path) -> dict[str, int]:
     storage, variables = c.implicit_storage, len(GAS_CONSERVED) + len(c.schmidt)
-    free, words = storage == MATRIX_FREE, neighbour_words(storage, variables)
+    free = storage == MATRIX_FREE
     of_blocks = {
         "HX_MATRIX_FREE": int(free),
-        "HX_BLOCK_REALS": variables**2 + (0 if free else 6 * words),
+        "HX_BLOCK_REALS": block_reals(storage, variables),
         "HX_NEIGHBOUR_BITS": BLOCK_BITS.get(storage, 32),
-        "HX_NEIGHBOUR_WORDS": words,
+        "HX_NEIGHBOUR_WORDS": neighbour_words(storage, variables),
         "HX_SWEEP_BITS": 64 if c.sweep_precision == "fp64" else 32,
         "HX_INVERSE_REALS": packed_reals(variables**2, c.sweep_precision),
         "HX_UPDATE_REALS": packed_reals(variables, c.sweep_precision),

@@ -14,7 +14,7 @@ from hiresx.equations.storage import (
     BlockStorage,
     Storage,
     SweepPrecision,
-    neighbour_words,
+    block_reals,
     packed_reals,
     record_numbers,
 )
@@ -156,9 +156,7 @@ def _of_state(layout: Layout) -> int:
 
 def _of_blocks(layout: Layout) -> int:
     """A block in reals, and what keeps the six of the neighbours, if they are stored."""
-    variables = layout.equations.variables
-    of_neighbours = 0 if _is_matrix_free(layout) else 6 * neighbour_words(layout.implicit_storage, variables)
-    return variables**2 + of_neighbours
+    return block_reals(layout.implicit_storage, layout.equations.variables)
 
 
 def _is_matrix_free(layout: Layout) -> bool:

@@ -127,12 +127,15 @@ class BlockState:
             known |= {name: self.array(name) for name in ("grid_spacings", "length_ratio", "resolved_share")}
         return known
 
+    def view(self, name: str, count: int, kind: str) -> Any:
+        """Return the first `count` numbers of each node of the type `kind` in the memory of a field."""
+        array = self.array(name)
+        if str(array.dtype) == kind:
+            return array[:count]
+        return array.reshape(-1).view(kind)[: count * self.variable_stride].reshape(count, *self.shape)
+
     def _aliased_array(self, field: Field, host_name: str) -> Any:
-        host, variables, kind = self.array(host_name), field.variables(self.layout), field.kind(self.layout)
-        if str(host.dtype) == kind:
-            return host[:variables]
-        numbers = host.reshape(-1).view(kind)
-        return numbers[: variables * self.variable_stride].reshape(variables, *self.shape)
+        return self.view(host_name, field.variables(self.layout), field.kind(self.layout))
 
     def from_storage(self, kept: np.ndarray) -> np.ndarray:
         """Return the conservative state, float64, from the stored numbers of `q` or a register, (n, ...) on the

@@ -9,7 +9,7 @@ import numpy as np
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations.storage import record_numbers
+from hiresx.equations.storage import STORAGE, record_numbers
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.coloured_arrays import in_precision
 from hiresx.solver.face_blocks import FaceBlocks
@@ -106,7 +106,8 @@ class ProductSweeps(Sweeps):
     def _call(self, kernel: str, s: BlockState, colour: int, fields: Sequence[str], **given: float) -> Call:
         """The launch of a kernel over the nodes of one colour of a part, with these fields of the sweeps."""
         ni, nj, nk = s.size
-        arrays = {name: _in_own_numbers(s, f"sweep_{name}", _NUMBERS[name](s.equations.variables)) for name in fields}
+        variables, kind = s.equations.variables, STORAGE[s.layout.sweep_precision].real
+        arrays = {name: s.view(f"sweep_{name}", _NUMBERS[name](variables), kind) for name in fields}
         return self._products.call(
             kernel, ((ni + 1) // 2, nj, nk), **s.place, **s.derivative_strides, first=sum(s.first), colour=colour,
             sv=s.variable_stride, inverse_reynolds=self._inverse_reynolds, **arrays, **given,
@@ -118,12 +119,3 @@ class ProductSweeps(Sweeps):
             row=s.strides[1], **s.derivative_strides, sv=s.variable_stride, of_faces=faces.blocks,
             inverses=s.array("sweep_inverses"), right=s.array("sweep_right"), update=s.array("sweep_update"),
         )  # fmt: skip
-
-
-def _in_own_numbers(s: BlockState, name: str, count: int) -> Any:
-    """Return a field, kept in reals, as the `count` numbers of the sweeps that it holds for each node."""
-    array = s.array(name)
-    if s.layout.sweep_precision == "fp64":
-        return array
-    numbers = array.reshape(-1).view("float32")
-    return numbers[: count * s.variable_stride].reshape(count, *s.shape)

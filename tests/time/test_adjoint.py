@@ -63,16 +63,22 @@ def _differences(flow, sparse, x, direction, numbers, step=1e-6):
     return (residuals[0] - residuals[1]) / (2 * step), slopes
 
 
+def _check_linearisation(flow, of, of_matrix: float, of_gradients: float) -> None:
+    """The matrix and the gradients of the numbers `of` about the state of a flow against differences along a direction:
+    relative errors at most."""
+    made = SparseLinearisation(flow, flow.state(), of)
+    x = made.flat(flow.state())
+    direction = x * np.sin(np.arange(x.size) / 9)
+    expected, slopes = _differences(flow, made, x, direction, of)
+    assert np.linalg.norm(made.jacobian @ direction - expected) < of_matrix * np.linalg.norm(expected)
+    for name, slope in slopes.items():
+        assert made.gradients[name] @ direction == pytest.approx(slope, rel=of_gradients)
+
+
 def test_the_jacobian_on_several_blocks(bump):
     """Nodes of a block depend on those of the next one."""
     assert len(bump.simulation.solver.states) == 3
-    sparse = SparseLinearisation(bump, bump.state(), BUMP_FORCES)
-    x = sparse.flat(bump.state())
-    direction = x * np.sin(np.arange(x.size) / 9)
-    expected, slopes = _differences(bump, sparse, x, direction, BUMP_FORCES)
-    assert np.linalg.norm(sparse.jacobian @ direction - expected) < 2e-6 * np.linalg.norm(expected)
-    for name, slope in slopes.items():
-        assert sparse.gradients[name] @ direction == pytest.approx(slope, rel=1e-7)
+    _check_linearisation(bump, BUMP_FORCES, 2e-6, 1e-7)
 
 
 def test_nodes_of_an_outflow_depend_on_its_mean(bump, monkeypatch):
@@ -212,13 +218,7 @@ def test_the_gradients_of_friction_and_heat():
     flow = SteadyFlow(CaseFamily("naca0012", ["laminar"], LAMINAR | {"boundary": WALL + FAR}).case(), "cpu", world())
     flow.converge(1e2)
     of = [f"airfoil.{name}" for name in ("friction_x", "friction_y", "heat")]
-    made = SparseLinearisation(flow, flow.state(), of)
-    x = made.flat(flow.state())
-    direction = x * np.sin(np.arange(x.size) / 9)
-    expected, slopes = _differences(flow, made, x, direction, of)
-    assert np.linalg.norm(made.jacobian @ direction - expected) < 1e-5 * np.linalg.norm(expected)
-    for name, slope in slopes.items():
-        assert made.gradients[name] @ direction == pytest.approx(slope, rel=1e-5)
+    _check_linearisation(flow, of, 1e-5, 1e-5)
 
 
 @pytest.mark.slow
